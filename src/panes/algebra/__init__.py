@@ -1,0 +1,1 @@
+"""Aggregates as values: lift, combine, subtract and lower over columns."""

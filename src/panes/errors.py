@@ -1,0 +1,69 @@
+"""Every error that Panes raises on purpose, under one base class.
+
+::
+
+    PanesError
+     ├── DeclarationError      a query, window or aggregate that cannot mean anything
+     │    ├── DurationError    a duration that cannot be read, or is not positive
+     │    └── ExpressionError  an expression outside the SQL subset, or with wrong types
+     ├── SchemaError           the data do not have the columns or types that the queries need
+     ├── PlanError             the plan cannot be run the way it was asked to run
+     ├── AlgebraError          an aggregate does not have the law that was asked of it
+     └── AnswerOverflowError   an exact integer or decimal answer does not fit its type
+
+A message says what is wrong, why, and what to write instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PanesError(Exception):
+    """Base class of every error that Panes raises on purpose."""
+
+
+class DeclarationError(PanesError, ValueError):
+    """A query, window or aggregate was declared in a way that cannot mean anything."""
+
+
+class DurationError(DeclarationError):
+    """A duration cannot be read, or is not positive where it has to be."""
+
+
+class ExpressionError(DeclarationError):
+    """An expression is outside the supported subset of SQL, or its types do not fit."""
+
+
+class SchemaError(PanesError, ValueError):
+    """The data do not have the columns or the types that the queries need."""
+
+
+class PlanError(PanesError, ValueError):
+    """The plan cannot be run the way it was asked to run."""
+
+
+class AlgebraError(PanesError, TypeError):
+    """An aggregate does not have the law (group, idempotent, ...) that was asked of it."""
+
+
+class AnswerOverflowError(PanesError, ArithmeticError):
+    """An exact integer or decimal answer does not fit its type."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known name is closest to a misspelt one, or list the known names.
+
+    Examples
+    --------
+    >>> nearest("devcie", ["device", "temp"])
+    "did you mean 'device'?"
+    >>> nearest("zzz", ["device", "temp"])
+    'known: device, temp'
+    """
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(known)}" if known else "there are none"

@@ -1,0 +1,211 @@
+"""Time as Panes sees it: int64 microseconds since the epoch, half-open spans, window geometry.
+
+Everything here is integers and standard library. The planner measures windows in any unit
+(the papers' examples use minutes and ticks); the runners use microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+from panes.errors import DurationError
+
+DurationLike: TypeAlias = "str | timedelta"
+
+MICROSECOND: Final = 1
+MILLISECOND: Final = 1_000
+SECOND: Final = 1_000_000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+WEEK: Final = 7 * DAY
+
+_UNITS: Final[dict[str, int]] = {
+    name: size
+    for size, names in {
+        MICROSECOND: "us µs μs microsecond microseconds",
+        MILLISECOND: "ms msec millisecond milliseconds",
+        SECOND: "s sec secs second seconds",
+        MINUTE: "m min mins minute minutes",
+        HOUR: "h hr hrs hour hours",
+        DAY: "d day days",
+        WEEK: "w week weeks",
+    }.items()
+    for name in names.split()
+}
+_MONTHS: Final = frozenset({"mon", "month", "months", "y", "yr", "year", "years", "quarter", "quarters"})
+_PART: Final = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Zµμ]+)")
+_LARGEST: Final = 2**62
+
+
+def parse_duration(value: DurationLike) -> int:
+    """Read a duration as whole microseconds.
+
+    Parameters
+    ----------
+    value
+        ``"5 minutes"``, ``"5m"``, ``"1h30m"``, ``"INTERVAL '10' MINUTES"`` or a ``timedelta``.
+
+    Examples
+    --------
+    >>> parse_duration("1h30m") == 90 * MINUTE
+    True
+    >>> parse_duration("interval '10' minutes") == 10 * MINUTE
+    True
+    >>> parse_duration("3 months")
+    Traceback (most recent call last):
+    ...
+    panes.errors.DurationError: '3 months' has no fixed length: a month or a year is not always ...
+    """
+    if isinstance(value, timedelta):
+        return value.days * DAY + value.seconds * SECOND + value.microseconds
+    if not isinstance(value, str):
+        raise DurationError(
+            f"{value!r} is not a duration: a bare number has no unit. "
+            "Write it with one, as '5 minutes', or give a timedelta."
+        )
+    text = value.strip()
+    if text[:8].lower() == "interval":
+        text = text[8:]
+    text = text.replace("'", " ").replace('"', " ").replace(",", " ").strip()
+    total, at = 0, 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None:
+            raise DurationError(
+                f"{value!r} is not a duration: cannot read {text[at:].strip()!r}. "
+                "Write a number and a unit, as '5 minutes', '5m' or '1h30m'."
+            )
+        total += _part_of_duration(value, part.group(1), part.group(2))
+        at = part.end()
+    if not text:
+        raise DurationError(f"{value!r} is not a duration: it is empty. Write for example '5 minutes'.")
+    if abs(total) > _LARGEST:
+        raise DurationError(f"{value!r} is longer than the 146,000 years that a timestamp can span.")
+    return total
+
+
+def _part_of_duration(whole: str, number: str, unit: str) -> int:
+    if unit == "M":
+        raise DurationError(f"{whole!r} is ambiguous: M may be minutes or months. Write 'm' or 'minutes'.")
+    if unit.lower() in _MONTHS:
+        raise DurationError(
+            f"{whole!r} has no fixed length: a month or a year is not always as many days. "
+            "Write it in days or weeks, as '30 days'."
+        )
+    size = _UNITS.get(unit.lower())
+    if size is None:
+        raise DurationError(
+            f"{whole!r} has the unknown unit {unit!r}. Units: us, ms, s, m (minutes), h, d, w, or their full names."
+        )
+    integral, _, fraction = number.partition(".")
+    micros = int(integral or 0) * size
+    if fraction:
+        scaled, rest = divmod(int(fraction) * size, 10 ** len(fraction))
+        if rest:
+            raise DurationError(f"{whole!r} is finer than a microsecond, the resolution of a Spark timestamp.")
+        micros += -scaled if integral.startswith("-") else scaled
+    return micros
+
+
+def format_duration(micros: int) -> str:
+    """Write microseconds as the shortest exact duration, readable by ``parse_duration``.
+
+    Examples
+    --------
+    >>> format_duration(90 * MINUTE), format_duration(7 * DAY), format_duration(1_500)
+    ('1h30m', '7d', '1ms500us')
+    """
+    if micros == 0:
+        return "0s"
+    sign, rest, parts = ("-" if micros < 0 else ""), abs(micros), []
+    for unit, size in (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", SECOND), ("ms", MILLISECOND), ("us", 1)):
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{sign}{count}{unit}")
+    return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edges:
+    """The instants ``offset + m * period`` for every integer m."""
+
+    period: int
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offset", self.offset % self.period)
+
+    def floor(self, instant: int) -> int:
+        """The last edge at or before an instant."""
+        return instant - (instant - self.offset) % self.period
+
+    def within(self, other: Edges) -> bool:
+        """Whether every edge of this one is an edge of the other."""
+        return self.period % other.period == 0 and (self.offset - other.offset) % other.period == 0
+
+    def common(self, other: Edges) -> Edges:
+        """The sparsest edges that hold both: the gcd of the periods and of the difference of offsets."""
+        return Edges(math.gcd(self.period, other.period, self.offset - other.offset), self.offset)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Geometry:
+    """The instances ``[offset + m * slide, offset + m * slide + range)`` of a window, for every integer m.
+
+    Examples
+    --------
+    >>> Geometry(range=10, slide=5, offset=7)
+    Geometry(range=10, slide=5, offset=2)
+    >>> Geometry(10, 4).edges()
+    (Edges(period=4, offset=0), Edges(period=4, offset=2))
+    """
+
+    range: int
+    slide: int
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.range <= 0 or self.slide <= 0:
+            raise DurationError(f"a window needs a positive range and slide, not ⟨{self.range}, {self.slide}⟩")
+        object.__setattr__(self, "offset", self.offset % self.slide)
+
+    @property
+    def tumbling(self) -> bool:
+        """Whether instances neither overlap nor leave gaps."""
+        return self.range == self.slide
+
+    def edges(self) -> tuple[Edges, ...]:
+        """Where instances start and end: one progression, or two when the range is no multiple of the slide."""
+        starts, ends = Edges(self.slide, self.offset), Edges(self.slide, self.offset + self.range)
+        return (starts,) if starts == ends else (starts, ends)
+
+    def instances(self, instant: int) -> range:
+        """The numbers m of the instances that hold an instant.
+
+        Examples
+        --------
+        >>> list(Geometry(10, 5).instances(12))
+        [1, 2]
+        """
+        return range(
+            -((self.offset + self.range - instant - 1) // self.slide), (instant - self.offset) // self.slide + 1
+        )
+
+
+def common_tick(geometries: Iterable[Geometry]) -> int:
+    """The largest tick in which every range, slide and difference of offsets is whole.
+
+    Examples
+    --------
+    >>> common_tick([Geometry(20, 20), Geometry(30, 30), Geometry(40, 10, 5)])
+    5
+    """
+    geometries = list(geometries)
+    first = geometries[0].offset
+    return math.gcd(*(part for g in geometries for part in (g.range, g.slide, g.offset - first)))
