@@ -1,0 +1,287 @@
+"""Aggregates as values: which components they are read out of, and how.
+
+An aggregate names its arguments; once their types are known it is *bound*: it then has components, an output type
+(that of Spark's own aggregate) and ``lower``, which reads the answer out of the stored answers of its components.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panes.algebra.component import Component, numbers
+from panes.algebra.counts import Count
+from panes.algebra.custom import Custom
+from panes.algebra.extrema import Max, Min
+from panes.algebra.integers import decimals, divide_half_up, unscaled
+from panes.algebra.moments import Moments
+from panes.algebra.operations import Operations
+from panes.algebra.ordering import is_ordered
+from panes.algebra.picks import Greatest, Least
+from panes.algebra.sums import Sum
+from panes.errors import SchemaError
+
+Lower: TypeAlias = Callable[..., pa.Array]
+"""From the stored answers of the components to the answers of the aggregate."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An aggregate over arguments of known types."""
+
+    components: tuple[Component, ...]
+    type: pa.DataType
+    lower: Lower
+
+
+@dataclass(frozen=True)
+class Aggregate(ABC):
+    """An aggregate over named arguments, not yet over types.
+
+    Parameters
+    ----------
+    arguments
+        A column or a scalar SQL expression each.
+    """
+
+    arguments: tuple[str, ...]
+
+    name: ClassVar[str]
+    by_time: ClassVar[bool] = False
+    """Whether event time stands before the arguments when the aggregate is bound."""
+
+    def with_arguments(self, arguments: tuple[str, ...]) -> Aggregate:
+        """The same aggregate of other arguments."""
+        return replace(self, arguments=arguments)
+
+    @abstractmethod
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:
+        """Fix the arguments' SQL (a condition is part of it) and types."""
+
+    @abstractmethod
+    def native(self, arguments: tuple[str, ...]) -> str | None:
+        """The Spark SQL aggregate with the same answer, or None when Spark has none."""
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.arguments)})"
+
+    def _require(self, fits: bool, type_: pa.DataType, needs: str) -> None:
+        if not fits:
+            raise SchemaError(
+                f"{self} needs {needs}, but its argument is of type {type_}. Cast it, or aggregate another column."
+            )
+
+
+@dataclass(frozen=True)
+class CountOf(Aggregate):
+    """``count()`` of events, or of the events where an argument is not null."""
+
+    name: ClassVar[str] = "count"
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+        return Bound((Count(arguments, types),), pa.int64(), lambda n: n)
+
+    def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
+        return f"count({arguments[0]})"
+
+    def __str__(self) -> str:
+        return "count()" if self.arguments == ("1",) else super().__str__()
+
+
+@dataclass(frozen=True)
+class SumOf(Aggregate):
+    """``sum(x)``."""
+
+    name: ClassVar[str] = "sum"
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+        self._require(_is_number(types[0]), types[0], "a number")
+        component = Sum(arguments, types)
+        return Bound((component,), component.storage, lambda total: total)
+
+    def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
+        return f"sum({arguments[0]})"
+
+
+@dataclass(frozen=True)
+class MeanOf(Aggregate):
+    """``mean(x)``: a double, or for decimals Spark's wider decimal."""
+
+    name: ClassVar[str] = "mean"
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+        (argument,), (type_,) = arguments, types
+        self._require(_is_number(type_), type_, "a number")
+        count = Count(arguments, types)
+        if pa.types.is_decimal(type_):
+            answer = mean_type(type_)
+            return Bound((Sum(arguments, types), count), answer, lambda s, n: _decimal_mean(s, n, answer, str(self)))
+        if type_ in (pa.int64(), pa.uint64()):
+            # Spark averages BIGINT in doubles, so its mean has no overflow; nor has ours.
+            argument, type_ = f"CAST({argument} AS DOUBLE)", pa.float64()
+        return Bound((Sum((argument,), (type_,)), count), pa.float64(), _mean)
+
+    def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
+        return f"avg({arguments[0]})"
+
+
+@dataclass(frozen=True)
+class _ExtremumOf(Aggregate):
+    component: ClassVar[type[Component]]
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:
+        self._require(is_ordered(types[0]), types[0], "a type with an order (number, string, date, timestamp, ...)")
+        return Bound((self.component(arguments, types),), types[0], lambda x: x)
+
+    def native(self, arguments: tuple[str, ...]) -> str:
+        return f"{self.name}({arguments[0]})"
+
+
+@dataclass(frozen=True)
+class MinOf(_ExtremumOf):
+    """``min(x)``."""
+
+    name: ClassVar[str] = "min"
+    component: ClassVar[type[Component]] = Min
+
+
+@dataclass(frozen=True)
+class MaxOf(_ExtremumOf):
+    """``max(x)``."""
+
+    name: ClassVar[str] = "max"
+    component: ClassVar[type[Component]] = Max
+
+
+@dataclass(frozen=True)
+class VarianceOf(Aggregate):
+    """``var(x)`` and ``std(x)``, of the sample (``ddof=1``) or of the population (``ddof=0``)."""
+
+    root: bool = False
+    ddof: int = 1
+
+    name: ClassVar[str] = "var"
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+        self._require(_is_number(types[0]), types[0], "a number")
+        return Bound((Moments(arguments, types),), pa.float64(), self._lower)
+
+    def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
+        return f"{'stddev' if self.root else 'var'}_{'samp' if self.ddof else 'pop'}({arguments[0]})"
+
+    def _lower(self, moments: pa.Array) -> pa.Array:
+        n, m2 = numbers(moments.field("n")), numbers(moments.field("m2"))
+        missing = moments.is_null().to_numpy(zero_copy_only=False) | (n <= self.ddof)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = m2 / (n - self.ddof)
+            values = np.sqrt(variance) if self.root else variance
+        return pa.array(values, mask=missing)
+
+    def __str__(self) -> str:
+        kind = ("std" if self.root else "var") + ("" if self.ddof else "_pop")
+        return f"{kind}({self.arguments[0]})"
+
+
+@dataclass(frozen=True)
+class PickOf(Aggregate):
+    """``first(x)``, ``last(x)`` by event time; ``arg_min(x, by)``, ``arg_max(x, by)`` by another value."""
+
+    largest: bool = False
+    timed: bool = True
+
+    name: ClassVar[str] = "pick"
+
+    @property
+    def by_time(self) -> bool:  # type: ignore[override]  # noqa: D102
+        return self.timed
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+        # Bound as (order, value): event time stands first already, arg_min's arguments are the other way round.
+        if not self.timed:
+            arguments, types = arguments[::-1], types[::-1]
+        for type_ in types:
+            self._require(is_ordered(type_), type_, "types with an order (ties are broken by value)")
+        component = (Greatest if self.largest else Least)(arguments, types)
+        return Bound((component,), types[1], lambda pair: _field(pair, "value"))
+
+    def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
+        order, value = arguments if self.timed else arguments[::-1]
+        pair = f"CASE WHEN {order} IS NOT NULL AND {value} IS NOT NULL THEN struct({order} AS o, {value} AS v) END"
+        return f"{'max' if self.largest else 'min'}({pair}).v"
+
+    def __str__(self) -> str:
+        if self.timed:
+            return f"{'last' if self.largest else 'first'}({self.arguments[0]})"
+        return f"{'arg_max' if self.largest else 'arg_min'}({', '.join(self.arguments)})"
+
+
+@dataclass(frozen=True)
+class CustomOf(Aggregate):
+    """A user's own aggregate; see ``panes.aggregate``."""
+
+    label: str = "custom"
+    state: tuple[tuple[str, pa.DataType], ...] = ()
+    output: pa.DataType = pa.float64()  # noqa: RUF009  (Arrow types are immutable)
+    lift: Callable[..., Any] = lambda x: x
+    operations: Operations = Operations((), lambda a, _: a)  # noqa: RUF009
+    lowered: Callable[..., Any] = lambda x: x
+
+    name: ClassVar[str] = "custom"
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+        component = Custom(arguments, types, self.label, self.state, self.lift, self.operations)
+        return Bound((component,), self.output, self._lower)
+
+    def native(self, arguments: tuple[str, ...]) -> None:  # noqa: D102
+        return None
+
+    def _lower(self, stored: pa.Array) -> pa.Array:
+        missing = stored.is_null().to_numpy(zero_copy_only=False)
+        parts = [
+            numbers(_field(stored, i).filter(pa.array(~missing)), identity)
+            for i, identity in enumerate(self.operations.identity)
+        ]
+        answers = pa.array(np.asarray(self.lowered(*parts)), from_pandas=True).cast(self.output)
+        return answers.take(pa.array(np.cumsum(~missing) - 1, mask=missing))
+
+    def __str__(self) -> str:
+        return f"{self.label}({', '.join(self.arguments)})"
+
+
+def mean_type(type_: pa.DataType) -> pa.DataType:
+    """The type of Spark's ``avg`` over a decimal.
+
+    Examples
+    --------
+    >>> mean_type(pa.decimal128(10, 2)), mean_type(pa.decimal128(38, 10))
+    (Decimal128Type(decimal128(14, 6)), Decimal128Type(decimal128(38, 14)))
+    """
+    return pa.decimal128(min(38, type_.precision + 4), min(38, type_.scale + 4))
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+
+
+def _mean(total: pa.Array, count: pa.Array) -> pa.Array:
+    n = numbers(count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return pa.array(numbers(total) / n, mask=n == 0)
+
+
+def _decimal_mean(total: pa.Array, count: pa.Array, answer: pa.DataType, what: str) -> pa.Array:
+    n = numbers(count)
+    shift = 10 ** (answer.scale - total.type.scale)
+    values = divide_half_up(unscaled(total).astype(object) * shift, np.where(n == 0, 1, n))
+    return decimals(values, n == 0, answer, what)
+
+
+def _field(struct: pa.Array, index: int | str) -> pa.Array:
+    """A field of a struct array, null where the struct is (``StructArray.field`` forgets that)."""
+    return pc.struct_field(struct, index if isinstance(index, str) else [index])

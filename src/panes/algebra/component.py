@@ -1,0 +1,120 @@
+"""A component: one stored column of partials, declared once.
+
+``sum(temp) where temp > -60`` is a component. Its Arrow storage, its Spark SQL, its lift from single events and
+its algebra stand in one class, so that the JVM, the in-process runner and (later) a state store cannot drift apart.
+Aggregates are read out of components: ``mean`` out of ``count`` and ``sum``.
+
+A component stores one Arrow value per partial, a struct where it needs several numbers. A null means that no
+event of the partial had a value; kernels see the identity there, and nulls of answers are decided by counting
+the partials that were not null (see ``panes.engine``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.operations import Array, Operations, State
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A stored column made ready for kernels.
+
+    Parameters
+    ----------
+    operations, state
+        The algebra, and one element of state per stored value.
+    valid
+        Which stored values are not null; None when all are.
+    restore
+        From a state that was combined out of this one, and a mask of nulls, back to the storage type.
+    """
+
+    operations: Operations
+    state: State
+    valid: Array | None
+    restore: Callable[[State, Array | None], pa.Array]
+
+
+@dataclass(frozen=True)
+class Component(ABC):
+    """One stored column of partials over an argument of known type.
+
+    Parameters
+    ----------
+    arguments
+        The Spark SQL of each argument; a condition is part of it (``CASE WHEN .. THEN .. END``).
+    types
+        The Arrow type of each argument.
+    """
+
+    arguments: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """What identifies the component among those of a store."""
+        return f"{self.kind}({', '.join(self.arguments)})"
+
+    @property
+    @abstractmethod
+    def storage(self) -> pa.DataType:
+        """The Arrow type of a stored partial."""
+
+    @property
+    @abstractmethod
+    def build(self) -> str | None:
+        """The Spark SQL aggregate that makes a partial out of events, or None when only Python can."""
+
+    @abstractmethod
+    def merge(self, stored: str) -> str | None:
+        """The Spark SQL aggregate that makes a partial out of finer partials in the column ``stored``."""
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether partials of overlapping spans may be combined."""
+        return False
+
+    @abstractmethod
+    def lift(self, *values: pa.Array) -> pa.Array:
+        """A stored partial for every single event."""
+
+    @abstractmethod
+    def decode(self, stored: pa.Array) -> Decoded:
+        """Stored partials made ready for kernels."""
+
+
+def validity(array: pa.Array) -> Array | None:
+    """Which values are not null; None when all are."""
+    if array.null_count == 0:
+        return None
+    valid: Array = array.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def with_nulls(values: Array, nulls: Array | None, type_: pa.DataType) -> pa.Array:
+    """A NumPy array as an Arrow array, null where the mask says so."""
+    return pa.array(values, type=type_, mask=nulls)
+
+
+def numbers(array: pa.Array, fill: object = 0) -> Array:
+    """An Arrow array of numbers as NumPy, with nulls filled."""
+    if array.null_count:
+        array = array.fill_null(fill)
+    values: Array = array.to_numpy(zero_copy_only=False)
+    return values
+
+
+def any_valid(valid: Array) -> Array:
+    """Running count of valid partials: a span has a value when the count grows over it."""
+    count = np.zeros(len(valid) + 1, dtype=np.int64)
+    np.cumsum(valid, out=count[1:])
+    return count

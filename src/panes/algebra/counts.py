@@ -1,0 +1,41 @@
+"""The component ``count(x)``: how many events had a value. It is never null."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.component import Component, Decoded, numbers, with_nulls
+from panes.algebra.integers import MACHINE
+from panes.algebra.operations import Array, State
+
+
+@dataclass(frozen=True)
+class Count(Component):
+    """How many events had a value. No column is long enough for a count to overflow 64 bits."""
+
+    kind: ClassVar[str] = "count"
+
+    @property
+    def storage(self) -> pa.DataType:  # noqa: D102
+        return pa.int64()
+
+    @property
+    def build(self) -> str:  # noqa: D102
+        return f"count({self.arguments[0]})"
+
+    def merge(self, stored: str) -> str:  # noqa: D102
+        return f"sum({stored})"
+
+    def lift(self, *values: pa.Array) -> pa.Array:  # noqa: D102
+        return values[0].is_valid().cast(pa.int64())
+
+    def decode(self, stored: pa.Array) -> Decoded:  # noqa: D102
+        return Decoded(MACHINE, (numbers(stored).astype(np.int64, copy=False),), None, _restore)
+
+
+def _restore(state: State, nulls: Array | None) -> pa.Array:
+    return with_nulls(state[0], nulls, pa.int64())

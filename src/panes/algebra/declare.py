@@ -1,0 +1,172 @@
+"""What a user writes for an aggregate: ``pn.sum("price * qty")``, ``pn.aggregate(...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.aggregates import (
+    Aggregate,
+    CountOf,
+    CustomOf,
+    MaxOf,
+    MeanOf,
+    MinOf,
+    PickOf,
+    SumOf,
+    VarianceOf,
+)
+from panes.algebra.custom import as_state, state_types
+from panes.algebra.operations import Operations, State
+from panes.errors import DeclarationError
+
+
+def count(value: str | None = None) -> Aggregate:
+    """How many events, or how many where ``value`` is not null.
+
+    Examples
+    --------
+    >>> print(count(), count("temp"))
+    count() count(temp)
+    """
+    return CountOf(("1",) if value is None else _arguments(value))
+
+
+def sum(value: str) -> Aggregate:
+    """The sum of a column or expression, with the type of Spark's ``sum``."""
+    return SumOf(_arguments(value))
+
+
+def mean(value: str) -> Aggregate:
+    """The arithmetic mean, with the type of Spark's ``avg``."""
+    return MeanOf(_arguments(value))
+
+
+def min(value: str) -> Aggregate:
+    """The smallest value, of any ordered type; NaN is larger than every number, as in Spark."""
+    return MinOf(_arguments(value))
+
+
+def max(value: str) -> Aggregate:
+    """The largest value, of any ordered type; NaN is larger than every number, as in Spark."""
+    return MaxOf(_arguments(value))
+
+
+def var(value: str, *, ddof: int = 1) -> Aggregate:
+    """The variance: of the sample (``ddof=1``, Spark's ``variance``) or of the population (``ddof=0``)."""
+    return VarianceOf(_arguments(value), root=False, ddof=_ddof(ddof))
+
+
+def std(value: str, *, ddof: int = 1) -> Aggregate:
+    """The standard deviation: of the sample (``ddof=1``, Spark's ``stddev``) or of the population."""
+    return VarianceOf(_arguments(value), root=True, ddof=_ddof(ddof))
+
+
+def first(value: str) -> Aggregate:
+    """The earliest value by event time; the smallest of them if several are as early."""
+    return PickOf(_arguments(value), largest=False, timed=True)
+
+
+def last(value: str) -> Aggregate:
+    """The latest value by event time; the largest of them if several are as late."""
+    return PickOf(_arguments(value), largest=True, timed=True)
+
+
+def arg_min(value: str, by: str) -> Aggregate:
+    """The value where ``by`` is smallest; the smallest of them if several are."""
+    return PickOf(_arguments(value, by), largest=False, timed=False)
+
+
+def arg_max(value: str, by: str) -> Aggregate:
+    """The value where ``by`` is largest; the largest of them if several are."""
+    return PickOf(_arguments(value, by), largest=True, timed=False)
+
+
+def aggregate(
+    *arguments: str,
+    name: str,
+    state: Mapping[str, Any],
+    identity: tuple[Any, ...],
+    lift: Callable[..., Any],
+    combine: Callable[[State, State], Any],
+    lower: Callable[..., Any],
+    output: Any = np.float64,
+    subtract: Callable[[State, State], Any] | None = None,
+    idempotent: bool = False,
+) -> Aggregate:
+    """Define an aggregate of your own by lift, combine and lower over NumPy arrays.
+
+    Parameters
+    ----------
+    *arguments
+        Columns or expressions; rows where one is null are passed over.
+    name
+        What plans and errors call it.
+    state
+        The parts of its state with their NumPy or Arrow types.
+    identity
+        One scalar per part; combining with it changes nothing.
+    lift
+        From the arguments' arrays to a tuple of state arrays, one element per event.
+    combine
+        From two states to one, elementwise; associative, the left one earlier. Not in place.
+    lower
+        From the state arrays to the answers.
+    output
+        The NumPy or Arrow type of the answers.
+    subtract
+        Only if ``subtract(combine(a, b), a) == b`` exactly.
+    idempotent
+        Only if ``combine(a, a) == a`` and order does not matter.
+
+    See Also
+    --------
+    panes.testing.check_aggregate : checks an aggregate against the laws that it claims.
+
+    Examples
+    --------
+    >>> product = aggregate(
+    ...     "factor", name="product", state={"log": np.float64}, identity=(0.0,),
+    ...     lift=lambda x: (np.log(x),), combine=lambda a, b: (a[0] + b[0],), lower=np.exp,
+    ... )
+    >>> print(product)
+    product(factor)
+    """
+    parts = state_types(state)
+    if not arguments:
+        raise DeclarationError(f"the aggregate {name!r} has no argument. Name at least one column.")
+    if len(identity) != len(parts):
+        raise DeclarationError(
+            f"the aggregate {name!r} has {len(parts)} parts of state but {len(identity)} identities. "
+            "Give one identity per part."
+        )
+
+    def checked(function: Callable[[State, State], Any]) -> Callable[[State, State], State]:
+        return lambda a, b: as_state(function(a, b), name, len(parts), len(a[0]))
+
+    operations = Operations(
+        identity=identity,
+        combine=checked(combine),
+        subtract=None if subtract is None else checked(subtract),
+        idempotent=idempotent,
+    )
+    type_ = output if isinstance(output, pa.DataType) else pa.from_numpy_dtype(np.dtype(output))
+    return CustomOf(_arguments(*arguments), name, parts, type_, lift, operations, lower)
+
+
+def _arguments(*values: str) -> tuple[str, ...]:
+    for value in values:
+        if not isinstance(value, str):
+            raise DeclarationError(
+                f"{value!r} is not a column or expression. Write its name or SQL as a string, as 'price * qty'."
+            )
+    return values
+
+
+def _ddof(ddof: int) -> int:
+    if ddof not in (0, 1):
+        raise DeclarationError(f"ddof={ddof!r}: write 1 for the sample or 0 for the population.")
+    return ddof

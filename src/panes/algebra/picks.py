@@ -1,0 +1,82 @@
+"""The components behind ``first``, ``last``, ``arg_min`` and ``arg_max``: the least or greatest pair (order, value).
+
+Ties of the order are broken by the value, so that the answer never depends on how the data were split; rows
+where either is null are passed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panes.algebra.component import Component, Decoded, validity
+from panes.algebra.extrema import LARGEST, SMALLEST
+from panes.algebra.operations import Array, Operations, State
+from panes.algebra.ordering import codes
+
+
+@dataclass(frozen=True)
+class _Pick(Component):
+    operations: ClassVar[Operations]
+
+    @property
+    def storage(self) -> pa.DataType:
+        return pa.struct([("order", self.types[0]), ("value", self.types[1])])
+
+    @property
+    def build(self) -> str:
+        order, value = self.arguments
+        pair = f"named_struct('order', {order}, 'value', {value})"
+        return f"{self._function}(CASE WHEN {order} IS NOT NULL AND {value} IS NOT NULL THEN {pair} END)"
+
+    def merge(self, stored: str) -> str:
+        return f"{self._function}({stored})"
+
+    @property
+    def _function(self) -> str:
+        return "min" if self.operations is SMALLEST else "max"
+
+    @property
+    def idempotent(self) -> bool:
+        return True
+
+    def lift(self, *values: pa.Array) -> pa.Array:
+        order, value = values
+        missing = pc.or_(order.is_null(), value.is_null())
+        return pa.StructArray.from_arrays([order, value], names=["order", "value"], mask=missing)
+
+    def decode(self, stored: pa.Array) -> Decoded:
+        # A pair becomes its rank among the pairs of the column; equal pairs are interchangeable.
+        valid = validity(stored)
+        by_rank = np.lexsort((codes(stored.field("value")).values, codes(stored.field("order")).values))
+        rank = np.empty(len(by_rank), dtype=np.int64)
+        rank[by_rank] = np.arange(len(by_rank))
+        if valid is not None:
+            rank[~valid] = self.operations.identity[0]
+
+        def restore(state: State, nulls: Array | None) -> pa.Array:
+            found = state[0] if nulls is None else np.where(nulls, 0, state[0])
+            taken = stored.take(pa.array(by_rank[found]))
+            return taken if nulls is None else pc.if_else(pa.array(~nulls), taken, pa.scalar(None, stored.type))
+
+        return Decoded(self.operations, (rank,), valid, restore)
+
+
+@dataclass(frozen=True)
+class Least(_Pick):
+    """The pair with the least order, and the least value among those."""
+
+    kind: ClassVar[str] = "least"
+    operations: ClassVar[Operations] = SMALLEST
+
+
+@dataclass(frozen=True)
+class Greatest(_Pick):
+    """The pair with the greatest order, and the greatest value among those."""
+
+    kind: ClassVar[str] = "greatest"
+    operations: ClassVar[Operations] = LARGEST

@@ -1,0 +1,70 @@
+"""The component ``sum(x)``: exact for integers and decimals, stable for floats.
+
+Integer and decimal sums are groups: a span is the difference of two running sums. Float sums are not, since a
+difference of running sums can cancel; they are only ever added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.component import Component, Decoded, numbers, validity, with_nulls
+from panes.algebra.integers import MACHINE, decimals, exact_sums, unscaled, within_bigint
+from panes.algebra.operations import Array, State, from_ufunc
+
+FLOATING = from_ufunc(np.add, 0.0)
+
+
+def sum_type(type_: pa.DataType) -> pa.DataType:
+    """The type of Spark's ``sum`` over a type.
+
+    Examples
+    --------
+    >>> sum_type(pa.int32()), sum_type(pa.float32()), sum_type(pa.decimal128(10, 2))
+    (DataType(int64), DataType(double), Decimal128Type(decimal128(20, 2)))
+    """
+    if pa.types.is_decimal(type_):
+        return pa.decimal128(min(38, type_.precision + 10), type_.scale)
+    return pa.int64() if pa.types.is_integer(type_) else pa.float64()
+
+
+@dataclass(frozen=True)
+class Sum(Component):
+    """The sum of the values; null when there were none."""
+
+    kind: ClassVar[str] = "sum"
+
+    @property
+    def storage(self) -> pa.DataType:  # noqa: D102
+        return sum_type(self.types[0])
+
+    @property
+    def build(self) -> str:  # noqa: D102
+        return f"sum({self.arguments[0]})"
+
+    def merge(self, stored: str) -> str:  # noqa: D102
+        if pa.types.is_decimal(self.storage):
+            # Summing decimals widens them by ten digits each time; partials keep the width of the answer.
+            return f"CAST(sum({stored}) AS DECIMAL({self.storage.precision}, {self.storage.scale}))"
+        return f"sum({stored})"
+
+    def lift(self, *values: pa.Array) -> pa.Array:  # noqa: D102
+        return values[0].cast(self.storage)
+
+    def decode(self, stored: pa.Array) -> Decoded:  # noqa: D102
+        if pa.types.is_floating(self.storage):
+            return Decoded(FLOATING, (numbers(stored, 0.0),), validity(stored), self._restore_float)
+        whole = unscaled(stored) if pa.types.is_decimal(self.storage) else numbers(stored)
+        return Decoded(MACHINE, (exact_sums(whole),), validity(stored), self._restore_exact)
+
+    def _restore_float(self, state: State, nulls: Array | None) -> pa.Array:
+        return with_nulls(state[0], nulls, self.storage)
+
+    def _restore_exact(self, state: State, nulls: Array | None) -> pa.Array:
+        if pa.types.is_decimal(self.storage):
+            return decimals(state[0], nulls, self.storage, self.name)
+        return with_nulls(within_bigint(state[0], self.name), nulls, self.storage)
