@@ -1,0 +1,38 @@
+"""A frame: what a window means on one column, as half-open pairs of row indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from panes.frames.positions import Integers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """The instances of a window on a column, ordered by key and start.
+
+    Parameters
+    ----------
+    key
+        The ordinal of each instance's key.
+    start
+        Where each instance starts on the axis of the column.
+    lo, hi
+        Its rows, half-open; ``lo == hi`` for an instance without rows.
+    """
+
+    key: Integers
+    start: Integers
+    lo: Integers
+    hi: Integers
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+    @classmethod
+    def empty(cls) -> Frame:
+        """The frame without instances."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, nothing, nothing)

@@ -1,0 +1,149 @@
+"""The axis of a column: where each row of partials lies, key after key.
+
+Equal panes, granules of mixed widths, single events and counted rows are all the same here: half-open
+spans of integers, sorted within each key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from panes.errors import PlanError
+from panes.timeline import Edges
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+# Instants stay below this, so that adding a range, a slide and an offset never leaves int64.
+FARTHEST: Final = 2**60
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Half-open spans ``[start, end)`` of the rows of a column, sorted by key and start.
+
+    Rows with the same start (several events at one instant) have the same end; other rows of a key
+    do not overlap.
+
+    Parameters
+    ----------
+    start, end
+        Per row, in µs or in ordinals.
+    key_starts
+        The first row of each key, and the number of rows at the end. A key may have no rows.
+
+    Examples
+    --------
+    >>> positions = Positions.of_events(np.array([1, 1, 7, 2]), key_starts=np.array([0, 3, 4]))
+    >>> positions.keys, len(positions)
+    (2, 4)
+    >>> positions.search(np.array([0, 1]), np.array([5, 5]))
+    array([2, 4])
+    """
+
+    start: Integers
+    end: Integers
+    key_starts: Integers
+
+    def __post_init__(self) -> None:
+        for name in ("start", "end", "key_starts"):
+            array = np.asarray(getattr(self, name))
+            if array.dtype.kind not in "iu" and len(array):
+                raise PlanError(f"{name} has to be integers, not {array.dtype}: µs or ordinals.")
+            object.__setattr__(self, name, array.astype(np.int64, copy=False))
+        self._validate()
+
+    def _validate(self) -> None:
+        rows, starts, start, end = len(self.start), self.key_starts, self.start, self.end
+        if len(end) != rows:
+            raise PlanError(f"a row has a start and an end, but there are {rows} starts and {len(end)} ends.")
+        if not len(starts) or starts[0] != 0 or starts[-1] != rows or (starts[1:] < starts[:-1]).any():
+            raise PlanError(f"key_starts has to rise from 0 to the number of rows, {rows}: first rows, then the total.")
+        if not rows:
+            return
+        if int(start.min()) < -FARTHEST or int(end.max()) > FARTHEST:
+            raise PlanError("an instant is more than 36,000 years away from the epoch.")
+        if (end <= start).any():
+            raise PlanError("a span is empty or backwards: every row needs start < end, half-open.")
+        follows = start[1:] >= end[:-1]
+        follows |= (start[1:] == start[:-1]) & (end[1:] == end[:-1])
+        follows[starts[(starts > 0) & (starts < rows)] - 1] = True
+        if not follows.all():
+            row = int(np.argmin(follows)) + 1
+            raise PlanError(
+                f"row {row} starts before row {row - 1} of the same key ends. "
+                "Sort the column by key and start, and combine rows whose spans overlap."
+            )
+
+    @classmethod
+    def of_events(cls, instants: Integers, key_starts: Integers) -> Positions:
+        """Single events, each the span ``[t, t + 1)``."""
+        return cls(instants, instants + 1, key_starts)
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def keys(self) -> int:
+        """How many keys there are, those without rows included."""
+        return len(self.key_starts) - 1
+
+    @cached_property
+    def occupied(self) -> Integers:
+        """The ordinals of the keys that have rows."""
+        return np.flatnonzero(self.key_starts[1:] > self.key_starts[:-1]).astype(np.int64, copy=False)
+
+    @cached_property
+    def widest(self) -> int:
+        """The width of the widest row, 0 without rows."""
+        return int((self.end - self.start).max(initial=0))
+
+    @cached_property
+    def panes(self) -> Edges | None:
+        """The edges between equal panes, or None where rows are not equal panes of one progression."""
+        if not len(self):
+            return None
+        edges = Edges(self.widest, int(self.start[0]))
+        equal = (self.end - self.start == self.widest).all()
+        return edges if equal and ((self.start - edges.offset) % edges.period == 0).all() else None
+
+    @cached_property
+    def _low(self) -> int:
+        return int(self.start.min(initial=FARTHEST))
+
+    @cached_property
+    def _span(self) -> int:
+        return max(int(self.end.max(initial=-FARTHEST)) - self._low, 1)
+
+    @cached_property
+    def axis(self) -> Integers | None:
+        """One rising number per row over all keys, so that one search serves them all.
+
+        None where ``keys * span`` does not fit int64 (a million keys over centuries).
+        """
+        if self.keys * self._span >= 2**63:
+            return None
+        per_key = np.arange(self.keys, dtype=np.int64) * self._span - self._low
+        return self.start + np.repeat(per_key, np.diff(self.key_starts))
+
+    def search(self, key: Integers, instant: Integers) -> Integers:
+        """For each pair of key ordinal and instant, the key's first row that starts at or after the instant."""
+        axis = self.axis
+        if axis is None:
+            return self._bisect(key, instant)
+        query = np.clip(instant - self._low, 0, self._span)
+        query += key * self._span
+        return np.searchsorted(axis, query).astype(np.int64, copy=False)
+
+    def _bisect(self, key: Integers, instant: Integers) -> Integers:
+        """Binary search within the rows of each key, all queries in step."""
+        lo, hi = self.key_starts[key], self.key_starts[key + 1]
+        while (searching := lo < hi).any():
+            middle = (lo + hi) >> 1
+            before = searching & (self.start[np.minimum(middle, len(self) - 1)] < instant)
+            lo, hi = np.where(before, middle + 1, lo), np.where(before | ~searching, hi, middle)
+        return lo
