@@ -1,0 +1,64 @@
+"""Dyadic: every pair as base intervals, each a power of two long and aligned to it.
+
+==========  =====================================================================
+requires    any monoid
+build       O(n), levels only as far as the widest pair needs
+answer      O(log width)
+memory      n states for all levels together
+paper       B-INT, Arasu & Widom 2004, section 3.1.1, theorem 3.1
+==========  =====================================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from panes.algebra.operations import Operations, State, take
+from panes.kernels.kernel import Kernel, Work
+from panes.kernels.pairs import Pairs, gather, place
+
+
+class Dyadic(Kernel):
+    """Disjoint base intervals, combined from both ends of a pair inwards."""
+
+    name = "dyadic"
+
+    def __init__(self, operations: Operations, state: State) -> None:
+        super().__init__(operations, state)
+        # Level l holds at i the base interval of rows [i * 2**l, (i + 1) * 2**l).
+        self._levels = [state]
+
+    def work(self, pairs: Pairs) -> Work:  # noqa: D102
+        levels = pairs.widest.bit_length()
+        missing = sum(self.rows >> level for level in range(len(self._levels), levels))
+        return Work(missing, 2 * len(pairs) * levels)
+
+    def _level(self, level: int) -> State:
+        while len(self._levels) <= level:
+            below = self._levels[-1]
+            even = len(below[0]) & ~1
+            halves = take(below, slice(0, even, 2)), take(below, slice(1, even, 2))
+            self._levels.append(self.operations.combine(*halves))
+        return self._levels[level]
+
+    def _answer(self, pairs: Pairs) -> State:
+        """Climb the levels: an odd lo gives the left part a base interval, an odd hi the right part.
+
+        The left part grows to the right and the right part to the left, so order is kept.
+        """
+        combine, identities = self.operations.combine, self.operations.identities
+        left, right = identities(self.state, len(pairs)), identities(self.state, len(pairs))
+        rows, lo, hi, level = np.arange(len(pairs)), pairs.lo, pairs.hi, 0
+        while len(rows):
+            base = self._level(level)
+            odd = np.flatnonzero(lo & 1)
+            at = rows[odd]
+            place(left, at, combine(gather(left, at), gather(base, lo[odd])))
+            odd = np.flatnonzero(hi & 1)
+            at = rows[odd]
+            place(right, at, combine(gather(base, hi[odd] - 1), gather(right, at)))
+            lo, hi, level = (lo + 1) >> 1, hi >> 1, level + 1
+            open_ = lo < hi
+            if not open_.all():
+                rows, lo, hi = rows[open_], lo[open_], hi[open_]
+        return combine(left, right)

@@ -1,0 +1,95 @@
+"""Landmark: a piece that ends at a landmark, and a piece that begins there.
+
+==========  =====================================================================
+requires    any monoid
+build       O(n) for each partition of the widths within a factor of two
+answer      O(1): at most two pieces
+memory      3 n states for each partition
+paper       L-INT, Arasu & Widom 2004, section 3.1.2, theorem 3.3; its c is 2
+==========  =====================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from panes.algebra.operations import Operations, State, concatenate, take
+from panes.kernels.kernel import Kernel, Work
+from panes.kernels.naive import Naive
+from panes.kernels.pairs import Integers, Pairs, gather
+from panes.kernels.scan import prefixes, suffixes
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """The landmark intervals for widths in ``[spacing, 2 * spacing)``; landmarks are multiples of the spacing.
+
+    ``ending[i]`` is row i up to the next landmark. ``beginning`` holds, for each row, the rows from the last
+    landmark up to it, then the same from the last landmark but one, then the identity.
+    """
+
+    spacing: int
+    ending: State
+    beginning: State
+
+    @classmethod
+    def build(cls, operations: Operations, state: State, spacing: int) -> _Partition:
+        near = prefixes(operations, state, spacing)
+        blocks = take(near, slice(spacing - 1, None, spacing))
+        later = take(near, slice(spacing, None))
+        rows = len(later[0])
+        before = tuple(np.repeat(array, spacing)[:rows] for array in blocks)
+        far = operations.combine(before, later)
+        nothing = operations.identities(state, 1)
+        return cls(spacing, suffixes(operations, state, spacing), concatenate([near, far, nothing]))
+
+    def answer(self, operations: Operations, lo: Integers, hi: Integers) -> State:
+        rows, shift = len(self.ending[0]), self.spacing.bit_length() - 1
+        crossed = ((hi - 1) >> shift) - (lo >> shift)
+        index = hi - 1
+        # Two landmarks inside: the second piece begins at the first of them, stored behind the nearer ones.
+        index[crossed == 2] += rows - self.spacing
+        # A pair that is one block has no second piece.
+        index[crossed == 0] = len(self.beginning[0]) - 1
+        return operations.combine(gather(self.ending, lo), gather(self.beginning, index))
+
+
+class Landmark(Kernel):
+    """At most two landmark intervals for each pair, in partitions by width."""
+
+    name = "landmark"
+
+    def __init__(self, operations: Operations, state: State) -> None:
+        super().__init__(operations, state)
+        self._partitions: dict[int, _Partition] = {}
+        self._naive = Naive(operations, state)
+
+    def work(self, pairs: Pairs) -> Work:  # noqa: D102
+        folded = [p for p in pairs.magnitudes if self._fold(p, pairs)]
+        missing = [p for p in pairs.magnitudes if p not in self._partitions and p not in folded]
+        steps = 2 * len(pairs) + sum(pairs.widths_by_magnitude[p] for p in folded)
+        return Work(3 * self.rows * len(missing), steps)
+
+    def _fold(self, magnitude: int, pairs: Pairs) -> bool:
+        """Whether a partition is not worth its build: its pairs together are no wider than the column.
+
+        The few narrow pairs at the ends of each key would otherwise build a partition for every power of two.
+        """
+        return magnitude not in self._partitions and pairs.widths_by_magnitude[magnitude] <= self.rows
+
+    def _answer(self, pairs: Pairs) -> State:
+        folded = {magnitude for magnitude in pairs.magnitudes if self._fold(magnitude, pairs)}
+
+        def answer(magnitude: int, some: Pairs) -> State:
+            if magnitude in folded:
+                return self._naive.answer_pairs(some)
+            return self._partition(magnitude).answer(self.operations, some.lo, some.hi)
+
+        return pairs.answer_by_magnitude(answer)
+
+    def _partition(self, magnitude: int) -> _Partition:
+        if magnitude not in self._partitions:
+            self._partitions[magnitude] = _Partition.build(self.operations, self.state, 1 << magnitude)
+        return self._partitions[magnitude]

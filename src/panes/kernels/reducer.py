@@ -1,0 +1,58 @@
+"""A column that is asked for many windows: kernels are chosen per call, and what they built is kept."""
+
+from __future__ import annotations
+
+from panes.algebra.operations import Operations, State
+from panes.kernels.choose import cost, legal, named
+from panes.kernels.kernel import Kernel
+from panes.kernels.pairs import Integers, Pairs
+
+
+class Reducer:
+    """The state of one column, reduced over any pairs of rows.
+
+    Nobody knows how many windows will still ask. So a build is paid for as skis are bought after renting: once
+    the answers that it would have made cheaper have cost as much as the build. That is never worse than twice
+    the best choice made in hindsight.
+
+    Parameters
+    ----------
+    operations, state
+        The algebra and the column.
+    kernel
+        The name of the one kernel to use; an error where the algebra lacks a law that it needs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from panes.algebra.operations import from_ufunc
+    >>> reducer = Reducer(from_ufunc(np.minimum, 99, idempotent=True), (np.array([5, 3, 8, 1]),))
+    >>> reducer.reduce(np.array([0, 2, 1]), np.array([3, 4, 1]))
+    (array([ 3,  1, 99]),)
+    """
+
+    def __init__(self, operations: Operations, state: State, kernel: str | None = None) -> None:
+        kinds = legal(operations) if kernel is None else (named(kernel),)
+        self._kernels: tuple[Kernel, ...] = tuple(kind(operations, state) for kind in kinds)
+        self._regret = dict.fromkeys(self._kernels, 0.0)
+        self._rows = len(state[0])
+
+    def reduce(self, lo: Integers, hi: Integers) -> State:
+        """The combined state of each pair ``[lo, hi)``; the identity for an empty one."""
+        pairs = Pairs(lo, hi, self._rows)
+        return self._choose(pairs).answer_pairs(pairs)
+
+    def _choose(self, pairs: Pairs) -> Kernel:
+        if len(self._kernels) == 1:
+            return self._kernels[0]
+        held = pairs if pairs.narrowest > 0 else pairs.only(pairs.width > 0)
+        if not len(held):
+            return self._kernels[-1]
+        costs = {kernel: cost(kernel, held) for kernel in self._kernels}
+        chosen = min(costs, key=lambda kernel: max(0.0, costs[kernel][0] - self._regret[kernel]) + costs[kernel][1])
+        for kernel, (build, answer) in costs.items():
+            if kernel is chosen:
+                self._regret[kernel] = max(0.0, self._regret[kernel] - build)
+            else:
+                self._regret[kernel] += max(0.0, costs[chosen][1] - answer)
+        return chosen
