@@ -42,6 +42,7 @@ def test_the_naive_way_is_last():
         (SUM, np.int64, tumbling(1_000), "naive"),
         (MINIMUM, np.int64, tumbling(1_000), "naive"),
         (FLOAT_SUM, np.float64, tumbling(1_000), "naive"),
+        (FLOAT_SUM, np.float64, tumbling(20), "naive"),
     ],
 )
 def test_choice(operations, dtype, pairs, name):

@@ -31,7 +31,7 @@ class Dyadic(Kernel):
     def work(self, pairs: Pairs) -> Work:  # noqa: D102
         levels = pairs.widest.bit_length()
         missing = sum(self.rows >> level for level in range(len(self._levels), levels))
-        return Work(missing, 2 * len(pairs) * levels)
+        return Work(build=missing, steps=2 * len(pairs) * levels)
 
     def _level(self, level: int) -> State:
         while len(self._levels) <= level:

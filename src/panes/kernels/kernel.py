@@ -10,7 +10,7 @@ import numpy as np
 
 from panes.algebra.operations import Operations, State
 from panes.errors import AlgebraError
-from panes.kernels.pairs import Integers, Pairs, place
+from panes.kernels.pairs import Integers, Pairs, gather, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,14 @@ class Work:
         Elements to combine before the first answer; what is built already does not count.
     steps
         Elements to fetch and combine for all answers together.
+    folds, folded
+        Pairs to fold where they lie, the naive way, and their elements.
     """
 
-    build: int
-    steps: int
+    build: int = 0
+    steps: int = 0
+    folds: int = 0
+    folded: int = 0
 
 
 class Kernel(ABC):
@@ -67,6 +71,8 @@ class Kernel(ABC):
         with np.errstate(all="ignore"):
             if not len(pairs):
                 return self.operations.identities(self.state, 0)
+            if pairs.narrowest == pairs.widest == 1:
+                return gather(self.state, pairs.lo)
             if pairs.narrowest > 0:
                 return self._answer(pairs)
             answers = self.operations.identities(self.state, len(pairs))
@@ -78,6 +84,10 @@ class Kernel(ABC):
     @abstractmethod
     def work(self, pairs: Pairs) -> Work:
         """What answering would take; every pair holds a row."""
+
+    def part(self, pairs: Pairs) -> int:
+        """Which of its separate builds the pairs ask for; most kernels have one."""
+        return 0
 
     @abstractmethod
     def _answer(self, pairs: Pairs) -> State:

@@ -29,7 +29,7 @@ class Naive(Kernel):
     name = "naive"
 
     def work(self, pairs: Pairs) -> Work:  # noqa: D102
-        return Work(0, pairs.total)
+        return Work(folds=len(pairs), folded=pairs.total)
 
     def _answer(self, pairs: Pairs) -> State:
         if self.operations.ufunc is not None:
@@ -57,7 +57,9 @@ class Naive(Kernel):
             order = np.argsort(lo, kind="stable")
             lo, hi = lo[order], hi[order]
         edges = np.stack([lo, hi], axis=1).ravel()
-        folded: Array = ufunc.reduceat(self._padded, edges, dtype=self._padded.dtype)[::2]
+        # The last hi folds to the end of what is given: one element behind the farthest pair, no more.
+        within = self._padded[: int(hi.max()) + 1]
+        folded: Array = ufunc.reduceat(within, edges, dtype=within.dtype)[::2]
         if order is None:
             return folded
         answers = np.empty_like(folded)

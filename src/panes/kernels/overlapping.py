@@ -33,7 +33,7 @@ class Overlapping(Kernel):
 
     def work(self, pairs: Pairs) -> Work:  # noqa: D102
         missing = max(0, pairs.widest.bit_length() - len(self._levels))
-        return Work(missing * self.rows, 2 * len(pairs))
+        return Work(build=missing * self.rows, steps=2 * len(pairs))
 
     def _level(self, power: int) -> State:
         while len(self._levels) <= power:

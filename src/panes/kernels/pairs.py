@@ -70,6 +70,13 @@ class Pairs:
         totals = np.bincount(self._magnitude, weights=self.width)
         return {p: int(total) for p, total in enumerate(totals) if total}
 
+    @cached_property
+    def counts_by_magnitude(self) -> dict[int, int]:
+        """How many pairs there are of each magnitude."""
+        if self._magnitude is None:
+            return {self.widest.bit_length() - 1: len(self)}
+        return {p: int(count) for p, count in enumerate(np.bincount(self._magnitude)) if count}
+
     @property
     def magnitudes(self) -> tuple[int, ...]:
         """Which powers of two the widths reach."""

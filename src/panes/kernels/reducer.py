@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from panes.algebra.operations import Operations, State
-from panes.kernels.choose import cost, legal, named
+from panes.kernels.choose import candidates, cost, named
 from panes.kernels.kernel import Kernel
 from panes.kernels.pairs import Integers, Pairs
 
@@ -32,9 +34,9 @@ class Reducer:
     """
 
     def __init__(self, operations: Operations, state: State, kernel: str | None = None) -> None:
-        kinds = legal(operations) if kernel is None else (named(kernel),)
+        kinds = candidates(operations) if kernel is None else (named(kernel),)
         self._kernels: tuple[Kernel, ...] = tuple(kind(operations, state) for kind in kinds)
-        self._regret = dict.fromkeys(self._kernels, 0.0)
+        self._regret: defaultdict[tuple[str, int], float] = defaultdict(float)
         self._rows = len(state[0])
 
     def reduce(self, lo: Integers, hi: Integers) -> State:
@@ -45,14 +47,12 @@ class Reducer:
     def _choose(self, pairs: Pairs) -> Kernel:
         if len(self._kernels) == 1:
             return self._kernels[0]
-        held = pairs if pairs.narrowest > 0 else pairs.only(pairs.width > 0)
-        if not len(held):
+        if pairs.widest <= 1:
             return self._kernels[-1]
-        costs = {kernel: cost(kernel, held) for kernel in self._kernels}
-        chosen = min(costs, key=lambda kernel: max(0.0, costs[kernel][0] - self._regret[kernel]) + costs[kernel][1])
-        for kernel, (build, answer) in costs.items():
-            if kernel is chosen:
-                self._regret[kernel] = max(0.0, self._regret[kernel] - build)
-            else:
-                self._regret[kernel] += max(0.0, costs[chosen][1] - answer)
+        held = pairs if pairs.narrowest > 0 else pairs.only(pairs.width > 0)
+        costs = [(kernel, (kernel.name, kernel.part(held)), *cost(kernel, held)) for kernel in self._kernels]
+        chosen, bought, price, spent = min(costs, key=lambda c: max(0.0, c[2] - self._regret[c[1]]) + c[3])
+        self._regret[bought] = max(0.0, self._regret[bought] - price)
+        for _, build, _, answer in costs:
+            self._regret[build] += max(0.0, spent - answer)
         return chosen

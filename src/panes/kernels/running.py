@@ -30,7 +30,7 @@ class Running(Kernel):
         return operations.group
 
     def work(self, pairs: Pairs) -> Work:  # noqa: D102
-        return Work(0 if "_prefixes" in self.__dict__ else self.rows, 2 * len(pairs))
+        return Work(build=0 if "_prefixes" in self.__dict__ else self.rows, steps=2 * len(pairs))
 
     @cached_property
     def _prefixes(self) -> State:
