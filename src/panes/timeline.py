@@ -6,6 +6,7 @@ Everything here is integers and standard library. The planner measures windows i
 
 from __future__ import annotations
 
+import builtins
 import math
 import re
 from collections.abc import Iterable
@@ -185,7 +186,7 @@ class Geometry:
         starts, ends = Edges(self.slide, self.offset), Edges(self.slide, self.offset + self.range)
         return (starts,) if starts == ends else (starts, ends)
 
-    def instances(self, instant: int) -> range:
+    def instances(self, instant: int) -> builtins.range:
         """The numbers m of the instances that hold an instant.
 
         Examples

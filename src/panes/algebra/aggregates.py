@@ -33,11 +33,24 @@ Lower: TypeAlias = Callable[..., pa.Array]
 
 @dataclass(frozen=True)
 class Bound:
-    """An aggregate over arguments of known types."""
+    """An aggregate over arguments of known types.
+
+    Parameters
+    ----------
+    components
+        What is stored.
+    type
+        The type of the answers, that of Spark's own aggregate.
+    lower
+        Reads the answers out of the components' stored answers, in Arrow.
+    read
+        The same in Spark SQL, from the names of the stored columns.
+    """
 
     components: tuple[Component, ...]
     type: pa.DataType
     lower: Lower
+    read: Callable[..., str] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,16 @@ class Aggregate(ABC):
     name: ClassVar[str]
     by_time: ClassVar[bool] = False
     """Whether event time stands before the arguments when the aggregate is bound."""
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether partials of overlapping spans may be combined (*covered by* instead of *partitioned by*)."""
+        return False
+
+    @property
+    def in_jvm(self) -> bool:
+        """Whether Spark can build the partials without Python."""
+        return True
 
     def with_arguments(self, arguments: tuple[str, ...]) -> Aggregate:
         """The same aggregate of other arguments."""
@@ -85,7 +108,7 @@ class CountOf(Aggregate):
     name: ClassVar[str] = "count"
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
-        return Bound((Count(arguments, types),), pa.int64(), lambda n: n)
+        return Bound((Count(arguments, types),), pa.int64(), lambda n: n, lambda n: n)
 
     def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
         return f"count({arguments[0]})"
@@ -103,7 +126,7 @@ class SumOf(Aggregate):
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
         self._require(_is_number(types[0]), types[0], "a number")
         component = Sum(arguments, types)
-        return Bound((component,), component.storage, lambda total: total)
+        return Bound((component,), component.storage, lambda total: total, lambda total: total)
 
     def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
         return f"sum({arguments[0]})"
@@ -121,11 +144,18 @@ class MeanOf(Aggregate):
         count = Count(arguments, types)
         if pa.types.is_decimal(type_):
             answer = mean_type(type_)
-            return Bound((Sum(arguments, types), count), answer, lambda s, n: _decimal_mean(s, n, answer, str(self)))
+            return Bound(
+                (Sum(arguments, types), count),
+                answer,
+                lambda total, n: _decimal_mean(total, n, answer, str(self)),
+                lambda total, n: (
+                    f"CASE WHEN {n} > 0 THEN CAST({total} / {n} AS DECIMAL({answer.precision}, {answer.scale})) END"
+                ),
+            )
         if type_ in (pa.int64(), pa.uint64()):
             # Spark averages BIGINT in doubles, so its mean has no overflow; nor has ours.
             argument, type_ = f"CAST({argument} AS DOUBLE)", pa.float64()
-        return Bound((Sum((argument,), (type_,)), count), pa.float64(), _mean)
+        return Bound((Sum((argument,), (type_,)), count), pa.float64(), _mean, _mean_sql)
 
     def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
         return f"avg({arguments[0]})"
@@ -135,9 +165,13 @@ class MeanOf(Aggregate):
 class _ExtremumOf(Aggregate):
     component: ClassVar[type[Component]]
 
+    @property
+    def idempotent(self) -> bool:
+        return True
+
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:
         self._require(is_ordered(types[0]), types[0], "a type with an order (number, string, date, timestamp, ...)")
-        return Bound((self.component(arguments, types),), types[0], lambda x: x)
+        return Bound((self.component(arguments, types),), types[0], lambda x: x, lambda x: x)
 
     def native(self, arguments: tuple[str, ...]) -> str:
         return f"{self.name}({arguments[0]})"
@@ -170,7 +204,7 @@ class VarianceOf(Aggregate):
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
         self._require(_is_number(types[0]), types[0], "a number")
-        return Bound((Moments(arguments, types),), pa.float64(), self._lower)
+        return Bound((Moments(arguments, types),), pa.float64(), self._lower, self._read)
 
     def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
         return f"{'stddev' if self.root else 'var'}_{'samp' if self.ddof else 'pop'}({arguments[0]})"
@@ -182,6 +216,10 @@ class VarianceOf(Aggregate):
             variance = m2 / (n - self.ddof)
             values = np.sqrt(variance) if self.root else variance
         return pa.array(values, mask=missing)
+
+    def _read(self, moments: str) -> str:
+        variance = f"{moments}.m2 / ({moments}.n - {self.ddof})"
+        return f"CASE WHEN {moments}.n > {self.ddof} THEN {f'sqrt({variance})' if self.root else variance} END"
 
     def __str__(self) -> str:
         kind = ("std" if self.root else "var") + ("" if self.ddof else "_pop")
@@ -201,6 +239,10 @@ class PickOf(Aggregate):
     def by_time(self) -> bool:  # type: ignore[override]  # noqa: D102
         return self.timed
 
+    @property
+    def idempotent(self) -> bool:  # noqa: D102
+        return True
+
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
         # Bound as (order, value): event time stands first already, arg_min's arguments are the other way round.
         if not self.timed:
@@ -208,7 +250,7 @@ class PickOf(Aggregate):
         for type_ in types:
             self._require(is_ordered(type_), type_, "types with an order (ties are broken by value)")
         component = (Greatest if self.largest else Least)(arguments, types)
-        return Bound((component,), types[1], lambda pair: _field(pair, "value"))
+        return Bound((component,), types[1], lambda pair: _field(pair, "value"), lambda pair: f"{pair}.value")
 
     def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
         order, value = arguments if self.timed else arguments[::-1]
@@ -221,21 +263,31 @@ class PickOf(Aggregate):
         return f"{'arg_max' if self.largest else 'arg_min'}({', '.join(self.arguments)})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CustomOf(Aggregate):
     """A user's own aggregate; see ``panes.aggregate``."""
 
-    label: str = "custom"
-    state: tuple[tuple[str, pa.DataType], ...] = ()
-    output: pa.DataType = pa.float64()  # noqa: RUF009  (Arrow types are immutable)
-    lift: Callable[..., Any] = lambda x: x
-    operations: Operations = Operations((), lambda a, _: a)  # noqa: RUF009
-    lowered: Callable[..., Any] = lambda x: x
+    label: str
+    state: tuple[tuple[str, pa.DataType], ...]
+    output: pa.DataType
+    lift: Callable[..., Any]
+    operations: Operations
+    lowered: Callable[..., Any]
 
     name: ClassVar[str] = "custom"
 
+    @property
+    def idempotent(self) -> bool:  # noqa: D102
+        return self.operations.idempotent
+
+    @property
+    def in_jvm(self) -> bool:  # noqa: D102
+        return False
+
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
-        component = Custom(arguments, types, self.label, self.state, self.lift, self.operations)
+        component = Custom(
+            arguments, types, label=self.label, state=self.state, lifted=self.lift, operations=self.operations
+        )
         return Bound((component,), self.output, self._lower)
 
     def native(self, arguments: tuple[str, ...]) -> None:  # noqa: D102
@@ -273,6 +325,10 @@ def _mean(total: pa.Array, count: pa.Array) -> pa.Array:
     n = numbers(count)
     with np.errstate(divide="ignore", invalid="ignore"):
         return pa.array(numbers(total) / n, mask=n == 0)
+
+
+def _mean_sql(total: str, count: str) -> str:
+    return f"CASE WHEN {count} > 0 THEN CAST({total} AS DOUBLE) / {count} END"
 
 
 def _decimal_mean(total: pa.Array, count: pa.Array, answer: pa.DataType, what: str) -> pa.Array:

@@ -14,14 +14,14 @@ from panes.algebra.operations import Array, Operations, State
 from panes.errors import AlgebraError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Custom(Component):
     """Partials of a user-defined aggregate. Built in Python, since the JVM cannot run its ``lift``."""
 
-    label: str = ""
-    state: tuple[tuple[str, pa.DataType], ...] = ()
-    lifted: Callable[..., Any] = lambda *_: ()
-    operations: Operations = Operations((), lambda a, _: a)
+    label: str
+    state: tuple[tuple[str, pa.DataType], ...]
+    lifted: Callable[..., Any]
+    operations: Operations
 
     kind: ClassVar[str] = "custom"
 

@@ -154,7 +154,15 @@ def aggregate(
         idempotent=idempotent,
     )
     type_ = output if isinstance(output, pa.DataType) else pa.from_numpy_dtype(np.dtype(output))
-    return CustomOf(_arguments(*arguments), name, parts, type_, lift, operations, lower)
+    return CustomOf(
+        _arguments(*arguments),
+        label=name,
+        state=parts,
+        output=type_,
+        lift=lift,
+        operations=operations,
+        lowered=lower,
+    )
 
 
 def _arguments(*values: str) -> tuple[str, ...]:

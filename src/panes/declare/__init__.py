@@ -1,1 +1,1 @@
-""""""
+"""What a user writes: windows, expressions and queries."""

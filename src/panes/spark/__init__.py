@@ -1,1 +1,1 @@
-""""""
+"""Plans on Apache Spark: the only room that imports pyspark."""

@@ -1,0 +1,165 @@
+"""The façade that composes the rooms: plan queries together, look at the plan, run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from panes.declare.query import Query
+from panes.errors import PlanError
+from panes.plan import picture
+from panes.plan.blueprint import Blueprint, draw_up
+from panes.plan.statistics import Statistics
+from panes.plan.strategy import STRATEGIES, Strategy
+
+Layout = Literal["long", "wide"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All windows of all queries, planned together. Made by :func:`plan`.
+
+    Print it for a summary; ``explain()`` shows the tree, the costs and what was tried.
+    """
+
+    queries: tuple[Query, ...]
+    statistics: Statistics
+    strategy: Strategy | None = None
+    factor_windows: bool = True
+
+    def blueprint(self, statistics: Statistics | None = None, strategy: Strategy | None = None) -> Blueprint:
+        """What the planner decides under some statistics; by default under those it was given."""
+        return draw_up(
+            self.queries,
+            statistics or self.statistics,
+            strategy or self.strategy,
+            factor_windows=self.factor_windows,
+        )
+
+    def run(
+        self,
+        data: Any,
+        *,
+        layout: Layout = "long",
+        strategy: Strategy | None = None,
+        observation: Any = None,
+    ) -> Any:
+        """Answer every query.
+
+        Parameters
+        ----------
+        data
+            A Spark DataFrame gives a (lazy) Spark DataFrame. A pyarrow Table, or anything with the Arrow C
+            interface (pandas, polars), is answered in this process and gives a pyarrow Table.
+        layout
+            ``long``: one row per answer. ``wide``: one row per key and window end.
+        strategy
+            Run all of it one way (``native``, ``rewrite`` or ``columnar``), for comparison.
+        observation
+            A ``pyspark.sql.Observation`` that counts ``events`` and ``null_timestamps``.
+
+        Examples
+        --------
+        >>> import datetime as dt, pyarrow as pa, panes as pn
+        >>> events = pa.table({"ts": [dt.datetime(2026, 1, 1, 0, m) for m in (1, 9, 12)], "temp": [20.0, 21.0, 25.0]})
+        >>> plan = pn.plan([pn.query("temps", at="ts", select={"top": pn.max("temp")}, over=pn.tumbling("10 min"))])
+        >>> plan.run(events).select(["window_name", "top"]).to_pydict()
+        {'window_name': ['10m', '10m'], 'top': [21.0, 25.0]}
+        """
+        if layout not in ("long", "wide"):
+            raise PlanError(
+                f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end)."
+            )
+        _check_strategy(strategy)
+        if _is_spark(data):
+            return self._run_on_spark(data, layout, strategy, observation)
+        if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
+            raise PlanError(
+                f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
+                "Arrow C interface, such as a pandas or polars DataFrame."
+            )
+        from panes.local.run import run
+
+        return run(self.blueprint(strategy="columnar"), data, layout=layout)
+
+    def explain(self) -> str:
+        """The tree of windows and factor windows, predicted costs, the saving, and what was tried."""
+        return picture.explain(self.blueprint())
+
+    def to_mermaid(self) -> str:
+        """The plan as a Mermaid flowchart."""
+        return picture.mermaid(self.blueprint())
+
+    def __str__(self) -> str:
+        return picture.summary(self.blueprint())
+
+    def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any) -> Any:
+        from panes.spark.binding import examine
+        from panes.spark.run import run
+        from panes.spark.sampling import sample
+
+        if events.isStreaming:
+            raise PlanError("this DataFrame is a stream; this version of Panes runs batches only.")
+        blueprint = self.blueprint(strategy=strategy)
+        undecided = self.statistics.origin == "assumed" and (strategy or self.strategy) is None
+        if undecided and not _obvious(blueprint):
+            examine(blueprint, events)  # mistakes first: a sample is a small job
+            blueprint = self.blueprint(sample(events, self.queries, self.statistics))
+        return run(blueprint, events, layout=layout, observation=observation)
+
+
+def plan(
+    queries: Query | Iterable[Query],
+    *,
+    rate: float | None = None,
+    keys: float | Mapping[Any, float] | None = None,
+    strategy: Strategy | None = None,
+    factor_windows: bool = True,
+) -> Plan:
+    """Plan all windows of all queries together.
+
+    Parameters
+    ----------
+    queries
+        What ``pn.query`` made.
+    rate
+        Expected events per second of event time. Without it (and without ``keys``) a look at the data decides.
+    keys
+        Expected number of distinct keys, or one number per key column or tuple of key columns.
+    strategy
+        Run all of it one way instead of the cheapest.
+    factor_windows
+        Whether the planner may add windows that nobody asked for but others can be read from.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> windows = [pn.tumbling("20 min"), pn.tumbling("30 min"), pn.tumbling("40 min")]
+    >>> print(pn.plan(pn.query("temps", by="device", at="ts", select={"low": pn.min("temp")}, over=windows)))
+    1 query, 3 windows, 1 pass over the events
+      ...
+    """
+    _check_strategy(strategy)
+    listed = (queries,) if isinstance(queries, Query) else tuple(queries)
+    made = Plan(listed, Statistics.given(rate, keys), strategy, factor_windows)
+    made.blueprint()  # so that a mistake shows here, not when it is run
+    return made
+
+
+def _check_strategy(strategy: str | None) -> None:
+    if strategy is not None and strategy not in STRATEGIES:
+        raise PlanError(f"strategy={strategy!r}: write one of {', '.join(STRATEGIES)}, or leave it to the planner.")
+
+
+def _obvious(blueprint: Blueprint) -> bool:
+    """Whether no figures could change the plan: one tumbling window cannot share with anything."""
+    views = [window.geometry for query in blueprint.queries for window in query.over]
+    return len(views) == 1 and views[0].tumbling and blueprint.stores[0].strategy == "native"
+
+
+def _is_spark(data: Any) -> bool:
+    # Asked by name, so that pyspark is imported only where a Spark DataFrame arrives.
+    return any(
+        base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame" for base in type(data).__mro__
+    )

@@ -1,0 +1,195 @@
+"""A query: which aggregates, over which windows, per which keys, of which events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from panes.algebra.aggregates import Aggregate
+from panes.declare.expressions import Expression, expression
+from panes.declare.windows import Window
+from panes.errors import DeclarationError, nearest
+
+RESERVED = ("query", "window_name", "window")
+"""The columns that every result begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Aggregates over windows, per key. Made by :func:`query`, which checks it.
+
+    ``columns`` are the output columns after the keys, aggregates and derived ones, in the order of ``select``.
+    """
+
+    name: str
+    by: tuple[str, ...]
+    at: str
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    derived: tuple[tuple[str, Expression], ...]
+    over: tuple[Window, ...]
+    columns: tuple[str, ...]
+    where: Expression | None = None
+    having: Expression | None = None
+
+
+def query(
+    name: str,
+    *,
+    at: str,
+    select: Mapping[str, Aggregate | str | Expression],
+    over: Window | Iterable[Window],
+    by: str | Iterable[str] = (),
+    where: str | Expression | None = None,
+    having: str | Expression | None = None,
+) -> Query:
+    """Declare a query.
+
+    Parameters
+    ----------
+    name
+        What the column ``query`` of the results shows.
+    at
+        The column of event time.
+    select
+        Output columns: an aggregate each, or an expression over the aggregates' names and the keys.
+    over
+        The windows.
+    by
+        The key columns; none for one answer per window.
+    where
+        Which events count.
+    having
+        Which answers come out; an expression over output columns and keys.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> temps = pn.query("temps", by="device", at="ts",
+    ...     select={"low": pn.min("temp"), "high": pn.max("temp"), "spread": "high - low"},
+    ...     over=[pn.tumbling("20 min"), pn.hopping("1 hour", every="5 min")],
+    ...     where="temp > -60", having="spread > 1")
+    >>> temps.columns
+    ('low', 'high', 'spread')
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise DeclarationError(f"a query needs a name, not {name!r}: it is what its results are called.")
+    keys = (by,) if isinstance(by, str) else tuple(by)
+    windows = (over,) if isinstance(over, Window) else tuple(over)
+    _check_keys(name, keys, at)
+    _check_windows(name, windows)
+    aggregates = tuple(
+        (alias, _with_parsed_arguments(value)) for alias, value in select.items() if isinstance(value, Aggregate)
+    )
+    derived = tuple(
+        (alias, _derived(name, alias, value)) for alias, value in select.items() if not isinstance(value, Aggregate)
+    )
+    _check_select(name, keys, aggregates, derived)
+    known = [*keys, *(alias for alias, _ in aggregates)]
+    for alias, value in derived:
+        _check_references(name, f"the derived column {alias!r}", value, known)
+        known.append(alias)
+    filtered = None if having is None else expression(having)
+    if filtered is not None:
+        _check_references(name, "having", filtered, known)
+    return Query(
+        name=name,
+        by=keys,
+        at=at,
+        aggregates=aggregates,
+        derived=derived,
+        over=windows,
+        columns=tuple(select),
+        where=None if where is None else expression(where),
+        having=filtered,
+    )
+
+
+def check_names(queries: Iterable[Query]) -> tuple[Query, ...]:
+    """Refuse an empty list, and two queries of one name."""
+    queries = tuple(queries)
+    if not queries:
+        raise DeclarationError("there is no query to plan. Give at least one pn.query(...).")
+    for value in queries:
+        if not isinstance(value, Query):
+            raise DeclarationError(f"{value!r} is not a query. Make one with pn.query(name, at=..., ...).")
+    _refuse_duplicates([value.name for value in queries], "two queries are called {!r}; give each a name of its own.")
+    return queries
+
+
+def _with_parsed_arguments(aggregate: Aggregate) -> Aggregate:
+    return aggregate.with_arguments(tuple(expression(argument).sql for argument in aggregate.arguments))
+
+
+def _derived(query_name: str, alias: str, value: object) -> Expression:
+    if not isinstance(value, (str, Expression)):
+        raise DeclarationError(
+            f"query {query_name!r} selects {alias!r} = {value!r}, which is neither an aggregate nor an expression. "
+            "Write for example pn.sum('amount'), or 'high - low' over other selected columns."
+        )
+    return expression(value)
+
+
+def _check_keys(name: str, keys: tuple[str, ...], at: str) -> None:
+    for key in (*keys, at):
+        if not isinstance(key, str) or not key:
+            raise DeclarationError(f"query {name!r}: {key!r} is not the name of a column. Write it as a string.")
+    _refuse_duplicates(keys, f"query {name!r} groups by {{!r}} twice; name it once in by=.")
+    if at in keys:
+        raise DeclarationError(
+            f"query {name!r} groups by its own time column {at!r}: every event would be a group. Leave it out of by=."
+        )
+
+
+def _check_windows(name: str, windows: tuple[Window, ...]) -> None:
+    if not windows:
+        raise DeclarationError(f"query {name!r} has no window. Write over=[pn.tumbling('5 min'), ...].")
+    for window in windows:
+        if not isinstance(window, Window):
+            raise DeclarationError(
+                f"query {name!r}: {window!r} is not a window. Write pn.tumbling(size) or pn.hopping(size, every=...)."
+            )
+    _refuse_duplicates(
+        [window.name for window in windows],
+        f"query {name!r} has two windows called {{!r}}; drop one, or tell them apart with name=.",
+    )
+
+
+def _check_select(
+    name: str,
+    keys: tuple[str, ...],
+    aggregates: tuple[tuple[str, Aggregate], ...],
+    derived: tuple[tuple[str, Expression], ...],
+) -> None:
+    if not aggregates:
+        raise DeclarationError(f"query {name!r} selects no aggregate. Write select={{'n': pn.count()}}.")
+    for alias in (*keys, *(a for a, _ in aggregates), *(a for a, _ in derived)):
+        if not isinstance(alias, str) or not alias:
+            raise DeclarationError(f"query {name!r}: {alias!r} cannot name an output column. Write it as a string.")
+        if alias.lower() in RESERVED:
+            raise DeclarationError(
+                f"query {name!r}: the column {alias!r} would hide one that every result has "
+                f"({', '.join(RESERVED)}). Give it another name."
+            )
+    # Spark resolves names without regard to case, so names that differ only in case would be ambiguous.
+    _refuse_duplicates(
+        [alias.lower() for alias in (*keys, *(a for a, _ in aggregates), *(a for a, _ in derived))],
+        f"query {name!r} has two output columns called {{!r}} (upper and lower case count as equal); rename one.",
+    )
+
+
+def _check_references(name: str, what: str, value: Expression, known: list[str]) -> None:
+    lowered = {column.lower() for column in known}
+    for column in value.roots:
+        if column.lower() not in lowered:
+            raise DeclarationError(
+                f"query {name!r}: {what} refers to {column!r}, which is neither a key nor a selected column "
+                f"({nearest(column, known)}). Select what it needs under a name first."
+            )
+
+
+def _refuse_duplicates(names: Iterable[str], message: str) -> None:
+    seen: set[str] = set()
+    for value in names:
+        if value in seen:
+            raise DeclarationError(message.format(value))
+        seen.add(value)

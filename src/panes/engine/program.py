@@ -1,0 +1,200 @@
+"""What runs on one partition: stored columns, the tree of windows over them, and what is read out of each.
+
+A *store* is what is kept: key columns, components, and the edges between panes. *Views* are what is asked of it: a
+query over a window. Everything here is resolved before rows flow (types, components, kernels' algebra), and travels
+to executors as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from panes.algebra.aggregates import Aggregate, Bound
+from panes.algebra.component import Component
+from panes.algebra.counts import Count
+from panes.declare.expressions import Expression, expression, when
+from panes.declare.query import Query
+from panes.declare.windows import Window
+from panes.plan.forest import Forest
+from panes.timeline import Edges, Geometry
+
+TypeOf = Callable[[str], pa.DataType]
+"""From the Spark SQL of a scalar expression over the events to its type."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One output column: the stored columns it is read from, and how."""
+
+    alias: str
+    components: tuple[int, ...]
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class View:
+    """A query over one window.
+
+    Parameters
+    ----------
+    query, window
+        Where it stands in the list of queries, and the window with its name.
+    readings
+        The output columns that are aggregates.
+    exists
+        The component that counts the query's events, or None when every stored partial has some.
+    """
+
+    query: int
+    window: Window
+    readings: tuple[Reading, ...]
+    exists: int | None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A window to compute, for its views or because other windows read it.
+
+    Parameters
+    ----------
+    provider
+        The index of the node it reads, or None for the panes.
+    needed
+        The components that it or a window that reads it needs.
+    """
+
+    geometry: Geometry
+    provider: int | None
+    needed: tuple[int, ...]
+    views: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A store and its views, ready to run on partitions whose rows are sorted by key and time."""
+
+    components: tuple[Component, ...]
+    edges: tuple[Edges, ...]
+    views: tuple[View, ...]
+    nodes: tuple[Node, ...]
+
+    @property
+    def in_jvm(self) -> bool:
+        """Whether Spark can build every stored column without Python."""
+        return all(component.build is not None for component in self.components)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The distinct argument expressions, for runs that lift single events."""
+        return tuple(dict.fromkeys(a for component in self.components for a in component.arguments))
+
+
+def bind_components(
+    queries: Iterable[tuple[int, Query]], kept: Expression | None, type_of: TypeOf
+) -> tuple[tuple[Component, ...], dict[int, tuple[tuple[Reading, ...], int | None]]]:
+    """The shared components of some queries, and what each query reads out of them.
+
+    Parameters
+    ----------
+    queries
+        The queries with their numbers.
+    kept
+        The condition that all stored events fulfil already. A query with another condition gets
+        conditional components.
+    """
+    found: dict[Component, int] = {}
+    readings: dict[int, tuple[tuple[Reading, ...], int | None]] = {}
+    for number, query in queries:
+        condition = _own_condition(query, kept)
+        columns = []
+        for alias, aggregate in query.aggregates:
+            arguments = _arguments(query, aggregate, condition)
+            bound = aggregate.bind(arguments, tuple(type_of(argument) for argument in arguments))
+            columns.append(Reading(alias, tuple(found.setdefault(c, len(found)) for c in bound.components), bound))
+        exists = None
+        if condition is not None:
+            exists = found.setdefault(Count((_masked(condition, "1"),), (pa.int32(),)), len(found))
+        readings[number] = (tuple(columns), exists)
+    return tuple(found), readings
+
+
+def argument_expressions(queries: Iterable[tuple[int, Query]], kept: Expression | None) -> tuple[str, ...]:
+    """The Spark SQL of every argument that ``bind_components`` will ask the type of."""
+    found = [
+        argument
+        for _, query in queries
+        for _, aggregate in query.aggregates
+        for argument in _arguments(query, aggregate, _own_condition(query, kept))
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def assemble(
+    components: tuple[Component, ...],
+    edges: tuple[Edges, ...],
+    forest: Forest,
+    queries: Iterable[tuple[int, Query]],
+    readings: dict[int, tuple[tuple[Reading, ...], int | None]],
+) -> Program:
+    """The program of a forest: providers before the windows that read them."""
+    views: list[View] = []
+    at: dict[Geometry, list[int]] = {}
+    for number, query in queries:
+        columns, exists = readings[number]
+        for window in query.over:
+            at.setdefault(window.geometry, []).append(len(views))
+            views.append(View(number, window, columns, exists))
+    own = {geometry: _components_of([views[v] for v in numbers]) for geometry, numbers in at.items()}
+    children = forest.children()
+    needed: dict[Geometry, set[int]] = {}
+    order = _top_down(forest)
+    for geometry in reversed(order):
+        below = (needed[child] for child in children.get(geometry, ()))
+        needed[geometry] = set().union(own.get(geometry, set()), *below)
+    index = {geometry: i for i, geometry in enumerate(order)}
+    providers = forest.providers
+    nodes = tuple(
+        Node(
+            geometry,
+            None if (provider := providers[geometry]) is None else index[provider],
+            tuple(sorted(needed[geometry])),
+            tuple(at.get(geometry, ())),
+        )
+        for geometry in order
+    )
+    return Program(components, edges, tuple(views), nodes)
+
+
+def _components_of(views: list[View]) -> set[int]:
+    found = {c for view in views for reading in view.readings for c in reading.components}
+    return found | {view.exists for view in views if view.exists is not None}
+
+
+def _top_down(forest: Forest) -> list[Geometry]:
+    children, order = forest.children(), list[Geometry]()
+    stack = list(reversed(children.get(None, ())))
+    while stack:
+        geometry = stack.pop()
+        order.append(geometry)
+        stack.extend(reversed(children.get(geometry, ())))
+    return order
+
+
+def _own_condition(query: Query, kept: Expression | None) -> Expression | None:
+    return None if query.where == kept else query.where
+
+
+def _arguments(query: Query, aggregate: Aggregate, condition: Expression | None) -> tuple[str, ...]:
+    arguments = tuple(_masked(condition, argument) for argument in aggregate.arguments)
+    return (expression(_quoted(query.at)).sql, *arguments) if aggregate.by_time else arguments
+
+
+def _masked(condition: Expression | None, argument: str) -> str:
+    return argument if condition is None else when(condition, expression(argument)).sql
+
+
+def _quoted(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"

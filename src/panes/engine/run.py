@@ -1,0 +1,121 @@
+"""Run a program on one chunk of sorted partials: sort once (done before), then frames, then kernels.
+
+Every runner comes through here: the in-process one with lifted events, Spark's batches with panes from the JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.operations import Array
+from panes.engine.level import Level, Partials, key_starts_of, next_edge, panes_of
+from panes.engine.program import Program, View
+from panes.frames import Frame, Positions, frame
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of one view on one chunk.
+
+    Parameters
+    ----------
+    view
+        Its index in the program.
+    key
+        The ordinal of each answer's key within the chunk.
+    start
+        Where each answer's instance starts, in µs.
+    columns
+        The aggregates, in the order of the view's readings.
+    """
+
+    view: int
+    key: Array
+    start: Array
+    columns: tuple[pa.Array, ...]
+
+
+def answer_panes(
+    program: Program, start: Array, key_starts: Array, stored: Sequence[pa.Array], *, kernel: str | None = None
+) -> Iterator[Answers]:
+    """Answer every view from panes that were built already.
+
+    Parameters
+    ----------
+    start, key_starts
+        Where each pane starts, sorted within each key; the first row of each key and the number of rows.
+    stored
+        One stored column per component.
+    """
+    positions = Positions(start, next_edge(program.edges, start), key_starts)
+    partials = {
+        i: Partials(c.decode(a), kernel) for i, (c, a) in enumerate(zip(program.components, stored, strict=True))
+    }
+    yield from _answer(program, Level(positions, partials))
+
+
+def answer_events(
+    program: Program, instants: Array, key_starts: Array, arguments: dict[str, pa.Array], *, kernel: str | None = None
+) -> Iterator[Answers]:
+    """Answer every view from single events, sorted by key and time: lift them, make panes, go on from there."""
+    events = Positions.of_events(instants, key_starts)
+    panes = panes_of(program.edges, events)
+    partials = {}
+    for i, component in enumerate(program.components):
+        lifted = component.lift(*(arguments[argument] for argument in component.arguments))
+        partials[i] = Partials(component.decode(lifted), kernel).reduce(panes)
+    ends = next_edge(program.edges, panes.start)
+    positions = Positions(panes.start, ends, key_starts_of(panes, events.keys))
+    yield from _answer(program, Level(positions, partials))
+
+
+def _answer(program: Program, base: Level) -> Iterator[Answers]:
+    if not len(base.positions):
+        return
+    levels: dict[int, Level] = {}
+    readers = _last_readers(program)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for number, node in enumerate(program.nodes):
+            provider = base if node.provider is None else levels[node.provider]
+            # The plan chose panes and providers that no window cuts, so nothing needs to be checked again.
+            instances = frame(node.geometry, provider.positions, check=False)
+            partials = {i: provider.partials[i].reduce(instances) for i in node.needed}
+            if number in readers:
+                ends = instances.start + node.geometry.range
+                starts = key_starts_of(instances, provider.positions.keys)
+                levels[number] = Level(Positions(instances.start, ends, starts), partials)
+            for done in [p for p, last in readers.items() if last == number]:
+                del levels[done]
+            yield from _read(program, node.views, instances, partials)
+
+
+def _last_readers(program: Program) -> dict[int, int]:
+    """The last node that reads each provider, after which its level can go."""
+    return {node.provider: number for number, node in enumerate(program.nodes) if node.provider is not None}
+
+
+def _read(
+    program: Program, views: tuple[int, ...], instances: Frame, partials: dict[int, Partials]
+) -> Iterator[Answers]:
+    stored = {i: partials[i].stored() for i in _read_components([program.views[v] for v in views])}
+    for number in views:
+        view = program.views[number]
+        columns = tuple(r.bound.lower(*(stored[c] for c in r.components)) for r in view.readings)
+        answers = Answers(number, instances.key, instances.start, columns)
+        yield answers if view.exists is None else _where(answers, partials[view.exists].decoded.state[0] > 0)
+
+
+def _read_components(views: list[View]) -> set[int]:
+    return {c for view in views for reading in view.readings for c in reading.components}
+
+
+def _where(answers: Answers, keep: Array) -> Answers:
+    if keep.all():
+        return answers
+    chosen = pa.array(keep)
+    columns = tuple(column.filter(chosen) for column in answers.columns)
+    return Answers(answers.view, answers.key[keep], answers.start[keep], columns)

@@ -1,0 +1,140 @@
+"""The shape of results, and the checks of queries against data that come before any job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from panes.declare.query import RESERVED, Query
+from panes.errors import PlanError, SchemaError, nearest
+
+
+@dataclass(frozen=True)
+class ResultSchema:
+    """The columns of results: keys, then output columns, each once over all queries.
+
+    Parameters
+    ----------
+    keys, columns
+        Names and types, in order of first appearance.
+    instant
+        The type of the bounds of ``window``: that of the event time.
+    """
+
+    keys: Mapping[str, pa.DataType]
+    columns: Mapping[str, pa.DataType]
+    instant: pa.DataType
+
+    @property
+    def long(self) -> pa.Schema:
+        """One row per answer."""
+        window = pa.struct([("start", self.instant), ("end", self.instant)])
+        head = zip(RESERVED, (pa.string(), pa.string(), window), strict=True)
+        return pa.schema([*head, *self.keys.items(), *self.columns.items()])
+
+
+def check_columns(queries: Iterable[Query], schema: pa.Schema) -> None:
+    """Refuse queries whose time, key or argument columns are not in the data, or not of a type that can serve."""
+    names = {name.lower(): name for name in schema.names}
+    for query in queries:
+        for what, column in (("at", query.at), *(("by", key) for key in query.by)):
+            if column.lower() not in names:
+                raise SchemaError(
+                    f"query {query.name!r}: {what}={column!r} is not a column of the data "
+                    f"({nearest(column, schema.names)})"
+                )
+        type_ = schema.field(names[query.at.lower()]).type
+        if not pa.types.is_timestamp(type_):
+            raise SchemaError(
+                f"query {query.name!r}: at={query.at!r} is of type {type_}, but event time has to be a timestamp. "
+                f"Convert it first, for example with to_timestamp({query.at}) or timestamp_millis({query.at})."
+            )
+        for key in query.by:
+            _check_key(query, key, schema.field(names[key.lower()]).type)
+
+
+def _check_key(query: Query, key: str, type_: pa.DataType) -> None:
+    if pa.types.is_struct(type_):
+        for field in type_:
+            _check_key(query, key, field.type)
+    elif pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        _check_key(query, key, type_.value_type)
+    elif pa.types.is_map(type_) or pa.types.is_duration(type_) or pa.types.is_interval(type_):
+        raise SchemaError(
+            f"query {query.name!r}: by={key!r} holds {type_}, which has no order and so cannot be a key here. "
+            "Group by a field of it, or by its text."
+        )
+
+
+def result_schema(
+    queries: Sequence[Query],
+    key_types: Mapping[str, pa.DataType],
+    column_types: Sequence[Mapping[str, pa.DataType]],
+    instants: Iterable[pa.DataType],
+) -> ResultSchema:
+    """One schema for the answers of all queries.
+
+    Parameters
+    ----------
+    key_types
+        The type of every key column.
+    column_types
+        For each query, the type of each of its output columns.
+    instants
+        The types of the event times.
+    """
+    keys: dict[str, pa.DataType] = {}
+    columns: dict[str, pa.DataType] = {}
+    owners: dict[str, str] = {}
+    for query in queries:
+        for key in query.by:
+            keys.setdefault(key, key_types[key])
+    for query, types in zip(queries, column_types, strict=True):
+        for alias in query.columns:
+            if alias in keys:
+                raise PlanError(
+                    f"query {query.name!r} calls an output column {alias!r}, which is a key of another query; "
+                    "results share one schema. Rename it."
+                )
+            if columns.setdefault(alias, types[alias]) != types[alias]:
+                raise PlanError(
+                    f"the output column {alias!r} is {columns[alias]} in query {owners[alias]!r} but {types[alias]} "
+                    f"in {query.name!r}; results share one schema. Rename one of them, or cast its argument."
+                )
+            owners.setdefault(alias, query.name)
+    kinds = set(instants)
+    if len(kinds) > 1:
+        raise PlanError(
+            "the queries' event times are of different types "
+            f"({', '.join(sorted(map(str, kinds)))}); results share one schema. Cast one of them."
+        )
+    return ResultSchema(keys, columns, kinds.pop())
+
+
+def wide_columns(queries: Sequence[Query]) -> dict[tuple[int, str, str], str]:
+    """The name of every column of the wide form, by number of query, window name and output column.
+
+    The wide form has one row per key and window end, so all queries need the same keys and no two the same column.
+    """
+    first = queries[0]
+    names: dict[tuple[int, str, str], str] = {}
+    owners: dict[str, str] = {}
+    for number, query in enumerate(queries):
+        if set(query.by) != set(first.by):
+            raise PlanError(
+                f"layout='wide' has one row per key, but {first.name!r} is by ({', '.join(first.by)}) and "
+                f"{query.name!r} by ({', '.join(query.by)}). Plan them apart, or take layout='long'."
+            )
+        for window in query.over:
+            for alias in query.columns:
+                name = f"{alias}_{window.name}"
+                if name in owners or name in first.by or name == "window_end":
+                    raise PlanError(
+                        f"layout='wide' would have two columns called {name!r} "
+                        f"({owners.get(name, 'a key')!r} and {query.name!r}). Rename the output column or the window."
+                    )
+                owners[name] = query.name
+                names[number, window.name, alias] = name
+    return names

@@ -1,0 +1,52 @@
+"""Rows grouped by key, for keys of any type: ordinals for equal keys, nulls and NaN equal to themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.operations import Array
+
+
+def key_ordinals(columns: Sequence[pa.Array], length: int) -> Array:
+    """One number per row; equal for rows with equal keys. Null is a key of its own, as in Spark.
+
+    Examples
+    --------
+    >>> key_ordinals([pa.array(["a", None, "a", None]), pa.array([1, 1, 1, 1])], 4)
+    array([0, 1, 0, 1])
+    """
+    ordinals = np.zeros(length, dtype=np.int64)
+    for column in columns:
+        codes, distinct = _codes(column)
+        ordinals = ordinals * (distinct + 1) + codes
+        # Made dense again after every column, so that many columns do not overflow.
+        ordinals = np.unique(ordinals, return_inverse=True)[1].astype(np.int64, copy=False)
+    return ordinals
+
+
+def _codes(column: pa.Array) -> tuple[Array, int]:
+    if pa.types.is_struct(column.type):
+        parts = [column.field(i) for i in range(column.type.num_fields)]
+        return _nested(column, [*parts, column.is_valid()])
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        seen: dict[str, int] = {}
+        codes = np.array([seen.setdefault(repr(value), len(seen)) for value in column.to_pylist()], dtype=np.int64)
+        return codes, len(seen)
+    if pa.types.is_floating(column.type):
+        # Spark takes 0.0 and -0.0 for one key, and every NaN for one key.
+        values = column.fill_null(0).to_numpy(zero_copy_only=False) + 0.0
+        _, codes = np.unique(values, return_inverse=True)
+        codes = np.where(column.is_null().to_numpy(zero_copy_only=False), -1, codes) + 1
+        return codes.astype(np.int64), int(codes.max(initial=0)) + 1
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
+
+
+def _nested(column: pa.Array, parts: list[pa.Array]) -> tuple[Array, int]:
+    ordinals = key_ordinals(parts, len(column))
+    # Fields under a null struct are arbitrary: all null structs are one key.
+    ordinals = np.where(column.is_valid().to_numpy(zero_copy_only=False), ordinals + 1, 0)
+    return ordinals, int(ordinals.max(initial=0)) + 1

@@ -1,0 +1,170 @@
+"""The in-process runner: an Arrow table in, an Arrow table out, through the same engine as Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panes.algebra.operations import Array
+from panes.algebra.ordering import codes, is_ordered
+from panes.declare.expressions import expression
+from panes.declare.query import Query
+from panes.engine.program import Program, assemble, bind_components
+from panes.engine.run import Answers, answer_events
+from panes.engine.schema import ResultSchema, check_columns, result_schema
+from panes.local.evaluate import evaluate, require_boolean, result_type
+from panes.local.intake import as_table
+from panes.local.keys import key_ordinals
+from panes.local.layout import widen
+from panes.plan.blueprint import Blueprint, StorePlan
+
+NULL_TIMESTAMPS = b"panes.null_timestamps"
+"""Where a result's metadata says how many events had no time, and so are in no window."""
+
+
+def run(blueprint: Blueprint, data: Any, *, layout: str = "long", kernel: str | None = None) -> pa.Table:
+    """Answer every query of a plan on an Arrow table.
+
+    Parameters
+    ----------
+    data
+        A pyarrow Table, or anything with the Arrow C interface.
+    layout
+        ``long`` or ``wide``.
+    kernel
+        Use one kernel by name instead of the cheapest, for tests.
+    """
+    table = as_table(data)
+    check_columns(blueprint.queries, table.schema)
+    programs = [_program(store, table.schema) for store in blueprint.stores]
+    schema = _schema(blueprint, programs, table.schema)
+    pieces = [
+        piece
+        for store, program in zip(blueprint.stores, programs, strict=True)
+        for piece in _run_store(blueprint, store, program, table, schema, kernel)
+    ]
+    result = pa.concat_tables([schema.long.empty_table(), *pieces])
+    if layout == "wide":
+        result = widen(result, blueprint.queries, schema)
+    missing = sum(_column(table, at).null_count for at in {query.at for query in blueprint.queries})
+    return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
+
+
+def _program(store: StorePlan, schema: pa.Schema) -> Program:
+    for _, query in store.queries:
+        if query.where is not None:
+            require_boolean(query.where, schema)
+    components, readings = bind_components(store.queries, store.kept, lambda sql: result_type(expression(sql), schema))
+    return assemble(components, store.edges, store.forest, store.queries, readings)
+
+
+def _schema(blueprint: Blueprint, programs: list[Program], schema: pa.Schema) -> ResultSchema:
+    types: list[dict[str, pa.DataType]] = [{} for _ in blueprint.queries]
+    for program in programs:
+        for view in program.views:
+            types[view.query].update({r.alias: r.bound.type for r in view.readings})
+    key_types = {key: _field(schema, key).type for query in blueprint.queries for key in query.by}
+    for query, known in zip(blueprint.queries, types, strict=True):
+        for alias, value in query.derived:
+            known[alias] = result_type(value, _answer_schema(query, key_types, known))
+        if query.having is not None:
+            require_boolean(query.having, _answer_schema(query, key_types, known))
+    instants = [_field(schema, query.at).type for query in blueprint.queries]
+    return result_schema(blueprint.queries, key_types, types, instants)
+
+
+def _answer_schema(query: Query, keys: dict[str, pa.DataType], known: dict[str, pa.DataType]) -> pa.Schema:
+    return pa.schema([*((key, keys[key]) for key in query.by), *known.items()])
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """The events of a store, sorted by key and time."""
+
+    instants: Array
+    key_starts: Array
+    keys: pa.Table
+    arguments: dict[str, pa.Array]
+
+
+def _run_store(
+    blueprint: Blueprint,
+    store: StorePlan,
+    program: Program,
+    table: pa.Table,
+    schema: ResultSchema,
+    kernel: str | None,
+) -> Iterator[pa.Table]:
+    events = _sort(store, program, table)
+    for answers in answer_events(program, events.instants, events.key_starts, events.arguments, kernel=kernel):
+        yield _piece(blueprint.queries, program, answers, events.keys, schema)
+
+
+def _sort(store: StorePlan, program: Program, table: pa.Table) -> _Sorted:
+    keep = _column(table, store.at).is_valid()
+    if store.kept is not None:
+        keep = pc.and_(keep, pc.fill_null(_whole(evaluate(store.kept, table)), False))
+    table = table.filter(keep)
+    instants = _whole(_column(table, store.at)).view(pa.int64()).to_numpy()
+    keys = pa.table([_whole(_column(table, key)) for key in store.keys], names=list(store.keys))
+    arguments = {sql: _whole(evaluate(expression(sql), table)) for sql in program.arguments}
+    ordinals = key_ordinals([column.combine_chunks() for column in keys.columns], len(instants))
+    # Events at one instant go in the order of their values, so that answers never depend on the order of rows.
+    ties = [codes(a).values for a in arguments.values() if not program.in_jvm and is_ordered(a.type)]
+    order = np.lexsort((*ties, instants, ordinals))
+    sorted_ordinals = ordinals[order]
+    firsts = np.flatnonzero(np.diff(sorted_ordinals, prepend=-1))
+    return _Sorted(
+        instants[order],
+        np.append(firsts, len(order)),
+        keys.take(pa.array(order[firsts])) if store.keys else keys,
+        {sql: array.take(pa.array(order)) for sql, array in arguments.items()},
+    )
+
+
+def _piece(
+    queries: tuple[Query, ...], program: Program, answers: Answers, keys: pa.Table, schema: ResultSchema
+) -> pa.Table:
+    view = program.views[answers.view]
+    query, length = queries[view.query], len(answers.start)
+    at = pa.array(answers.key)
+    columns: dict[str, Any] = {key: keys.column(key).take(at) for key in query.by}
+    columns |= {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
+    start = pa.array(answers.start).view(schema.instant)
+    end = pa.array(answers.start + view.window.geometry.range).view(schema.instant)
+    columns["window"] = pa.StructArray.from_arrays([start, end], names=["start", "end"])
+    piece = pa.table(columns)
+    for alias, value in query.derived:
+        piece = piece.append_column(alias, _whole(evaluate(value, piece)))
+    if query.having is not None:
+        piece = piece.filter(_whole(evaluate(query.having, piece)))
+        length = piece.num_rows
+    named = {"query": query.name, "window_name": view.window.name}
+    return pa.table(
+        [
+            pa.repeat(named[field.name], length)
+            if field.name in named
+            else piece.column(field.name)
+            if field.name in piece.column_names
+            else pa.nulls(length, field.type)
+            for field in schema.long
+        ],
+        schema=schema.long,
+    )
+
+
+def _whole(array: Any) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _field(schema: pa.Schema, name: str) -> pa.Field:
+    return next(field for field in schema if field.name.lower() == name.lower())
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    return table.column(_field(table.schema, name).name)

@@ -1,0 +1,222 @@
+"""All queries planned together: which stores exist, how each is run, which window is read from which.
+
+Queries with the same time column and the same keys share a store. A store with coarser keys is fed by one with finer
+keys where that moves fewer rows than the events are. Each step is a function on values; the trace says what was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from panes.declare.expressions import Expression, disjunction
+from panes.declare.query import Query, check_names
+from panes.declare.windows import default_name
+from panes.plan import calibration as c
+from panes.plan.cost import CostModel
+from panes.plan.coverage import Semantics
+from panes.plan.forest import Forest, Node
+from panes.plan.optimize import optimize
+from panes.plan.panes import PaneCost, pane_edges
+from panes.plan.statistics import Keys, Statistics
+from panes.plan.strategy import Costs, Strategy, cost_of_strategies
+from panes.timeline import SECOND, Edges, Geometry
+
+Numbered = tuple[tuple[int, Query], ...]
+
+
+@dataclass(frozen=True)
+class StorePlan:
+    """One store and how it is run.
+
+    Parameters
+    ----------
+    keys, at
+        Its key columns, and the column of event time.
+    queries
+        The queries it answers, with their numbers in the plan.
+    kept
+        The condition that all its events fulfil; queries with another one get conditional components.
+    strategy, costs
+        How it runs, and what each way was predicted to cost.
+    edges
+        Where its panes begin and end (``columnar``).
+    forest
+        Which window is read from which: from panes (``columnar``) or from events (``rewrite``).
+    source
+        The index of the store with finer keys that feeds it, or None for the events.
+    """
+
+    keys: Keys
+    at: str
+    queries: Numbered
+    kept: Expression | None
+    strategy: Strategy
+    costs: Costs
+    edges: tuple[Edges, ...]
+    forest: Forest
+    source: int | None = None
+    trace: tuple[str, ...] = ()
+
+    @property
+    def windows(self) -> tuple[Geometry, ...]:
+        """The distinct windows of its queries."""
+        return _distinct_windows(self.queries)
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What the planner decided for all queries."""
+
+    queries: tuple[Query, ...]
+    stores: tuple[StorePlan, ...]
+    statistics: Statistics
+
+
+def draw_up(
+    queries: Iterable[Query], statistics: Statistics, strategy: Strategy | None = None, *, factor_windows: bool = True
+) -> Blueprint:
+    """Plan all queries together.
+
+    Parameters
+    ----------
+    strategy
+        Run every store this way instead of the cheapest.
+    factor_windows
+        Whether the planner may add windows that nobody asked for.
+    """
+    checked = check_names(queries)
+    groups: dict[tuple[str, Keys], list[tuple[int, Query]]] = {}
+    for number, query in enumerate(checked):
+        groups.setdefault((query.at, tuple(sorted(query.by))), []).append((number, query))
+    # Finest keys first, so that a store can only be fed by one before it.
+    ordered = sorted(groups.items(), key=lambda item: -len(item[0][1]))
+    stores: list[StorePlan] = []
+    for (at, keys), members in ordered:
+        stores.append(_store(at, keys, tuple(members), statistics, strategy, factor_windows))
+    return Blueprint(checked, _feed_coarser_keys(stores, statistics, factor_windows), statistics)
+
+
+def _store(
+    at: str, keys: Keys, queries: Numbered, statistics: Statistics, strategy: Strategy | None, factor_windows: bool
+) -> StorePlan:
+    windows = _distinct_windows(queries)
+    edges = pane_edges(windows, PaneCost(statistics, keys))
+    semantics = Semantics.COVERED_BY if _all_idempotent(queries) else Semantics.PARTITIONED_BY
+    distinct = statistics.distinct(keys)
+    from_events = optimize(windows, semantics, statistics.rate / distinct / SECOND, factors=factor_windows)
+    costs = cost_of_strategies((q for _, q in queries), keys, from_events, edges, statistics)
+    chosen = strategy or costs.cheapest
+    trace = [_compared(costs, chosen, asked=strategy is not None)]
+    if chosen == "columnar":
+        forest = _over_panes(windows, edges, statistics, keys, factor_windows)
+        panes = " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
+        trace.insert(0, f"panes {panes} are cut by no window")
+    elif chosen == "rewrite":
+        forest = from_events
+    else:
+        forest = _alone(windows, semantics, statistics.rate / distinct / SECOND)
+    return StorePlan(
+        keys=keys,
+        at=at,
+        queries=queries,
+        kept=_kept(queries),
+        strategy=chosen,
+        costs=costs,
+        edges=edges,
+        forest=forest,
+        trace=(*trace, *forest.trace),
+    )
+
+
+def _alone(windows: tuple[Geometry, ...], semantics: Semantics, eta: float) -> Forest:
+    """Every window from the events."""
+    model = CostModel(eta)
+    nodes = tuple(Node(window, None, model.cost(window, None), factor=False) for window in windows)
+    return Forest(nodes, semantics, model.naive(windows))
+
+
+def _over_panes(
+    windows: tuple[Geometry, ...], edges: tuple[Edges, ...], statistics: Statistics, keys: Keys, factor_windows: bool
+) -> Forest:
+    """The forest over a column of panes: the same theory, with panes in the place of events.
+
+    Rows of a column must not overlap, so windows are read from windows that partition them.
+    """
+    panes_per_key = PaneCost(statistics, keys).rows(edges) / statistics.distinct(keys) / SECOND
+    return optimize(windows, Semantics.PARTITIONED_BY, panes_per_key, factors=factor_windows)
+
+
+def _feed_coarser_keys(stores: list[StorePlan], statistics: Statistics, factor_windows: bool) -> tuple[StorePlan, ...]:
+    """Feed stores from the panes of finer ones where those are fewer than the events.
+
+    A feeding store keeps the panes of both: its edges become those of all windows it serves.
+    """
+    for coarse in range(len(stores)):
+        for fine in range(coarse):
+            fed = _fed(stores[fine], stores[coarse], fine, statistics, factor_windows)
+            if fed is not None:
+                stores[fine], stores[coarse] = fed
+                break
+    return tuple(_share_condition(stores))
+
+
+def _fed(
+    fine: StorePlan, coarse: StorePlan, at: int, statistics: Statistics, factor_windows: bool
+) -> tuple[StorePlan, StorePlan] | None:
+    shareable = (
+        fine.at == coarse.at
+        and set(coarse.keys) < set(fine.keys)
+        and fine.source is None
+        and fine.strategy == coarse.strategy == "columnar"
+        and _in_jvm(fine.queries + coarse.queries)
+    )
+    if not shareable:
+        return None
+    cost = PaneCost(statistics, fine.keys)
+    together = pane_edges((*fine.windows, *coarse.windows), cost)
+    extra = cost(together) - cost(fine.edges) + cost.rows(together) * c.TREE_ROW
+    if extra >= statistics.rate * (c.SCAN + c.PANE_EVENT):
+        return None
+    note = f"fed by the panes of ({', '.join(fine.keys)}): fewer rows than the events"
+    if together != fine.edges:
+        forest = _over_panes(fine.windows, together, statistics, fine.keys, factor_windows)
+        fine = replace(fine, edges=together, forest=forest)
+    return fine, replace(coarse, source=at, trace=(*coarse.trace, note))
+
+
+def _share_condition(stores: list[StorePlan]) -> list[StorePlan]:
+    """A store and those it feeds keep the events that any of their queries wants."""
+    result = []
+    for number, store in enumerate(stores):
+        root = number if store.source is None else store.source
+        family = [q for i, s in enumerate(stores) if root in (i, s.source) for q in s.queries]
+        result.append(replace(store, kept=_kept(tuple(family))))
+    return result
+
+
+def _kept(queries: Numbered) -> Expression | None:
+    """What every query's events fulfil: the common condition, or any of them, or nothing."""
+    conditions = list(dict.fromkeys(query.where for _, query in queries))
+    if any(condition is None for condition in conditions):
+        return None
+    if len(conditions) == 1:
+        return conditions[0]
+    return disjunction([condition for condition in conditions if condition is not None])
+
+
+def _distinct_windows(queries: Numbered) -> tuple[Geometry, ...]:
+    return tuple(dict.fromkeys(window.geometry for _, query in queries for window in query.over))
+
+
+def _all_idempotent(queries: Numbered) -> bool:
+    return all(aggregate.idempotent for _, query in queries for _, aggregate in query.aggregates)
+
+
+def _in_jvm(queries: Numbered) -> bool:
+    return all(aggregate.in_jvm for _, query in queries for _, aggregate in query.aggregates)
+
+
+def _compared(costs: Costs, chosen: Strategy, *, asked: bool) -> str:
+    figures = ", ".join(f"{name} {cost / 1e6:.3g}" for name, cost in costs.by_strategy.items())
+    return f"strategies, predicted core-ms per second of events: {figures}; {'asked for' if asked else 'took'} {chosen}"

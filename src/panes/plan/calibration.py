@@ -1,0 +1,32 @@
+"""What things cost on Spark, in nanoseconds of one core.
+
+Measured on two cores with ``make bench NAME=calibrate``; only ratios matter to the planner.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SCAN: Final = 30.0
+"""Read an event and evaluate keys and arguments."""
+
+GROUP_EVENT: Final = 250.0
+"""One event into a hash aggregate, once per window copy."""
+
+GROUP_ROW: Final = 900.0
+"""One group through the shuffle and the final aggregate of Spark's own window."""
+
+PANE_EVENT: Final = 200.0
+"""One event into the hash aggregate of panes."""
+
+EDGE: Final = 6.0
+"""One more progression of pane edges, per event."""
+
+PANE: Final = 1500.0
+"""One pane through two shuffles, a sort and into Python."""
+
+ANSWER: Final = 250.0
+"""One answer out of a kernel, back to the JVM."""
+
+TREE_ROW: Final = 500.0
+"""One partial read by a group-by of the rewritten tree."""

@@ -1,0 +1,96 @@
+"""Which panes a store keeps: the edges that no window may be cut by, merged where that is cheaper.
+
+Every window's instances start and end on arithmetic progressions of instants. Panes between *all* of those edges
+answer every window, and no coarser column does. For 15, 17 and 19 seconds that is a pane every 5.6 seconds on
+average; the gcd of the three would be panes of one second. Each progression costs a little per event, so
+progressions are merged into their gcd wherever that makes the whole cheaper: for 20, 30, 40, ... seconds one
+progression of ten seconds remains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from panes.plan.calibration import EDGE, PANE
+from panes.plan.statistics import Keys, Statistics
+from panes.timeline import SECOND, Edges, Geometry
+
+_FEW = 24
+
+
+@dataclass(frozen=True)
+class PaneCost:
+    """What a set of edges costs per second: work per event, and panes to move and sort."""
+
+    statistics: Statistics
+    keys: Keys
+
+    def rows(self, edges: Sequence[Edges]) -> float:
+        """Panes per second over all keys."""
+        density = sum(SECOND / e.period for e in edges)
+        return self.statistics.rows(self.keys, SECOND / density, density)
+
+    def __call__(self, edges: Sequence[Edges]) -> float:
+        """Cost per second."""
+        return self.statistics.rate * EDGE * len(edges) + self.rows(edges) * PANE
+
+
+def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]:
+    """The edges of the cheapest panes that answer all windows.
+
+    Examples
+    --------
+    >>> cost = PaneCost(Statistics(rate=1000), keys=())
+    >>> [e.period // SECOND for e in pane_edges([Geometry(r * SECOND, r * SECOND) for r in (20, 30, 40)], cost)]
+    [10]
+    >>> [e.period // SECOND for e in pane_edges([Geometry(r * SECOND, r * SECOND) for r in (15, 17, 19)], cost)]
+    [15, 17, 19]
+    """
+    distinct = sorted({edge for window in windows for edge in window.edges()})
+    edges = _absorb(distinct)
+    if len(edges) > _FEW:
+        # Too many to try every pair: the single gcd, or all as they are.
+        together = edges[0]
+        for other in edges[1:]:
+            together = together.common(other)
+        return min((tuple(edges), (together,)), key=cost)
+    current = tuple(edges)
+    while len(current) > 1:
+        merged = min((_merged(current, a, b) for a, b in combinations(current, 2)), key=cost)
+        if cost(merged) > cost(current):
+            break
+        current = merged
+    return current
+
+
+def _merged(edges: tuple[Edges, ...], a: Edges, b: Edges) -> tuple[Edges, ...]:
+    together = a.common(b)
+    return (together, *(e for e in edges if not e.within(together)))
+
+
+def _absorb(edges: list[Edges]) -> list[Edges]:
+    """Drop progressions within others, and merge those whose gcd is no denser than the two side by side."""
+    period = np.array([e.period for e in edges])
+    offset = np.array([e.offset for e in edges])
+    kept: list[Edges] = []
+    while len(period):
+        densest = int(np.argmin(period))
+        p, o = int(period[densest]), int(offset[densest])
+        while True:
+            common = np.gcd(np.gcd(period, p), offset - o)
+            free = 1 / common <= 1 / period + 1 / p
+            free[densest] = False
+            better = np.flatnonzero(free & (common < p))
+            if not len(better):
+                break
+            p = int(common[better].max())
+            o %= p
+        within = (period % p == 0) & ((offset - o) % p == 0)
+        within[densest] = True
+        kept.append(Edges(p, o))
+        period, offset = period[~within], offset[~within]
+    return kept

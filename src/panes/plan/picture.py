@@ -1,0 +1,128 @@
+"""A plan for people: a summary, a tree with costs and the trace, a Mermaid flowchart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from panes.declare.windows import default_name
+from panes.plan.blueprint import Blueprint, StorePlan
+from panes.timeline import Edges, Geometry
+
+_STRATEGY = {
+    "native": "Spark's own windows, one group-by each",
+    "rewrite": "a tree of group-bys in the JVM",
+    "columnar": "panes in the JVM, then every window from sorted columns",
+}
+
+
+def summary(blueprint: Blueprint) -> str:
+    """A few lines: how many queries and windows, and how each store runs."""
+    windows = sum(len(query.over) for query in blueprint.queries)
+    passes = sum(_passes(store) for store in blueprint.stores)
+    lines = [
+        f"{_counted(len(blueprint.queries), 'query', 'queries')}, {_counted(windows, 'window')}, "
+        f"{_counted(passes, 'pass', 'passes')} over the events"
+    ]
+    lines += [f"  {_title(store)}" for store in blueprint.stores]
+    return "\n".join(lines)
+
+
+def explain(blueprint: Blueprint) -> str:
+    """The tree of every store with predicted costs, the saving, and the trace of what was tried."""
+    known = blueprint.statistics
+    lines = [summary(blueprint).splitlines()[0], f"  {known.origin}: {known.rate:,.6g} events/s"]
+    for store in blueprint.stores:
+        lines += ["", _title(store), *(f"  {line}" for line in _figures(blueprint, store)), *_tree(store)]
+        lines += ["  tried:", *(f"    {line}" for line in store.trace)]
+    return "\n".join(lines)
+
+
+def mermaid(blueprint: Blueprint) -> str:
+    """A Mermaid flowchart: the stream, panes, factor windows (dashed) and the user's windows."""
+    lines = ["flowchart LR", '  stream(["events"])']
+    for number, store in enumerate(blueprint.stores):
+        root = "stream" if store.source is None else f"s{store.source}"
+        if store.strategy == "columnar":
+            lines.append(f'  s{number}[("panes by {_keys(store)}<br/>{_edges(store.edges)}")]')
+            lines.append(f"  {root} --> s{number}")
+            root = f"s{number}"
+        ids = {node.window: f"s{number}w{i}" for i, node in enumerate(store.forest.nodes)}
+        for node in store.forest.nodes:
+            shape = ("{{", "}}") if node.factor else ("[", "]")
+            lines.append(f'  {ids[node.window]}{shape[0]}"{_window(store, node.window)}"{shape[1]}')
+            lines.append(f"  {root if node.provider is None else ids[node.provider]} --> {ids[node.window]}")
+        factors = [ids[window] for window in store.forest.factors]
+        if factors:
+            lines.append(f"  class {','.join(factors)} factor")
+    lines.append("  classDef factor stroke-dasharray: 4 4")
+    return "\n".join(lines)
+
+
+def _title(store: StorePlan) -> str:
+    return f"by {_keys(store)}: {store.strategy} ({_STRATEGY[store.strategy]})"
+
+
+def _figures(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
+    cost = store.costs.by_strategy[store.strategy]
+    native = store.costs.by_strategy.get("native")
+    yield f"{blueprint.statistics.distinct(store.keys):,.6g} keys"
+    if native is None:
+        yield f"predicted {cost / 1e6:.3g} core-ms per second of events; Spark has no such aggregate of its own"
+    else:
+        yield (
+            f"predicted {cost / 1e6:.3g} core-ms per second of events, Spark's own windows {native / 1e6:.3g}: "
+            f"{native / cost:.1f}× cheaper"
+        )
+    forest = store.forest
+    if forest.total < forest.naive:
+        unit = "panes" if store.strategy == "columnar" else "events"
+        saving = 1 - forest.total / forest.naive
+        yield f"windows read {saving:.1%} less than if each read all {unit}"
+
+
+def _tree(store: StorePlan) -> Iterator[str]:
+    if store.strategy == "columnar":
+        origin = "events" if store.source is None else "the panes above"
+        yield f"  {origin} → panes {_edges(store.edges)}"
+    else:
+        yield "  events"
+    children = store.forest.children()
+    nodes = {node.window: node for node in store.forest.nodes}
+
+    stack = [(w, "  ", i == 0) for i, w in enumerate(reversed(children.get(None, ())))]
+    while stack:
+        window, indent, last = stack.pop()
+        node = nodes[window]
+        cost = f"{node.cost * 1e6:,.4g}/s per key"
+        yield f"{indent}{'└─' if last else '├─'} {_window(store, window)}  ({cost})"
+        deeper = indent + ("   " if last else "│  ")
+        stack += [(w, deeper, i == 0) for i, w in enumerate(reversed(children.get(window, ())))]
+
+
+def _window(store: StorePlan, geometry: Geometry) -> str:
+    names = [w.name for _, query in store.queries for w in query.over if w.geometry == geometry]
+    if not names:
+        return f"factor window {default_name(geometry)}"
+    return ", ".join(dict.fromkeys(names))
+
+
+def _edges(edges: tuple[Edges, ...]) -> str:
+    return " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
+
+
+def _keys(store: StorePlan) -> str:
+    return f"({', '.join(store.keys)})" if store.keys else "nothing"
+
+
+def _passes(store: StorePlan) -> int:
+    if store.strategy == "native":
+        return sum(len(query.over) for _, query in store.queries)
+    if store.source is not None:
+        return 0
+    if store.strategy == "rewrite":
+        return sum(node.provider is None for node in store.forest.nodes)
+    return 1
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

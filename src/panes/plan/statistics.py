@@ -1,0 +1,70 @@
+"""What the planner believes about the stream: how fast events come, and how many keys there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from panes.errors import PlanError
+from panes.timeline import SECOND
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Events per second of event time, and distinct keys per set of key columns.
+
+    Parameters
+    ----------
+    rate
+        Events per second of event time, all keys together.
+    keys
+        Distinct values of each set of key columns that is known.
+    default_keys
+        Distinct values of a set of key columns that is not known.
+    origin
+        Where the figures come from: ``assumed``, ``given`` or ``sampled``.
+    """
+
+    rate: float = 100.0
+    keys: Mapping[Keys, float] = field(default_factory=dict)
+    default_keys: float = 100.0
+    origin: str = "assumed"
+
+    def __post_init__(self) -> None:
+        figures = [self.rate, self.default_keys, *self.keys.values()]
+        if not all(math.isfinite(figure) and figure > 0 for figure in figures):
+            raise PlanError(f"rate and keys have to be positive numbers, not rate={self.rate}, keys={self.keys}.")
+
+    @classmethod
+    def given(cls, rate: float | None, keys: float | Mapping[object, float] | None) -> Statistics:
+        """What a user says; ``keys`` is one number, or one per set of key columns.
+
+        Examples
+        --------
+        >>> Statistics.given(1000, {"device": 50}).distinct(("device",))
+        50
+        """
+        known = cls(origin="assumed" if rate is None and keys is None else "given")
+        if rate is not None:
+            known = replace(known, rate=rate)
+        if isinstance(keys, Mapping):
+            sets = {(k,) if isinstance(k, str) else tuple(k): n for k, n in keys.items()}  # type: ignore[arg-type]
+            return replace(known, keys=sets)
+        return known if keys is None else replace(known, default_keys=keys)
+
+    def distinct(self, keys: Keys) -> float:
+        """How many distinct values a set of key columns has."""
+        return 1 if not keys else self.keys.get(keys, self.default_keys)
+
+    def rows(self, keys: Keys, width: float, recurrence: float) -> float:
+        """Non-empty spans per second, when every key has spans of a width (µs), so many per second.
+
+        Events of a key are taken to come at random, so that a span is empty with probability
+        ``exp(-events expected in it)``.
+        """
+        distinct = self.distinct(keys)
+        expected = self.rate / distinct * width / SECOND
+        return distinct * recurrence * -math.expm1(-expected)

@@ -1,0 +1,97 @@
+"""What each way of running a store would cost on Spark, and which one to take.
+
+native
+    Spark's own ``groupBy(window(...))``, once per query and window.
+rewrite
+    The tree of group-bys of the factor-window paper, all in the JVM.
+columnar
+    Panes in the JVM, then every window at once from sorted columns in Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from panes.declare.query import Query
+from panes.plan import calibration as c
+from panes.plan.forest import Forest
+from panes.plan.panes import PaneCost
+from panes.plan.statistics import Keys, Statistics
+from panes.timeline import SECOND, Edges, Geometry
+
+Strategy: TypeAlias = Literal["native", "rewrite", "columnar"]
+STRATEGIES: Final[tuple[Strategy, ...]] = ("native", "rewrite", "columnar")
+
+# Spark's own windows are what everybody knows: leave them only for a clear gain.
+_CLEAR: Final = 0.9
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Predicted cost of a store per second of event time (ns of one core), by strategy."""
+
+    by_strategy: Mapping[Strategy, float]
+
+    @property
+    def cheapest(self) -> Strategy:
+        """The strategy to run: Spark's own unless another one is clearly cheaper."""
+        best = min(self.by_strategy, key=lambda strategy: self.by_strategy[strategy])
+        native = self.by_strategy.get("native")
+        if native is None or self.by_strategy[best] < _CLEAR * native:
+            return best
+        return "native"
+
+    def speed_up(self, strategy: Strategy) -> float | None:
+        """How many times cheaper than Spark's own windows, or None when Spark has no such aggregate."""
+        native = self.by_strategy.get("native")
+        return None if native is None else native / self.by_strategy[strategy]
+
+
+def cost_of_strategies(
+    queries: Iterable[Query], keys: Keys, rewrite: Forest, edges: tuple[Edges, ...], statistics: Statistics
+) -> Costs:
+    """Predict every strategy that can run these queries."""
+    queries = tuple(queries)
+    columnar = _columnar(queries, keys, edges, statistics)
+    if not all(aggregate.in_jvm for query in queries for _, aggregate in query.aggregates):
+        return Costs({"columnar": columnar})
+    return Costs(
+        {
+            "native": sum(native_cost(w.geometry, keys, statistics) for query in queries for w in query.over),
+            "rewrite": _rewrite(rewrite, keys, statistics),
+            "columnar": columnar,
+        }
+    )
+
+
+def native_cost(window: Geometry, keys: Keys, statistics: Statistics) -> float:
+    """Spark's own window: every event is copied into each instance that holds it."""
+    copies = math.ceil(window.range / window.slide)
+    groups = _answers(window, keys, statistics)
+    return statistics.rate * (c.SCAN + copies * c.GROUP_EVENT) + groups * c.GROUP_ROW
+
+
+def _rewrite(forest: Forest, keys: Keys, statistics: Statistics) -> float:
+    total = 0.0
+    for node in forest.nodes:
+        if node.provider is None:
+            total += native_cost(node.window, keys, statistics)
+            continue
+        copies = math.ceil(node.window.range / node.window.slide)
+        read = _answers(node.provider, keys, statistics) * copies
+        total += read * c.TREE_ROW + _answers(node.window, keys, statistics) * c.GROUP_ROW
+    return total
+
+
+def _columnar(queries: tuple[Query, ...], keys: Keys, edges: tuple[Edges, ...], statistics: Statistics) -> float:
+    events = statistics.rate * (c.SCAN + c.PANE_EVENT)
+    answers = sum(_answers(w.geometry, keys, statistics) for query in queries for w in query.over)
+    return events + PaneCost(statistics, keys)(edges) + answers * c.ANSWER
+
+
+def _answers(window: Geometry, keys: Keys, statistics: Statistics) -> float:
+    """Non-empty instances per second over all keys."""
+    return statistics.rows(keys, window.range, SECOND / window.slide)

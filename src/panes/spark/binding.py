@@ -1,0 +1,90 @@
+"""Queries against a Spark DataFrame: every check and every type, on the driver, before any job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
+
+from panes.declare.expressions import expression
+from panes.engine.program import Program, argument_expressions, assemble, bind_components
+from panes.engine.schema import check_columns
+from panes.errors import ExpressionError, SchemaError
+from panes.local.evaluate import require_boolean, result_type
+from panes.plan.blueprint import Blueprint, StorePlan
+
+
+@dataclass(frozen=True)
+class Input:
+    """The events, and the types of the columns that queries use."""
+
+    events: DataFrame
+    schema: pa.Schema
+    spark_types: Mapping[str, t.DataType]
+
+    def spark_type(self, column: str) -> t.DataType:
+        """The Spark type of a column, whatever the case of its name."""
+        return self.spark_types[column.lower()]
+
+
+def examine(blueprint: Blueprint, events: DataFrame) -> Input:
+    """Check that the data have what the queries need, and read the types."""
+    fields = {field.name.lower(): field for field in events.schema}
+    used = {name.lower() for query in blueprint.queries for name in (query.at, *query.by)}
+    for query in blueprint.queries:
+        expressions = [expression(a) for _, aggregate in query.aggregates for a in aggregate.arguments]
+        expressions += [] if query.where is None else [query.where]
+        used |= {root.lower() for value in expressions for root in value.roots}
+    # Unknown names stay in: check_columns and result_type say which are meant.
+    schema = pa.schema([_arrow_field(field, name in used) for name, field in fields.items()])
+    check_columns(blueprint.queries, schema)
+    for query in blueprint.queries:
+        if query.where is not None:
+            require_boolean(query.where, schema)
+        for _, aggregate in query.aggregates:
+            for argument in aggregate.arguments:
+                result_type(expression(argument), schema)
+    return Input(events, schema, {name: field.dataType for name, field in fields.items()})
+
+
+def _arrow_field(field: t.StructField, used: bool) -> pa.Field:
+    try:
+        return pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC"))
+    except Exception as error:
+        if used:
+            raise SchemaError(
+                f"the column {field.name!r} is of type {field.dataType.simpleString()}, which Arrow cannot carry; "
+                "cast it to another type first."
+            ) from error
+        return pa.field(field.name, pa.null())
+
+
+def bind(store: StorePlan, source: Input) -> Program:
+    """The program of a store, with Spark's own types."""
+    expressions = argument_expressions(store.queries, store.kept)
+    types = _types(source.events, expressions)
+    components, readings = bind_components(store.queries, store.kept, types.__getitem__)
+    return assemble(components, store.edges, store.forest, store.queries, readings)
+
+
+def bind_family(root: StorePlan, fed: list[StorePlan], source: Input) -> list[Program]:
+    """The programs of a store and of those it feeds, over one list of components."""
+    queries = (*root.queries, *(q for store in fed for q in store.queries))
+    types = _types(source.events, argument_expressions(queries, root.kept))
+    components, readings = bind_components(queries, root.kept, types.__getitem__)
+    return [assemble(components, s.edges, s.forest, s.queries, readings) for s in (root, *fed)]
+
+
+def _types(events: DataFrame, expressions: tuple[str, ...]) -> dict[str, pa.DataType]:
+    try:
+        analysed = events.select(*(F.expr(sql).alias(f"e{i}") for i, sql in enumerate(expressions)))
+        fields = analysed.schema.fields
+    except AnalysisException as error:
+        raise ExpressionError(f"Spark cannot evaluate an expression of the queries: {error}") from error
+    return {sql: to_arrow_type(field.dataType, timezone="UTC") for sql, field in zip(expressions, fields, strict=True)}

@@ -1,0 +1,98 @@
+"""Sorted Arrow batches cut into chunks of whole keys, so that memory is bounded by the largest key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panes.algebra.operations import Array
+
+
+def whole_keys(batches: Iterable[pa.RecordBatch], keys: int, rows: int) -> Iterator[tuple[pa.RecordBatch, Array]]:
+    """Chunks of at least so many rows that never split a key, with the first row of each key and the length.
+
+    Parameters
+    ----------
+    batches
+        Sorted by their first ``keys`` columns.
+    """
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.num_rows
+        if size < rows:
+            continue
+        together = _together(held)
+        starts = key_starts(together, keys)
+        last = int(starts[-2])
+        # Wait for twice as much before looking again for the end of a key larger than a chunk.
+        held, size = [together.slice(last)], together.num_rows - last
+        rows = max(rows, 2 * size) if last == 0 else rows
+        if last:
+            yield together.slice(0, last), starts[:-1]
+    if size:
+        together = _together(held)
+        yield together, key_starts(together, keys)
+
+
+def key_starts(batch: pa.RecordBatch, keys: int) -> Array:
+    """The first row of each key in a sorted batch, and its length."""
+    rows = np.arange(1, batch.num_rows)
+    change = np.zeros(len(rows), dtype=bool)
+    for column in batch.columns[:keys]:
+        change |= differ(column, rows, rows - 1)
+    return np.concatenate([[0], rows[change], [batch.num_rows]]).astype(np.int64)
+
+
+def differ(array: pa.Array, left: Array, right: Array) -> Array:
+    """Whether the values at two lists of rows are different keys: nulls and NaN equal themselves.
+
+    Examples
+    --------
+    >>> values = pa.array([[1, 2], [1, 2], [1, 3], None, None])
+    >>> differ(values, np.array([1, 2, 3, 4]), np.array([0, 1, 2, 3]))
+    array([False,  True,  True, False])
+    """
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    result: Array = valid[left] != valid[right]
+    both = valid[left] & valid[right]
+    if pa.types.is_null(array.type):
+        return result
+    if pa.types.is_struct(array.type):
+        for child in array.flatten():
+            result |= both & differ(child, left, right)
+        return result
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        result |= both & _lists_differ(array, left, right)
+        return result
+    a, b = array.take(pa.array(left)), array.take(pa.array(right))
+    unequal = pc.fill_null(pc.not_equal(a, b), False)
+    if pa.types.is_floating(array.type):
+        unequal = pc.and_(unequal, pc.invert(pc.and_(pc.is_nan(a).fill_null(False), pc.is_nan(b).fill_null(False))))
+    result |= both & unequal.to_numpy(zero_copy_only=False)
+    return result
+
+
+def _lists_differ(array: pa.Array, left: Array, right: Array) -> Array:
+    offsets = array.offsets.to_numpy()
+    length = np.diff(offsets)
+    result: Array = length[left] != length[right]
+    same = np.flatnonzero(~result & (length[left] > 0))
+    counts = length[left[same]]
+    owner = np.repeat(same, counts)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    item_left = offsets[left[owner]] + within
+    item_right = offsets[right[owner]] + within
+    items = differ(array.values, item_left, item_right)
+    result[owner[items]] = True
+    return result
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

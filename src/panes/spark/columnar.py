@@ -1,0 +1,170 @@
+"""The columnar strategy: panes in the JVM, one shuffle by key, every window at once from sorted columns.
+
+Spark's code generation makes the finest panes with map-side combine; a second shuffle brings the panes of a key
+together, which are few; ``mapInArrow`` then answers all windows of all queries with frames and kernels, whole keys at
+a time. Raw events stay in the JVM unless an aggregate of the user's own needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_type
+
+from panes.engine.program import Program
+from panes.engine.run import Answers, answer_events, answer_panes
+from panes.plan.blueprint import StorePlan
+from panes.spark.binding import Input
+from panes.spark.chunks import whole_keys
+from panes.spark.naming import floor_to_edges, key, micros, quoted, stored
+
+_INSTANT = "__instant"
+_CHUNK = 1 << 18
+_BATCH = 1 << 17
+
+VIEW, START, END = "__view", "__start", "__end"
+"""What columnar answers begin with: the number of the view, and the bounds of the instance."""
+
+
+def panes(store: StorePlan, program: Program, source: Input) -> DataFrame:
+    """The finest panes of a store: one row per key and pane."""
+    kept = keep_events(store, source)
+    instant = micros(quoted(store.at), source.spark_type(store.at))
+    pane = F.expr(floor_to_edges(store.edges, instant)).alias(_INSTANT)
+    return kept.groupBy(*_keys(store), pane).agg(
+        *(F.expr(component.build or "").alias(stored(i)) for i, component in enumerate(program.components))
+    )
+
+
+def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: Program) -> DataFrame:
+    """The panes of a store with coarser keys, out of the panes of one with finer keys."""
+    names = {name: key(i) for i, name in enumerate(finer.keys)}
+    keys = [F.col(names[name]).alias(key(i)) for i, name in enumerate(store.keys)]
+    pane = F.expr(floor_to_edges(store.edges, _INSTANT)).alias(_INSTANT)
+    # Every component is merged, needed here or not: pruning one would give the events another aggregate,
+    # and Spark would read them twice instead of reusing the shuffle.
+    merged = (F.expr(c.merge(stored(i)) or "").alias(stored(i)) for i, c in enumerate(program.components))
+    return fine.groupBy(*keys, pane).agg(*merged)
+
+
+def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, source: Input) -> DataFrame:
+    """Every view of a store, answered from its panes."""
+    count = len(store.keys)
+
+    def answer(chunk: pa.RecordBatch, starts: np.ndarray) -> Iterator[Answers]:
+        start = chunk.column(count).to_numpy()
+        return answer_panes(program, start, starts, chunk.columns[count + 1 :])
+
+    return _answer(_by_key(panes, count, [_INSTANT]), store, program, source, answer)
+
+
+def answers_from_events(store: StorePlan, program: Program, source: Input) -> DataFrame:
+    """Every view of a store, answered from raw events, for aggregates that only Python can build."""
+    count, arguments = len(store.keys), program.arguments
+    instant = F.expr(micros(quoted(store.at), source.spark_type(store.at))).alias(_INSTANT)
+    values = [F.expr(sql).alias(stored(i)) for i, sql in enumerate(arguments)]
+    events = keep_events(store, source).select(*_keys(store), instant, *values)
+
+    def answer(chunk: pa.RecordBatch, starts: np.ndarray) -> Iterator[Answers]:
+        instants = chunk.column(count).to_numpy()
+        return answer_events(program, instants, starts, dict(zip(arguments, chunk.columns[count + 1 :], strict=True)))
+
+    # Events at one instant go in the order of their values, so that answers never depend on the order of rows.
+    ties = [stored(i) for i in range(len(arguments))]
+    return _answer(_by_key(events, count, [_INSTANT, *ties]), store, program, source, answer)
+
+
+def keep_events(store: StorePlan, source: Input) -> DataFrame:
+    """The events that some query of a store wants; those without a time are in no window."""
+    kept = source.events.where(F.expr(f"{quoted(store.at)} IS NOT NULL"))
+    return kept if store.kept is None else kept.where(F.expr(store.kept.sql))
+
+
+def _keys(store: StorePlan) -> list[Column]:
+    return [F.col(quoted(name)).alias(key(i)) for i, name in enumerate(store.keys)]
+
+
+def _by_key(rows: DataFrame, keys: int, order: list[str]) -> DataFrame:
+    names = [key(i) for i in range(keys)]
+    together = rows.repartition(*names) if names else rows.repartition(1)
+    return together.sortWithinPartitions(*names, *order)
+
+
+def _answer(
+    rows: DataFrame,
+    store: StorePlan,
+    program: Program,
+    source: Input,
+    answer: Callable[[pa.RecordBatch, np.ndarray], Iterator[Answers]],
+) -> DataFrame:
+    columns = {r.alias: r.bound.type for view in program.views for r in view.readings}
+    instant = source.spark_type(store.at)
+    schema = t.StructType(
+        [
+            t.StructField(VIEW, t.IntegerType()),
+            t.StructField(START, instant),
+            t.StructField(END, instant),
+            *(t.StructField(key(i), source.spark_type(name)) for i, name in enumerate(store.keys)),
+            *(t.StructField(alias, from_arrow_type(type_)) for alias, type_ in columns.items()),
+        ]
+    )
+    count = len(store.keys)
+    instant_type = source.schema.field(_exact_name(source.schema, store.at)).type
+    # Many windows make every chunk dear, so that chunks grow with them.
+    rows_per_chunk = max(_CHUNK, 1024 * len(program.nodes))
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for chunk, starts in whole_keys(batches, count, rows_per_chunk):
+            keys = [column.take(pa.array(starts[:-1])) for column in chunk.columns[:count]]
+            yield from _large_batches(
+                _batch(program, answers, keys, columns, instant_type) for answers in answer(chunk, starts)
+            )
+
+    return rows.mapInArrow(run, schema)
+
+
+def _batch(
+    program: Program, answers: Answers, keys: list[pa.Array], columns: dict[str, pa.DataType], instant: pa.DataType
+) -> pa.RecordBatch:
+    view, length = program.views[answers.view], len(answers.start)
+    found = {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
+    at = pa.array(answers.key)
+    arrays = [
+        pa.array(np.full(length, answers.view, dtype=np.int32)),
+        pa.array(answers.start).view(instant),
+        pa.array(answers.start + view.window.geometry.range).view(instant),
+        *(column.take(at) for column in keys),
+        *(found[alias] if alias in found else pa.nulls(length, type_) for alias, type_ in columns.items()),
+    ]
+    names = [VIEW, START, END, *(key(i) for i in range(len(keys))), *columns]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _large_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Small batches joined: each one costs a trip to the JVM."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.num_rows
+        if size >= _BATCH:
+            yield from _joined(held)
+            held, size = [], 0
+    yield from _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if not batches:
+        return []
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
+
+
+def _exact_name(schema: pa.Schema, name: str) -> str:
+    names: list[str] = schema.names
+    return next(found for found in names if found.lower() == name.lower())

@@ -1,0 +1,126 @@
+"""The last projection: names, derived columns, ``having``, one schema for all queries, long or wide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from panes.declare.query import Query
+from panes.declare.windows import Window
+from panes.engine.program import View
+from panes.engine.schema import wide_columns
+from panes.spark.naming import key, quoted
+
+_QUERY = "__query"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The key columns and output columns of all queries, with their Spark types."""
+
+    keys: dict[str, t.DataType]
+    columns: dict[str, t.DataType]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answers of one query over one window: ``window``, its keys, its aggregates."""
+
+    query: int
+    window: Window
+    rows: DataFrame
+
+
+def finish_one(answered: Answered, query: Query, shape: Shape) -> DataFrame:
+    """The answers of one view in the schema of all."""
+    rows = answered.rows
+    for alias, value in query.derived:
+        rows = rows.withColumn(alias, F.expr(value.sql))
+    if query.having is not None:
+        rows = rows.where(F.expr(query.having.sql))
+    own = {*query.by, *query.columns}
+    return rows.select(
+        F.lit(query.name).alias("query"),
+        F.lit(answered.window.name).alias("window_name"),
+        F.col("window"),
+        *(_own_or_null(name, type_, own) for name, type_ in (*shape.keys.items(), *shape.columns.items())),
+    )
+
+
+def finish_many(
+    rows: DataFrame, views: Sequence[View], keys: Sequence[str], queries: Sequence[Query], shape: Shape
+) -> DataFrame:
+    """The answers of all views of a store, told apart by the number in their first column, in the schema of all."""
+    view, start, end = rows.columns[:3]
+    number = F.col(view) + 1
+    present = {view.query for view in views}
+    of_query = [F.element_at(F.array(*(F.lit(v.query) for v in views)), number).alias(_QUERY)]
+    names = [F.element_at(F.array(*(F.lit(v.window.name) for v in views)), number).alias("window_name")]
+    window = F.struct(F.col(start).alias("start"), F.col(end).alias("end")).alias("window")
+    own = [F.col(key(i)).alias(name) for i, name in enumerate(keys)]
+    aggregates = list(dict.fromkeys(r.alias for v in views for r in v.readings))
+    rows = rows.select(*of_query, *names, window, *own, *(F.col(quoted(alias)) for alias in aggregates))
+    numbered = [(i, query) for i, query in enumerate(queries) if i in present]
+    rows = _having(_derived(rows, numbered, set(aggregates)), numbered)
+    known = {*keys, *aggregates, *(alias for _, query in numbered for alias, _ in query.derived)}
+    titles = F.element_at(F.array(*(F.lit(query.name) for query in queries)), F.col(_QUERY) + 1)
+    return rows.select(
+        titles.alias("query"),
+        "window_name",
+        "window",
+        *(_own_or_null(name, type_, known) for name, type_ in (*shape.keys.items(), *shape.columns.items())),
+    )
+
+
+def union(parts: Sequence[DataFrame]) -> DataFrame:
+    """All answers, one after another."""
+    return reduce(DataFrame.unionAll, parts)
+
+
+def widen(answers: DataFrame, queries: Sequence[Query]) -> DataFrame:
+    """One row per key and window end, a column per output column and window."""
+    names = wide_columns(queries)
+    spread = []
+    for (number, window_name, alias), name in names.items():
+        chosen = (F.col("query") == queries[number].name) & (F.col("window_name") == window_name)
+        # Exactly one answer has this name, so whichever is not null is it.
+        spread.append(F.max(F.when(chosen, F.struct(F.col(quoted(alias)).alias("v")))).getField("v").alias(name))
+    keys = [F.col(quoted(name)) for name in queries[0].by]
+    return answers.groupBy(*keys, F.col("window.end").alias("window_end")).agg(*spread)
+
+
+def _derived(rows: DataFrame, queries: list[tuple[int, Query]], known: set[str]) -> DataFrame:
+    """Each derived column by the expression of the row's own query."""
+    depth = max((len(query.derived) for _, query in queries), default=0)
+    for step in range(depth):
+        by_alias: dict[str, list[tuple[int, str]]] = {}
+        for number, query in queries:
+            if step < len(query.derived):
+                alias, value = query.derived[step]
+                by_alias.setdefault(alias, []).append((number, value.sql))
+        for alias, branches in by_alias.items():
+            rows = rows.withColumn(alias, _by_query(branches, queries, quoted(alias) if alias in known else None))
+            known = known | {alias}
+    return rows
+
+
+def _having(rows: DataFrame, queries: list[tuple[int, Query]]) -> DataFrame:
+    branches = [(number, query.having.sql) for number, query in queries if query.having is not None]
+    return rows.where(_by_query(branches, queries, "TRUE")) if branches else rows
+
+
+def _by_query(branches: list[tuple[int, str]], queries: list[tuple[int, Query]], otherwise: str | None) -> Column:
+    distinct = {sql for _, sql in branches}
+    if len(distinct) == 1 and len(branches) == len(queries):
+        return F.expr(distinct.pop())
+    cases = " ".join(f"WHEN {number} THEN ({sql})" for number, sql in branches)
+    return F.expr(f"CASE {_QUERY} {cases} {f'ELSE {otherwise} ' if otherwise else ''}END")
+
+
+def _own_or_null(name: str, type_: t.DataType, own: set[str]) -> Column:
+    return (F.col(quoted(name)) if name in own else F.lit(None).cast(type_)).alias(name)

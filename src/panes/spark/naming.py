@@ -1,0 +1,37 @@
+"""Names and SQL that every strategy writes the same way."""
+
+from __future__ import annotations
+
+from pyspark.sql import types as t
+
+from panes.timeline import Edges
+
+_EPOCH_NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+
+
+def quoted(column: str) -> str:
+    """A column name as SQL takes it, whatever characters it has."""
+    return "`" + column.replace("`", "``") + "`"
+
+
+def key(number: int) -> str:
+    """What the number-th key is called between the steps of a job, where user's names could collide."""
+    return f"__key{number}"
+
+
+def stored(number: int) -> str:
+    """What the number-th component is called between the steps of a job."""
+    return f"__component{number}"
+
+
+def micros(column: str, type_: t.DataType) -> str:
+    """SQL for an event time as µs since the epoch; local time counts as if it were UTC, as in Spark's windows."""
+    if isinstance(type_, t.TimestampNTZType):
+        return f"timestampdiff(MICROSECOND, {_EPOCH_NTZ}, {column})"
+    return f"unix_micros({column})"
+
+
+def floor_to_edges(edges: tuple[Edges, ...], instant: str) -> str:
+    """SQL for the last edge at or before an instant in µs."""
+    floors = [f"({instant} - pmod({instant} - {e.offset}L, {e.period}L))" for e in edges]
+    return floors[0] if len(floors) == 1 else f"greatest({', '.join(floors)})"

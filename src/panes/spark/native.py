@@ -1,0 +1,70 @@
+"""The native strategy: Spark's own ``groupBy(window(...))``, once per query and window.
+
+Where sharing cannot pay (a single tumbling window), nothing is faster than this.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from panes.declare.expressions import expression
+from panes.declare.query import Query
+from panes.errors import PlanError
+from panes.plan.blueprint import StorePlan
+from panes.spark.binding import Input
+from panes.spark.finish import Answered
+from panes.spark.naming import micros, quoted
+from panes.timeline import Geometry
+
+
+def native(store: StorePlan, source: Input) -> list[Answered]:
+    """One group-by per query and window."""
+    return [
+        Answered(number, window, _one(query, window.geometry, source))
+        for number, query in store.queries
+        for window in query.over
+    ]
+
+
+def _one(query: Query, geometry: Geometry, source: Input) -> DataFrame:
+    at = quoted(query.at)
+    events = source.events.where(F.expr(f"{at} IS NOT NULL"))
+    if query.where is not None:
+        events = events.where(F.expr(query.where.sql))
+    slide, size = geometry.slide, min(geometry.range, geometry.slide)
+    if geometry.range < geometry.slide:
+        # Spark has no windows with gaps: group by slide, without the events in the gaps.
+        instant = micros(at, source.spark_type(query.at))
+        events = events.where(F.expr(f"pmod({instant} - {geometry.offset}L, {slide}L) < {size}L"))
+    length = max(geometry.range, slide)
+    window = F.window(at, _interval(length), _interval(slide), _interval(geometry.offset))
+    grouped = events.groupBy(window.alias("window"), *(F.col(quoted(name)) for name in query.by))
+    return _with_gaps(grouped.agg(*_aggregates(query)), geometry)
+
+
+def _with_gaps(answers: DataFrame, geometry: Geometry) -> DataFrame:
+    if geometry.range >= geometry.slide:
+        return answers
+    end = F.col("window.start") + F.expr(f"INTERVAL '{geometry.range}' MICROSECOND")
+    return answers.withColumn("window", F.struct(F.col("window.start").alias("start"), end.alias("end")))
+
+
+def _aggregates(query: Query) -> list[Column]:
+    columns = []
+    for alias, aggregate in query.aggregates:
+        arguments = tuple(expression(argument).sql for argument in aggregate.arguments)
+        if aggregate.by_time:
+            arguments = (quoted(query.at), *arguments)
+        sql = aggregate.native(arguments)
+        if sql is None:
+            raise PlanError(
+                f"query {query.name!r}: Spark has no {aggregate}, so strategy='native' cannot run it. "
+                "Take strategy='columnar', or let the planner choose."
+            )
+        columns.append(F.expr(sql).alias(alias))
+    return columns
+
+
+def _interval(micros: int) -> str:
+    return f"{micros} microseconds"

@@ -1,0 +1,98 @@
+"""The rewrite strategy: the tree of group-bys of the factor-window paper (section III-C), all in the JVM.
+
+Each window is a group-by over the partials of its provider; the shuffle of a provider is shared by its readers.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from panes.engine.program import Node, Program, View
+from panes.errors import PlanError
+from panes.plan.blueprint import StorePlan
+from panes.spark.binding import Input
+from panes.spark.columnar import keep_events
+from panes.spark.finish import Answered
+from panes.spark.naming import key, micros, quoted, stored
+from panes.timeline import Geometry
+
+_START = "__start"
+
+
+def rewrite(store: StorePlan, program: Program, source: Input) -> list[Answered]:
+    """One group-by per node of the forest."""
+    if not program.in_jvm:
+        raise PlanError(
+            "an aggregate of the queries is defined in Python, so strategy='rewrite' cannot run it. "
+            "Take strategy='columnar', or let the planner choose."
+        )
+    found: list[Answered] = []
+    partials: dict[int, DataFrame] = {}
+    for number, node in enumerate(program.nodes):
+        if node.provider is None:
+            partials[number] = _from_events(store, program, node, source)
+        else:
+            partials[number] = _from_partials(
+                store, program, node, partials[node.provider], program.nodes[node.provider]
+            )
+        found += [_view(store, program.views[v], node.geometry, partials[number], source) for v in node.views]
+    return found
+
+
+def _from_events(store: StorePlan, program: Program, node: Node, source: Input) -> DataFrame:
+    instant = micros(quoted(store.at), source.spark_type(store.at))
+    keys = [F.col(quoted(name)).alias(key(i)) for i, name in enumerate(store.keys)]
+    events = keep_events(store, source)
+    geometry = node.geometry
+    if geometry.range < geometry.slide:
+        events = events.where(F.expr(f"pmod({instant} - {geometry.offset}L, {geometry.slide}L) < {geometry.range}L"))
+    # Spark's own window expands hopping windows in generated code, faster than exploding a sequence.
+    at = F.col(quoted(store.at))
+    length = max(geometry.range, geometry.slide)
+    window = F.window(at, f"{length} microseconds", f"{geometry.slide} microseconds", f"{geometry.offset} microseconds")
+    built = [F.expr(program.components[i].build or "").alias(stored(i)) for i in node.needed]
+    grouped = events.groupBy(window.alias("window"), *keys).agg(*built)
+    start = F.expr(micros("window.start", source.spark_type(store.at))).alias(_START)
+    return grouped.select(start, *(key(i) for i in range(len(keys))), *(stored(i) for i in node.needed))
+
+
+def _from_partials(store: StorePlan, program: Program, node: Node, partials: DataFrame, provider: Node) -> DataFrame:
+    keys = [key(i) for i in range(len(store.keys))]
+    start = _instances(node.geometry, provider.geometry).alias(_START)
+    merged = [F.expr(program.components[i].merge(stored(i)) or "").alias(stored(i)) for i in node.needed]
+    needed = [stored(i) for i in node.needed]
+    return partials.select(start, *keys, *needed).where(F.col(_START).isNotNull()).groupBy(_START, *keys).agg(*merged)
+
+
+def _instances(window: Geometry, provider: Geometry) -> Column:
+    """The starts of the window's instances that hold a whole instance of the provider."""
+    slide = window.slide
+    last = f"({_START} - pmod({_START} - {window.offset}L, {slide}L))"
+    first_inside = f"({_START} + {provider.range - window.range}L)"
+    if window.range <= slide:
+        # At most one instance: the last one that has begun, if it has not ended before the partial does.
+        return F.expr(f"CASE WHEN {last} >= {first_inside} THEN {last} END")
+    first = (
+        f"({last} - {slide}L * ((({last} - {first_inside}) - pmod({last} - {first_inside}, {slide}L)) div {slide}L))"
+    )
+    return F.explode(F.expr(f"CASE WHEN {last} >= {first_inside} THEN sequence({first}, {last}, {slide}L) END"))
+
+
+def _view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame, source: Input) -> Answered:
+    if view.exists is not None:
+        partials = partials.where(F.expr(f"{stored(view.exists)} > 0"))
+    columns = []
+    for reading in view.readings:
+        assert reading.bound.read is not None
+        columns.append(F.expr(reading.bound.read(*(stored(c) for c in reading.components))).alias(reading.alias))
+    keys = [F.col(key(i)).alias(name) for i, name in enumerate(store.keys)]
+    bounds = [_instant(f"{_START} + {shift}L", store, source) for shift in (0, geometry.range)]
+    window = F.struct(bounds[0].alias("start"), bounds[1].alias("end")).alias("window")
+    return Answered(view.query, view.window, partials.select(window, *keys, *columns))
+
+
+def _instant(micros_sql: str, store: StorePlan, source: Input) -> Column:
+    if source.spark_type(store.at).typeName() == "timestamp_ntz":
+        return F.expr(f"TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, ({micros_sql}) / 1000000BD)")
+    return F.expr(f"timestamp_micros({micros_sql})")

@@ -1,0 +1,101 @@
+"""Run a plan on a Spark DataFrame: check everything first, then one lazy DataFrame with all answers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
+
+from panes.engine.program import Program
+from panes.engine.schema import result_schema
+from panes.local.evaluate import require_boolean, result_type
+from panes.plan.blueprint import Blueprint
+from panes.spark.binding import Input, bind, bind_family, examine
+from panes.spark.columnar import answers_from_events, answers_from_panes, coarser_panes, panes
+from panes.spark.finish import Shape, finish_many, finish_one, union, widen
+from panes.spark.naming import quoted
+from panes.spark.native import native
+from panes.spark.rewrite import rewrite
+
+
+def run(
+    blueprint: Blueprint, events: DataFrame, *, layout: str = "long", observation: Observation | None = None
+) -> DataFrame:
+    """Answer every query of a plan; nothing runs until the result is used.
+
+    Parameters
+    ----------
+    observation
+        Counts events (``events``) and those without a time, which are in no window (``null_timestamps``).
+    """
+    if observation is not None:
+        times = dict.fromkeys(query.at for query in blueprint.queries)
+        missing = sum((F.count_if(F.col(quoted(at)).isNull()) for at in times), F.lit(0))
+        events = events.observe(observation, F.count(F.lit(1)).alias("events"), missing.alias("null_timestamps"))
+    source = examine(blueprint, events)
+    programs = _programs(blueprint, source)
+    shape = _shape(blueprint, programs, source)
+    parts = [part for number in range(len(programs)) for part in _run_store(blueprint, number, programs, source, shape)]
+    answers = union(parts)
+    return widen(answers, blueprint.queries) if layout == "wide" else answers
+
+
+def _programs(blueprint: Blueprint, source: Input) -> list[Program]:
+    """One program per store; a store and those it feeds are bound together."""
+    programs: dict[int, Program] = {}
+    for number, store in enumerate(blueprint.stores):
+        if store.source is not None:
+            continue
+        fed = [i for i, other in enumerate(blueprint.stores) if other.source == number]
+        if fed:
+            bound = bind_family(store, [blueprint.stores[i] for i in fed], source)
+            programs |= dict(zip([number, *fed], bound, strict=True))
+        else:
+            programs[number] = bind(store, source)
+    return [programs[i] for i in range(len(blueprint.stores))]
+
+
+def _shape(blueprint: Blueprint, programs: list[Program], source: Input) -> Shape:
+    """The Spark types of all key and output columns; derived columns and ``having`` are analysed here."""
+    aggregates: list[dict[str, pa.DataType]] = [{} for _ in blueprint.queries]
+    for program in programs:
+        for view in program.views:
+            aggregates[view.query].update({r.alias: r.bound.type for r in view.readings})
+    arrow = {name.lower(): source.schema.field(name).type for name in source.schema.names}
+    key_types = {key: arrow[key.lower()] for query in blueprint.queries for key in query.by}
+    for query, known in zip(blueprint.queries, aggregates, strict=True):
+        own = pa.schema([*((key, key_types[key]) for key in query.by), *known.items()])
+        for alias, value in query.derived:
+            known[alias] = result_type(value, own)
+            own = own.append(pa.field(alias, known[alias]))
+        if query.having is not None:
+            require_boolean(query.having, own)
+    instants = [arrow[query.at.lower()] for query in blueprint.queries]
+    schema = result_schema(blueprint.queries, key_types, aggregates, instants)
+    return Shape(
+        {name: source.spark_type(name) for name in schema.keys},
+        {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
+    )
+
+
+def _run_store(
+    blueprint: Blueprint, number: int, programs: list[Program], source: Input, shape: Shape
+) -> list[DataFrame]:
+    store, program = blueprint.stores[number], programs[number]
+    if store.strategy == "columnar":
+        answers = _columnar(blueprint, number, programs, source)
+        return [finish_many(answers, program.views, store.keys, blueprint.queries, shape)]
+    answered = native(store, source) if store.strategy == "native" else rewrite(store, program, source)
+    return [finish_one(one, blueprint.queries[one.query], shape) for one in answered]
+
+
+def _columnar(blueprint: Blueprint, number: int, programs: list[Program], source: Input) -> DataFrame:
+    store, program = blueprint.stores[number], programs[number]
+    if not program.in_jvm:
+        return answers_from_events(store, program, source)
+    if store.source is None:
+        return answers_from_panes(panes(store, program, source), store, program, source)
+    finer = blueprint.stores[store.source]
+    fine = panes(finer, programs[store.source], source)
+    return answers_from_panes(coarser_panes(fine, finer, store, program), store, program, source)
