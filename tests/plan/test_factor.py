@@ -1,0 +1,190 @@
+"""Algorithms 2, 4 and 5 against the costs they stand for, and against every candidate there is."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from panes.plan.candidates import candidates
+from panes.plan.cost import CostModel, Period
+from panes.plan.coverage import Semantics, covered_by, partitioned_by
+from panes.plan.factor import (
+    Downstream,
+    beneficial,
+    benefit,
+    best_factor,
+    covering_candidates,
+    partitioning_candidates,
+)
+from panes.plan.numbers import common_divisor, divisors
+from panes.timeline import Geometry
+
+ROOT = Geometry(1, 1)
+
+
+@st.composite
+def below(draw: st.DrawFn, target: Geometry, tumbling: bool = False, gaps: bool = True) -> list[Geometry]:
+    """Windows that the target covers."""
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        length = target.range + target.slide * draw(st.integers(1, 12))
+        slide = length if tumbling else target.slide * draw(st.integers(1, 12))
+        assume(gaps or slide <= length)
+        found.append(Geometry(length, slide, target.offset + target.slide * draw(st.integers(0, 3))))
+    return list(dict.fromkeys(found))
+
+
+targets = st.builds(lambda s, k, o: Geometry(s + k, s, o), st.integers(1, 4), st.integers(0, 5), st.integers(0, 3))
+tumbling_targets = st.builds(lambda s, o: Geometry(s, s, o), st.integers(1, 4), st.integers(0, 3))
+
+
+def cost_difference(factor: Geometry, target: Geometry | None, windows: list[Geometry], model: CostModel) -> float:
+    before = sum(model.cost(w, target) for w in windows)
+    return before - sum(model.cost(w, factor) for w in windows) - model.cost(factor, target)
+
+
+def every_factor(target: Geometry | None, windows: list[Geometry], semantics: Semantics) -> list[Geometry]:
+    longest = max(w.range for w in windows)
+    return [
+        factor
+        for slide in range(1, longest + 1)
+        for length in range(slide, longest)
+        for factor in {Geometry(length, slide, o) for o in range(slide)}
+        if factor not in windows
+        and factor != target
+        and (target is None or semantics.holds(factor, target))
+        and all(semantics.holds(w, factor) for w in windows)
+    ]
+
+
+def test_example_8() -> None:
+    downstream = Downstream.of([Geometry(20, 20), Geometry(30, 30)], Period(120))
+    model = CostModel(period=Period(120))
+    found = partitioning_candidates(ROOT, downstream)
+    assert [factor.range for factor in found] == [10, 5, 2]
+    assert all(beneficial(factor, ROOT, downstream, model) for factor in found)
+    assert best_factor(ROOT, downstream, Semantics.PARTITIONED_BY, model) == Geometry(10, 10)
+    assert best_factor(None, downstream, Semantics.PARTITIONED_BY, model) == Geometry(10, 10)
+
+
+@settings(deadline=None)
+@given(st.data(), st.booleans())
+def test_equation_2_is_the_difference_of_costs(data: st.DataObject, finite: bool) -> None:
+    target = data.draw(targets)
+    windows = data.draw(below(target))
+    model = CostModel(1.5, Period.of([target, *windows]) if finite else Period())
+    downstream = Downstream.of(windows, model.period)
+    for factor in covering_candidates(target, downstream):
+        assert covered_by(factor, target)
+        assert all(covered_by(w, factor) for w in windows)
+        expected = cost_difference(factor, target, windows, model)
+        assert benefit(factor, target, downstream, model) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_equation_4_and_algorithm_4(data: st.DataObject) -> None:
+    target = data.draw(tumbling_targets)
+    windows = data.draw(below(target, gaps=False))
+    model = CostModel()
+    downstream = Downstream.of(windows)
+    load = downstream.load(model.period)
+    assert load == pytest.approx(sum(w.range / w.slide for w in windows))
+    for factor in partitioning_candidates(target, downstream):
+        saved = benefit(factor, target, downstream, model)
+        assume(abs(saved) > 1e-9)
+        assert beneficial(factor, target, downstream, model) == (saved > 0)
+        if len(windows) >= 2:  # the paper's first case
+            assert saved > 0
+        if len(windows) == 1 and windows[0].tumbling:  # and its second
+            assert saved < 0
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from(Semantics), st.booleans(), st.floats(0.05, 20))
+def test_no_candidate_beats_the_best_factor(data: st.DataObject, semantics: Semantics, raw: bool, eta: float) -> None:
+    base = data.draw(tumbling_targets if semantics is Semantics.PARTITIONED_BY else targets)
+    windows = data.draw(below(base))
+    assume(max(w.range for w in windows) <= 24)
+    target = None if raw else base
+    model = CostModel(eta)
+    downstream = Downstream.of(windows)
+    found = best_factor(target, downstream, semantics, model)
+    saved = {
+        factor: cost_difference(factor, target, windows, model) for factor in every_factor(target, windows, semantics)
+    }
+    most = max(saved.values(), default=0.0)
+    if found in windows:
+        return  # it exists already and nothing is added
+    if found is not None:
+        assert saved[found] > 0
+        assert saved[found] == pytest.approx(most, rel=1e-9)
+    elif downstream.pane != downstream.shortest:
+        assert most <= 1e-9
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_over_a_finite_period_the_best_range_is_an_end_too(data: st.DataObject) -> None:
+    target = data.draw(targets)
+    windows = data.draw(below(target, gaps=False))
+    assume(max(w.range for w in windows) <= 20)
+    model = CostModel(1.0, Period.of([target, *windows]))
+    downstream = Downstream.of(windows, model.period)
+    tried = [benefit(f, target, downstream, model) for f in covering_candidates(target, downstream)]
+    every = [benefit(f, target, downstream, model) for f in every_factor(target, windows, Semantics.COVERED_BY)]
+    if every:
+        assert max(tried) >= max(every) - 1e-9 * abs(max(every))
+
+
+def test_theorem_9_as_printed_turns_around() -> None:
+    """With λ = 2 and target ⟨1, 1⟩, candidate 6 would beat 10; counting says otherwise."""
+    windows = [Geometry(30, 30), Geometry(60, 60)]
+    model, downstream = CostModel(), Downstream.of(windows)
+    load = downstream.load(model.period)
+    assert load == 2
+    assert (load - 6) / (load - 10) <= 6 / 10
+    assert benefit(Geometry(10, 10), ROOT, downstream, model) > benefit(Geometry(6, 6), ROOT, downstream, model)
+
+
+def test_common_divisors_of_ranges_need_not_divide_slides() -> None:
+    hopping = [Geometry(20, 10), Geometry(40, 10)]
+    assert math.gcd(20, 40) == 20
+    assert not partitioned_by(hopping[0], Geometry(20, 20))
+    found = best_factor(None, Downstream.of(hopping), Semantics.PARTITIONED_BY, CostModel())
+    assert found == Geometry(10, 10)
+
+
+def test_few_events_make_raw_cheaper() -> None:
+    downstream = Downstream.of([Geometry(20, 20), Geometry(30, 30)])
+    assert best_factor(None, downstream, Semantics.COVERED_BY, CostModel(0.15)) is None
+    assert best_factor(None, downstream, Semantics.COVERED_BY, CostModel(0.25)) is not None
+
+
+def test_windows_with_gaps_may_not_pay_for_a_factor_window() -> None:
+    downstream = Downstream.of([Geometry(4, 40), Geometry(6, 60)])
+    assert not beneficial(Geometry(2, 2), None, downstream, CostModel())
+    assert best_factor(None, downstream, Semantics.PARTITIONED_BY, CostModel()) is None
+
+
+def test_footnote_3_is_among_the_candidates() -> None:
+    found = candidates([Geometry(r, r) for r in (20, 30, 40, 45)], Semantics.PARTITIONED_BY)
+    assert Geometry(15, 15) in found
+    assert Geometry(10, 10) in found
+
+
+def test_candidates_keep_to_their_limit() -> None:
+    windows = [Geometry(r, s, o) for r, s, o in zip(range(20, 60), range(7, 47), range(40), strict=True)]
+    assert len(candidates(windows, Semantics.COVERED_BY, limit=30)) <= 30
+
+
+@settings(deadline=None)
+@given(st.integers(1, 5000), st.lists(st.integers(-500, 500), min_size=1, max_size=8))
+def test_divisors_and_common_divisors(number: int, column: list[int]) -> None:
+    assert divisors(number) == tuple(d for d in range(1, number + 1) if number % d == 0)
+    assert common_divisor(np.array(column)) == math.gcd(*column)
+    assert common_divisor(np.array(column), number) == math.gcd(number, *column)
