@@ -1,0 +1,190 @@
+"""Windows in, forest out: min-cost coverage and factor windows together.
+
+Paper: Factor Windows, section IV-C, Algorithm 3 (``paper=True``), and beyond it the search over candidates for
+subsets of windows. Each result is never dearer than the one before it in this list: naive, Algorithm 1, Algorithm 3,
+the search; where a step would not pay, the cheaper result is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from panes.errors import PlanError
+from panes.plan.candidates import candidates
+from panes.plan.cost import CostModel, Period
+from panes.plan.coverage import Semantics
+from panes.plan.factor import Downstream, best_factor
+from panes.plan.forest import Forest, forest_of, label
+from panes.plan.graph import CoverageGraph
+from panes.plan.min_cost import RAW, Assignment, extend, relax, without_childless
+from panes.plan.numbers import Ticks
+from panes.plan.search import Offers, search
+from panes.timeline import Geometry
+
+_SMALL = 64  # windows up to which the search tries every exchange
+_DEAREST = 96  # windows that candidates are drawn from, where there are more
+_CELLS = 1_500_000  # windows times candidates that the search may look at in a step
+_TRACED = 200  # lines
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Distinct windows in ticks, and the cost model in ticks and in the given unit."""
+
+    graph: CoverageGraph
+    ticks: Ticks
+    model: CostModel
+    given: CostModel
+
+    @classmethod
+    def of(cls, windows: Iterable[Geometry], semantics: Semantics, eta: float, period: Period) -> Problem:
+        """Collapse equal windows and measure them in ticks."""
+        distinct = tuple(dict.fromkeys(windows))
+        if not distinct:
+            raise PlanError("there is no window to plan; give at least one")
+        ticks, given = Ticks.of(distinct), CostModel(eta, period)
+        model = CostModel(eta * ticks.tick, period.ticks(ticks.tick))
+        return cls(CoverageGraph(tuple(map(ticks.measure, distinct)), semantics), ticks, model, given)
+
+    def forest(self, assignment: Assignment, trace: list[str]) -> Forest:
+        """Prune an assignment and write it in the given unit."""
+        pruned = without_childless(assignment, keep=len(self.graph))
+        kept = trace if len(trace) <= _TRACED else [*trace[:_TRACED], f"... and {len(trace) - _TRACED} more steps"]
+        return forest_of(pruned, len(self.graph), self.ticks, self.given, tuple(kept))
+
+    def name(self, window: Geometry | None) -> str:
+        """A window in ticks as the trace shows it."""
+        return "the raw stream" if window is None else label(self.ticks.restore(window))
+
+
+def optimize(
+    windows: Iterable[Geometry],
+    semantics: Semantics,
+    eta: float = 1.0,
+    *,
+    period: Period | None = None,
+    paper: bool = False,
+    factors: bool = True,
+) -> Forest:
+    """Plan which window is answered from which, adding factor windows where they pay.
+
+    Parameters
+    ----------
+    windows
+        The user's windows, in any unit; equal ones count once.
+    semantics
+        ``PARTITIONED_BY`` for any aggregate, ``COVERED_BY`` for idempotent ones.
+    eta
+        Events per unit of time, of the unit that windows are given in.
+    period
+        Over which time costs are counted; for ever (per unit of time) unless given.
+    paper
+        Stop at the paper's Algorithm 3 instead of searching further.
+    factors
+        Whether factor windows are allowed at all; without them this is the paper's Algorithm 1.
+
+    Examples
+    --------
+    >>> windows = [Geometry(r, r) for r in (20, 30, 40)]
+    >>> forest = optimize(windows, Semantics.PARTITIONED_BY, period=Period.of(windows))
+    >>> forest.naive, forest.total, forest.factors
+    (360.0, 150.0, (Geometry(range=10, slide=10, offset=0),))
+    >>> print(*forest.lines(), sep="\\n")
+    [⟨10, 10⟩]  cost 120
+      ⟨20, 20⟩  cost 12
+        ⟨40, 40⟩  cost 6
+      ⟨30, 30⟩  cost 12
+    """
+    problem = Problem.of(windows, semantics, eta, period or Period())
+    trace: list[str] = []
+    alone, proposed = _algorithm_1_and_factors(problem, trace)
+    if not factors:
+        return problem.forest(alone, trace[:1])
+    best = _cheaper(problem, alone, proposed, trace)
+    if not paper:
+        best = _search(problem, alone, best, trace)
+    return problem.forest(best, trace)
+
+
+def _algorithm_1_and_factors(problem: Problem, trace: list[str]) -> tuple[Assignment, list[Geometry]]:
+    """Algorithm 1, and in the same pass over the edges the best factor window below each vertex."""
+    graph, model = problem.graph, problem.model
+    recurrences = model.period.recurrences_of(graph.ranges, graph.slides)
+    costs = recurrences * (model.eta * graph.ranges)
+    providers = np.full(len(graph), RAW, dtype=np.int64)
+    covered = np.zeros(len(graph), dtype=np.bool_)
+    proposed: dict[Geometry, None] = {}
+    known = set(graph.windows)
+
+    def propose(target: Geometry | None, downstream: Downstream) -> None:
+        factor = best_factor(target, downstream, graph.semantics, model)
+        if factor is not None and factor not in known and factor not in proposed:
+            proposed[factor] = None
+            trace.append(f"factor window {problem.name(factor)} proposed below {problem.name(target)}")
+
+    trace.append("")
+    for at, window in enumerate(graph.windows):
+        hits = relax(graph, recurrences, costs, providers, at, window)
+        if hits.size:
+            covered[hits] = True
+            propose(window, Downstream.at(graph, hits, model.period))
+    orphans = np.flatnonzero(~covered)
+    propose(None, Downstream.at(graph, orphans, model.period))
+    alone = Assignment(graph, providers, costs)
+    trace[0] = f"Algorithm 1: {len(graph)} windows, {int((providers == RAW).sum())} read the raw stream"
+    return alone, list(proposed)
+
+
+def _cheaper(problem: Problem, alone: Assignment, proposed: list[Geometry], trace: list[str]) -> Assignment:
+    """Algorithm 3: the graph with all proposed factor windows, unless these do not pay together.
+
+    A factor window is proposed as if its consumers had no better provider than its target. They may have one, so
+    that the paper's claim that inserting it never hurts needs a check.
+    """
+    if not proposed:
+        trace.append("Algorithm 3: no factor window pays")
+        return alone
+    extended = without_childless(extend(alone, proposed, problem.model), keep=len(problem.graph))
+    count, before, after = len(extended.graph) - len(problem.graph), alone.total, extended.total
+    if after < before:
+        trace.append(f"Algorithm 3: {count} factor windows bring the cost to {after / before:.4g} of Algorithm 1's")
+        return extended
+    trace.append(f"Algorithm 3: {len(proposed)} proposed factor windows do not pay together and are left out")
+    return alone
+
+
+def _search(problem: Problem, alone: Assignment, best: Assignment, trace: list[str]) -> Assignment:
+    """Search among candidates for subsets of the windows, starting from nothing and from Algorithm 3's result."""
+    users = problem.graph.windows
+    small = len(users) <= _SMALL
+    present = best.graph.windows[len(users) :]
+    room = max(48, min(400, _CELLS // len(users)))
+    # Windows that are cheap already have little to gain; candidates come from the dearest.
+    dearest = np.argsort(-best.costs[: len(users)], kind="stable")[:_DEAREST]
+    drawn = candidates([users[i] for i in dearest], problem.graph.semantics, limit=2 * room, ranges=4 if small else 1)
+    known = {*users, *present}
+    fresh = [factor for factor in drawn if factor not in known]
+    if len(present) > room:
+        # Too many to weigh one by one: keep them all and only look for what to add.
+        alone, present = best, ()
+    offers = Offers.of(alone, [*present, *fresh], problem.model)
+    started = range(len(present))
+    if len(fresh) > room:
+        gains = offers.gains(started)
+        offers = offers.only([*started, *np.argsort(-gains, kind="stable")[:room].tolist()])
+    pool = offers.candidates
+    trials = [search(offers, start, swaps=small) for start in ([], list(started))]
+    chosen = min(trials, key=offers.total)
+    found = without_childless(extend(alone, [pool[column] for column in chosen], problem.model), keep=len(users))
+    if found.total < best.total * (1 - 1e-12):
+        names = ", ".join(problem.name(pool[column]) for column in chosen[:12])
+        trace.append(
+            f"search: of {len(pool)} candidates {len(chosen)} bring the cost to "
+            f"{found.total / best.total:.4g} of Algorithm 3's: {names}"
+        )
+        return found
+    trace.append(f"search: {len(pool)} candidates bring nothing more")
+    return best
