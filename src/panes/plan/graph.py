@@ -50,7 +50,9 @@ class CoverageGraph:
     ranges: Integers = field(init=False, repr=False, compare=False)
     slides: Integers = field(init=False, repr=False, compare=False)
     offsets: Integers = field(init=False, repr=False, compare=False)
-    _steps: Integers = field(init=False, repr=False, compare=False)
+    # The same columns from the shortest window to the longest, and where each row stands in the others. A provider
+    # is shorter than its consumers, so only one side of it has to be looked at.
+    _by_range: tuple[Integers, Integers, Integers, Integers, Integers] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         columns = np.array([(w.range, w.slide, w.offset) for w in self.windows], dtype=np.int64).reshape(-1, 3)
@@ -59,8 +61,9 @@ class CoverageGraph:
         object.__setattr__(self, "slides", slides)
         object.__setattr__(self, "offsets", offsets)
         # What a provider's slide has to divide: with disjoint instances, the range as well as the slide.
-        partitioned = self.semantics is Semantics.PARTITIONED_BY
-        object.__setattr__(self, "_steps", np.gcd(ranges, slides) if partitioned else slides)
+        steps = np.gcd(ranges, slides) if self.semantics is Semantics.PARTITIONED_BY else slides
+        order = np.argsort(ranges, kind="stable")
+        object.__setattr__(self, "_by_range", (order, ranges[order], slides[order], offsets[order], steps[order]))
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -76,22 +79,23 @@ class CoverageGraph:
         if not self.can_provide(provider):
             return np.empty(0, dtype=np.int64)
         step = provider.slide
-        hits = np.flatnonzero((self.ranges > provider.range) & _multiples(self._steps, step))
-        fits = _multiples(self.ranges[hits] - provider.range, step) & _multiples(
-            self.offsets[hits] - provider.offset, step
-        )
-        found: Integers = hits[fits]
+        order, ranges, _, offsets, steps = self._by_range
+        first = int(np.searchsorted(ranges, provider.range, side="right"))
+        hits = first + np.flatnonzero(_multiples(steps[first:], step))
+        fits = _multiples(ranges[hits] - provider.range, step) & _multiples(offsets[hits] - provider.offset, step)
+        found: Integers = order[hits[fits]]
         return found
 
     def upstream(self, consumer: Geometry) -> Integers:
         """Indices of the other windows that could answer the given one (a vertex or not)."""
-        longer = consumer.range - self.ranges
-        hits = np.flatnonzero((longer > 0) & (self.slides <= self.ranges) & (consumer.slide % self.slides == 0))
-        step = self.slides[hits]
-        fits = (longer[hits] % step == 0) & ((consumer.offset - self.offsets[hits]) % step == 0)
-        if self.semantics is Semantics.PARTITIONED_BY:
-            fits &= self.ranges[hits] == step
-        found: Integers = hits[fits]
+        order, ranges, slides, offsets, _ = self._by_range
+        end = int(np.searchsorted(ranges, consumer.range, side="left"))
+        ranges, slides, offsets = ranges[:end], slides[:end], offsets[:end]
+        able = ranges == slides if self.semantics is Semantics.PARTITIONED_BY else slides <= ranges
+        hits = np.flatnonzero(able & (consumer.slide % slides == 0))
+        step = slides[hits]
+        fits = ((consumer.range - ranges[hits]) % step == 0) & ((consumer.offset - offsets[hits]) % step == 0)
+        found: Integers = order[hits[fits]]
         return found
 
     def edges(self) -> Iterator[tuple[Geometry, Geometry]]:
