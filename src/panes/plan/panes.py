@@ -3,7 +3,7 @@
 Every window's instances start and end on arithmetic progressions of instants. Panes between *all* of those edges
 answer every window, and no coarser column does. For 15, 17 and 19 seconds that is a pane every 5.6 seconds on
 average; the gcd of the three would be panes of one second. Each progression costs a little per event, so
-progressions are merged into their gcd wherever that makes the whole cheaper: for 20, 30, 40, ... seconds one
+progressions are merged into their gcd wherever that makes the whole cheaper: for 20, 30, ..., 100 seconds one
 progression of ten seconds remains.
 """
 
@@ -44,8 +44,8 @@ def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]
 
     Examples
     --------
-    >>> cost = PaneCost(Statistics(rate=1000), keys=())
-    >>> [e.period // SECOND for e in pane_edges([Geometry(r * SECOND, r * SECOND) for r in (20, 30, 40)], cost)]
+    >>> cost = PaneCost(Statistics(rate=100), keys=("device",))
+    >>> [e.period // SECOND for e in pane_edges([Geometry(r * SECOND, r * SECOND) for r in range(20, 110, 10)], cost)]
     [10]
     >>> [e.period // SECOND for e in pane_edges([Geometry(r * SECOND, r * SECOND) for r in (15, 17, 19)], cost)]
     [15, 17, 19]

@@ -59,16 +59,16 @@ def finish_many(
     view, start, end = rows.columns[:3]
     number = F.col(view) + 1
     present = {view.query for view in views}
-    of_query = [F.element_at(F.array(*(F.lit(v.query) for v in views)), number).alias(_QUERY)]
-    names = [F.element_at(F.array(*(F.lit(v.window.name) for v in views)), number).alias("window_name")]
+    of_query = _looked_up([str(v.query) for v in views], number).alias(_QUERY)
+    names = _looked_up([_text(v.window.name) for v in views], number).alias("window_name")
     window = F.struct(F.col(start).alias("start"), F.col(end).alias("end")).alias("window")
     own = [F.col(key(i)).alias(name) for i, name in enumerate(keys)]
     aggregates = list(dict.fromkeys(r.alias for v in views for r in v.readings))
-    rows = rows.select(*of_query, *names, window, *own, *(F.col(quoted(alias)) for alias in aggregates))
+    rows = rows.select(of_query, names, window, *own, *(F.col(quoted(alias)) for alias in aggregates))
     numbered = [(i, query) for i, query in enumerate(queries) if i in present]
     rows = _having(_derived(rows, numbered, set(aggregates)), numbered)
     known = {*keys, *aggregates, *(alias for _, query in numbered for alias, _ in query.derived)}
-    titles = F.element_at(F.array(*(F.lit(query.name) for query in queries)), F.col(_QUERY) + 1)
+    titles = _looked_up([_text(query.name) for query in queries], F.col(_QUERY) + 1)
     return rows.select(
         titles.alias("query"),
         "window_name",
@@ -120,6 +120,18 @@ def _by_query(branches: list[tuple[int, str]], queries: list[tuple[int, Query]],
         return F.expr(distinct.pop())
     cases = " ".join(f"WHEN {number} THEN ({sql})" for number, sql in branches)
     return F.expr(f"CASE {_QUERY} {cases} {f'ELSE {otherwise} ' if otherwise else ''}END")
+
+
+def _looked_up(values: list[str], number: Column) -> Column:
+    """The number-th of some SQL literals: one array that Spark folds into a constant."""
+    if len(set(values)) == 1:
+        return F.expr(values[0])
+    return F.element_at(F.expr(f"array({', '.join(values)})"), number)
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _own_or_null(name: str, type_: t.DataType, own: set[str]) -> Column:
