@@ -1,5 +1,18 @@
-"""What tests and benchmarks of windowed queries need: generators of window sets."""
+"""What tests and benchmarks of windowed queries need: events, window sets, slow answers, and comparisons."""
 
+from panes.testing.event_tables import events
+from panes.testing.laws import check_aggregate
+from panes.testing.oracle import spark_answers
+from panes.testing.reference import brute_force
+from panes.testing.same_answers import assert_same_answers
 from panes.testing.window_sets import random_gen, sequential_gen
 
-__all__ = ["random_gen", "sequential_gen"]
+__all__ = [
+    "assert_same_answers",
+    "brute_force",
+    "check_aggregate",
+    "events",
+    "random_gen",
+    "sequential_gen",
+    "spark_answers",
+]

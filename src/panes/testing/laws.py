@@ -1,0 +1,250 @@
+"""Check an aggregate against the laws that it claims, on examples.
+
+A plan splits, merges and overlaps partials as it pleases; that is right only where the laws hold. A law that fails
+here would show as an answer that changes with the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.aggregates import Aggregate, Bound
+from panes.algebra.component import Component, Decoded
+from panes.algebra.operations import Array, Operations, State, concatenate, take
+from panes.errors import AlgebraError
+
+_TRIALS = 60
+_NEAR = 1e-9
+
+
+def check_aggregate(aggregate: Aggregate, *example_arrays: Any, seed: int = 0) -> None:
+    """Fail with a counterexample where an aggregate does not have a law that it claims.
+
+    The laws: ``lift`` makes one element of state per event, each from its own event alone; ``combine`` is
+    associative, has the identity, and leaves its arguments as they are; merging after any split gives what no split
+    gives; ``subtract`` takes away exactly; an idempotent ``combine`` may see a partial twice and in any order;
+    ``lift`` and ``lower`` take empty arrays.
+
+    Parameters
+    ----------
+    aggregate
+        What ``pn.aggregate`` made, or any other aggregate.
+    *example_arrays
+        One array (or list) per argument, of some events in the order of time; for ``first`` and ``last`` the times
+        come before. More and stranger events (ties, extremes, NaN where it can occur) check more.
+    seed
+        Of the random splits.
+
+    Raises
+    ------
+    AlgebraError
+        Names the law, and shows where it fails.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> def product(**laws):
+    ...     return pn.aggregate("x", name="product", state={"p": np.float64}, identity=(1.0,), lift=lambda x: (x,),
+    ...                         combine=lambda a, b: (a[0] * b[0],), lower=lambda p: p, **laws)
+    >>> check_aggregate(product(), [1.0, 2.0, 3.0])
+    >>> check_aggregate(product(idempotent=True), [1.0, 2.0, 3.0])
+    Traceback (most recent call last):
+    ...
+    panes.errors.AlgebraError: 'product(x)' is not idempotent: combine(a, a) is (36.0,) for a = (6.0,). Leave ...
+    """
+    arrays = [a if isinstance(a, pa.Array) else pa.array(a) for a in example_arrays]
+    if not arrays or not len(arrays[0]):
+        raise AlgebraError(f"{str(aggregate)!r} cannot be checked without examples. Give an array per argument.")
+    arguments = tuple(f"a{i}" for i in range(len(arrays)))
+    bound = aggregate.bind(arguments, tuple(array.type for array in arrays))
+    rng = np.random.default_rng(seed)
+    for component in bound.components:
+        _Laws(str(aggregate), component, arrays, rng).check()
+    _check_splits(str(aggregate), bound, arrays, rng)
+    _check_empty(str(aggregate), bound, arrays)
+
+
+class _Laws:
+    """The laws of one component, on spans of the examples."""
+
+    def __init__(self, what: str, component: Component, arrays: list[pa.Array], rng: np.random.Generator) -> None:
+        self.what, self.component, self.arrays, self.rng = what, component, arrays, rng
+        self.decoded: Decoded = component.decode(component.lift(*arrays))
+        self.operations: Operations = self.decoded.operations
+        self.rows = len(arrays[0])
+
+    def check(self) -> None:
+        """Every law, the simplest first."""
+        self._lift()
+        with np.errstate(all="ignore"):
+            # One law after another, so that the message names the first that fails on any example.
+            trials = [[self._span() for _ in range(3)] for _ in range(_TRIALS)]
+            for law in (self._in_place, self._identity, self._associative, self._subtract, self._idempotent):
+                for a, b, c in trials:
+                    law(a, b, c)
+
+    def _lift(self) -> None:
+        whole = self.component.lift(*self.arrays)
+        if len(whole) != self.rows:
+            self._fail("does not lift every event", f"lift made {len(whole)} elements out of {self.rows} events")
+        for i in self.rng.permutation(self.rows)[:20]:
+            alone = self.component.lift(*(array.slice(int(i), 1) for array in self.arrays))
+            if not alone.equals(whole.slice(int(i), 1)) and alone.to_pylist() != whole.slice(int(i), 1).to_pylist():
+                if _nan(alone) and _nan(whole.slice(int(i), 1)):
+                    continue
+                event = tuple(array[int(i)].as_py() for array in self.arrays)
+                self._fail(
+                    "does not lift every event by itself",
+                    f"the event {event} lifts to {alone[0].as_py()} alone and to {whole[int(i)].as_py()} among others",
+                )
+
+    def _span(self) -> State:
+        """The state of one random span of events, as a state of one element."""
+        lo = int(self.rng.integers(self.rows))
+        hi = int(self.rng.integers(lo, min(self.rows, lo + 6))) + 1
+        return _fold(self.operations, take(self.decoded.state, slice(lo, hi)))
+
+    def _in_place(self, a: State, b: State, _: State) -> None:
+        before = tuple(array.copy() for array in (*a, *b))
+        self.operations.combine(a, b)
+        if not _same(before, (*a, *b), exact=True):
+            self._fail("changes its arguments in place", f"combine wrote into a or b, which were {_shown(before)}")
+
+    def _identity(self, a: State, b: State, c: State) -> None:
+        identity = self.operations.identities(a, 1)
+        for side, found in (
+            ("combine(identity, a)", self.operations.combine(identity, a)),
+            ("combine(a, identity)", self.operations.combine(a, identity)),
+        ):
+            if not _same(found, a):
+                self._fail("has no such identity", f"{side} is {_shown(found)} for a = {_shown(a)}")
+
+    def _associative(self, a: State, b: State, c: State) -> None:
+        combine = self.operations.combine
+        left, right = combine(combine(a, b), c), combine(a, combine(b, c))
+        if not _same(left, right):
+            self._fail(
+                "is not associative",
+                f"combine(combine(a, b), c) is {_shown(left)} and combine(a, combine(b, c)) is {_shown(right)} "
+                f"for a = {_shown(a)}, b = {_shown(b)}, c = {_shown(c)}",
+            )
+
+    def _subtract(self, a: State, b: State, _: State) -> None:
+        if self.operations.subtract is None:
+            return
+        rest = self.operations.subtract(self.operations.combine(a, b), a)
+        if not _same(rest, b, exact=True):
+            self._fail(
+                "is not a group",
+                f"subtract(combine(a, b), a) is {_shown(rest)} and not b for a = {_shown(a)}, b = {_shown(b)}",
+                "Leave subtract= out (rounding counts: sums of floats are not a group).",
+            )
+
+    def _idempotent(self, a: State, b: State, _: State) -> None:
+        if not self.operations.idempotent:
+            return
+        twice = self.operations.combine(a, a)
+        if not _same(twice, a, exact=True):
+            self._fail(
+                "is not idempotent", f"combine(a, a) is {_shown(twice)} for a = {_shown(a)}", "Leave idempotent= out."
+            )
+        one, other = self.operations.combine(a, b), self.operations.combine(b, a)
+        if not _same(one, other, exact=True):
+            self._fail(
+                "is not commutative, which idempotent= claims too",
+                f"combine(a, b) is {_shown(one)} and combine(b, a) is {_shown(other)} "
+                f"for a = {_shown(a)}, b = {_shown(b)}",
+                "Leave idempotent= out.",
+            )
+
+    def _fail(self, law: str, counterexample: str, advice: str = "Correct lift, combine or identity.") -> None:
+        raise AlgebraError(f"{self.what!r} {law}: {counterexample}. {advice}")
+
+
+def _check_splits(what: str, bound: Bound, arrays: list[pa.Array], rng: np.random.Generator) -> None:
+    """Partials of any pieces, stored and read again, merge to what the whole gives."""
+    rows = len(arrays[0])
+    whole = _answer(bound, arrays, [0, rows])
+    if len(whole) != 1:
+        raise AlgebraError(f"{what!r} lowers one element of state to {len(whole)} answers. Return an array as long.")
+    for _ in range(_TRIALS):
+        cuts = sorted({0, rows, *rng.integers(0, rows + 1, size=int(rng.integers(1, 5))).tolist()})
+        split = _answer(bound, arrays, cuts)
+        if not _same_values(split, whole):
+            raise AlgebraError(
+                f"{what!r} changes when its input is split: cut at {cuts[1:-1]}, {rows} events give "
+                f"{split[0].as_py()} instead of {whole[0].as_py()}. Correct combine, or the types of the state."
+            )
+
+
+def _answer(bound: Bound, arrays: list[pa.Array], cuts: list[int]) -> pa.Array:
+    stored = []
+    for component in bound.components:
+        pieces = [
+            _reduced(component, component.lift(*(array.slice(lo, hi - lo) for array in arrays)))
+            for lo, hi in pairwise(cuts)
+        ]
+        stored.append(_reduced(component, pa.concat_arrays(pieces)))
+    with np.errstate(all="ignore"):
+        return bound.lower(*stored)
+
+
+def _reduced(component: Component, stored: pa.Array) -> pa.Array:
+    """All partials of a column as one."""
+    decoded = component.decode(stored)
+    with np.errstate(all="ignore"):
+        state = _fold(decoded.operations, decoded.state)
+    nulls = None if decoded.valid is None else np.array([not decoded.valid.any()])
+    return decoded.restore(state, nulls)
+
+
+def _check_empty(what: str, bound: Bound, arrays: list[pa.Array]) -> None:
+    """Windows in which every event has a null reach lift and lower with no row at all."""
+    nothing = [pa.nulls(2, array.type) for array in arrays]
+    try:
+        answers = _answer(bound, nothing, [0, 2])
+    except Exception as error:
+        raise AlgebraError(
+            f"{what!r} fails on empty arrays, which lift and lower get where every argument is null: {error!r}. "
+            "Return empty arrays then."
+        ) from error
+    if len(answers) != 1 or answers.type != bound.type:
+        raise AlgebraError(f"{what!r} gives {answers} for events without values; one null or number is expected.")
+
+
+def _fold(operations: Operations, state: State) -> State:
+    """All elements of a state combined, first to last, as a state of one element."""
+    elements = [take(state, slice(i, i + 1)) for i in range(len(state[0]))]
+    combine: Callable[[State, State], State] = operations.combine
+    return concatenate([reduce(combine, elements, operations.identities(state, 1))])
+
+
+def _same(a: State, b: State, *, exact: bool = False) -> bool:
+    return all(_equal(x, y, exact) for x, y in zip(a, b, strict=True))
+
+
+def _equal(x: Array, y: Array, exact: bool) -> bool:
+    if x.dtype.kind == "f" or y.dtype.kind == "f":
+        tolerance = 0.0 if exact else _NEAR
+        return bool(np.allclose(x, y, rtol=tolerance, atol=tolerance * 1e-3, equal_nan=True))
+    return bool(np.array_equal(x, y))
+
+
+def _same_values(a: pa.Array, b: pa.Array) -> bool:
+    if pa.types.is_floating(a.type) and not a.null_count and not b.null_count:
+        return _equal(a.to_numpy(zero_copy_only=False), b.to_numpy(zero_copy_only=False), exact=False)
+    return bool(a.equals(b)) or (_nan(a) and _nan(b))
+
+
+def _nan(array: pa.Array) -> bool:
+    return "nan" in str(array.to_pylist())
+
+
+def _shown(state: State) -> str:
+    return str(tuple(array.tolist()[0] for array in state))

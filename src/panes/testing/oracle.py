@@ -1,0 +1,97 @@
+"""The oracle: Spark's own ``groupBy(window(...))``, each window of each query on its own, united.
+
+Written with PySpark's functions alone; nothing of ``panes.spark`` or of the planner takes part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from panes.algebra.aggregates import (
+    Aggregate,
+    CountOf,
+    MaxOf,
+    MeanOf,
+    MinOf,
+    PickOf,
+    SumOf,
+    VarianceOf,
+)
+from panes.declare.query import Query
+from panes.declare.windows import Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def spark_answers(queries: Query | Iterable[Query], events: DataFrame) -> DataFrame:
+    """What Spark itself answers, in the long form of Panes.
+
+    Parameters
+    ----------
+    queries
+        Of Spark's own aggregates; a user-defined one has no oracle in Spark.
+    events
+        The data.
+    """
+    listed = (queries,) if isinstance(queries, Query) else tuple(queries)
+    parts = [_one(query, window, events) for query in listed for window in query.over]
+    united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+    keys = dict.fromkeys(key for query in listed for key in query.by)
+    columns = dict.fromkeys(column for query in listed for column in query.columns)
+    return united.select("query", "window_name", "window", *(_quoted(name) for name in (*keys, *columns)))
+
+
+def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    geometry = window.geometry
+    if query.where is not None:
+        events = events.where(query.where.sql)
+    slide, offset = f"{geometry.slide} microseconds", f"{geometry.offset} microseconds"
+    own = [F.col(_quoted(key)).alias(key) for key in query.by]
+    if geometry.range >= geometry.slide:
+        at = F.window(_quoted(query.at), f"{geometry.range} microseconds", slide, offset)
+        grouped = events.groupBy(at.alias("window"), *own)
+    else:
+        # Spark refuses a slide beyond the range: take tumbling windows of the slide, and of each only its beginning.
+        length = F.expr(f"INTERVAL '{geometry.range}' MICROSECOND")
+        placed = events.withColumn("__window", F.window(_quoted(query.at), slide, slide, offset))
+        start = F.col("__window.start")
+        bounds = F.struct(start.alias("start"), (start + length).alias("end"))
+        inside = placed.where(F.col(_quoted(query.at)) < start + length)
+        grouped = inside.groupBy(bounds.alias("window"), *own)
+    answers = grouped.agg(*(_aggregate(query, aggregate).alias(alias) for alias, aggregate in query.aggregates))
+    for alias, value in query.derived:
+        answers = answers.withColumn(alias, F.expr(value.sql))
+    if query.having is not None:
+        answers = answers.where(query.having.sql)
+    titled = answers.withColumn("query", F.lit(query.name)).withColumn("window_name", F.lit(window.name))
+    return titled.select("query", "window_name", "window", *(_quoted(name) for name in (*query.by, *query.columns)))
+
+
+def _aggregate(query: Query, aggregate: Aggregate) -> Column:
+    from pyspark.sql import functions as F
+
+    value = F.expr(aggregate.arguments[0])
+    if isinstance(aggregate, VarianceOf):
+        function = {
+            (False, 0): F.var_pop,
+            (False, 1): F.var_samp,
+            (True, 0): F.stddev_pop,
+            (True, 1): F.stddev_samp,
+        }[aggregate.root, aggregate.ddof]
+        return function(value)
+    if isinstance(aggregate, PickOf):
+        order = F.col(_quoted(query.at)) if aggregate.timed else F.expr(aggregate.arguments[1])
+        present = order.isNotNull() & value.isNotNull()
+        best = F.max if aggregate.largest else F.min
+        return best(F.when(present, F.struct(order.alias("by"), value.alias("value")))).getField("value")
+    simple = {CountOf: F.count, SumOf: F.sum, MeanOf: F.avg, MinOf: F.min, MaxOf: F.max}
+    return simple[type(aggregate)](value)
+
+
+def _quoted(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"

@@ -1,0 +1,251 @@
+"""The answers the slow way: every window of every query on its own, event by event, in plain Python.
+
+Nothing of the planner, the frames or the kernels is used, so that a mistake there cannot hide here. Sums are exact
+(Python integers, ``Fraction``) and rounded once at the end. Only scalar expressions come from ``panes.local``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.aggregates import (
+    Aggregate,
+    CountOf,
+    CustomOf,
+    MaxOf,
+    MeanOf,
+    MinOf,
+    PickOf,
+    SumOf,
+    VarianceOf,
+)
+from panes.declare.expressions import expression
+from panes.declare.query import Query
+from panes.errors import AnswerOverflowError
+from panes.local.evaluate import evaluate
+from panes.timeline import Geometry
+
+Row: TypeAlias = tuple[Any, ...]
+_WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
+
+
+def brute_force(queries: Query | Iterable[Query], table: pa.Table) -> pa.Table:
+    """Answer queries one window instance at a time; slow, and meant to be obviously right.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> table = pa.table({"ts": pa.array([1, 9, 12], pa.timestamp("us")), "temp": [20, 21, 25]})
+    >>> query = pn.query("q", at="ts", select={"top": pn.max("temp")}, over=pn.hopping("10us", every="5us"))
+    >>> brute_force(query, table)["top"].to_pylist()
+    [20, 21, 25, 25]
+    """
+    listed = (queries,) if isinstance(queries, Query) else tuple(queries)
+    pieces = [_of_query(query, table) for query in listed]
+    keys = list(dict.fromkeys(key for query in listed for key in query.by))
+    columns = list(dict.fromkeys(column for query in listed for column in query.columns))
+    names = ["query", "window_name", "window", *keys, *columns]
+    types = {field.name: field.type for piece in reversed(pieces) for field in piece.schema}
+    whole = [
+        pa.table(
+            [piece[name] if name in piece.column_names else pa.nulls(len(piece), types[name]) for name in names],
+            names=names,
+        )
+        for piece in pieces
+    ]
+    return pa.concat_tables(whole)
+
+
+def comparable(value: Any) -> Any:
+    """A value that equals and orders as Spark's keys and extrema do: NaN above all, equal to itself; -0.0 is 0.0.
+
+    Examples
+    --------
+    >>> comparable(float("nan")) == comparable(float("nan")) > comparable(float("inf"))
+    True
+    """
+    if isinstance(value, float):
+        return (math.isnan(value), 0.0 if math.isnan(value) else value + 0.0)
+    if isinstance(value, dict):
+        return tuple((part is not None, comparable(part)) for part in value.values())
+    if isinstance(value, (list, tuple)):
+        return tuple((part is not None, comparable(part)) for part in value)
+    return value
+
+
+def _of_query(query: Query, table: pa.Table) -> pa.Table:
+    instant_type = _column(table, query.at).type
+    instants = _whole(_column(table, query.at)).cast(pa.int64()).to_pylist()
+    passed = [True] * len(table) if query.where is None else evaluate(query.where, table).to_pylist()
+    keys = list(zip(*(_column(table, key).to_pylist() for key in query.by), strict=True)) or [()] * len(table)
+    kept = [i for i, t in enumerate(instants) if t is not None and passed[i]]
+    readers = [(alias, _Reader(aggregate, table, instants)) for alias, aggregate in query.aggregates]
+    rows: list[tuple[str, int, int, Row, list[int]]] = []
+    for window in query.over:
+        groups: dict[Any, tuple[int, Row, list[int]]] = {}
+        for i in kept:
+            for start in _starts(window.geometry, instants[i]):
+                groups.setdefault((start, comparable(keys[i])), (start, keys[i], []))[2].append(i)
+        rows += [(window.name, start, start + window.geometry.range, k, ids) for start, k, ids in groups.values()]
+    bounds = [pa.array([row[i] for row in rows], pa.int64()).cast(instant_type) for i in (1, 2)]
+    answers = {
+        "query": pa.array([query.name] * len(rows), pa.string()),
+        "window_name": pa.array([row[0] for row in rows], pa.string()),
+        "window": pa.StructArray.from_arrays(bounds, names=["start", "end"]),
+    }
+    for number, key in enumerate(query.by):
+        answers[key] = pa.array([row[3][number] for row in rows], _column(table, key).type)
+    for alias, reader in readers:
+        answers[alias] = pa.array([reader(row[4]) for row in rows], reader.type)
+    result = pa.table(answers)
+    for alias, value in query.derived:
+        result = result.append_column(alias, evaluate(value, result))
+    return result if query.having is None else result.filter(evaluate(query.having, result))
+
+
+def _starts(geometry: Geometry, instant: int) -> list[int]:
+    """Where the instances that hold an instant start, the earliest first."""
+    start = geometry.offset + (instant - geometry.offset) // geometry.slide * geometry.slide
+    found = []
+    while start + geometry.range > instant:
+        found.append(start)
+        start -= geometry.slide
+    return found[::-1]
+
+
+class _Reader:
+    """One aggregate over some rows of a table."""
+
+    def __init__(self, aggregate: Aggregate, table: pa.Table, instants: list[int | None]) -> None:
+        arguments = [evaluate(expression(argument), table) for argument in aggregate.arguments]
+        self.arguments = [argument.to_pylist() for argument in arguments]
+        types = [argument.type for argument in arguments]
+        self.type, self.read = _reading(aggregate, types)
+        if isinstance(aggregate, PickOf):
+            value = self.arguments[0]
+            order = instants if aggregate.timed else self.arguments[1]
+            # The wider order first, then the value: ties are broken by value.
+            self.arguments = [order, value]
+        elif isinstance(aggregate, CustomOf):
+            # The order of time, and of values among events at one instant.
+            self.arguments = [instants, *self.arguments]
+
+    def __call__(self, rows: list[int]) -> Any:
+        values = [tuple(argument[i] for argument in self.arguments) for i in rows]
+        present = [row for row in values if all(value is not None for value in row)]
+        return self.read(present)
+
+
+Read: TypeAlias = Callable[[list[Row]], Any]
+
+
+def _reading(aggregate: Aggregate, types: list[pa.DataType]) -> tuple[pa.DataType, Read]:
+    """The output type of an aggregate, and its answer from rows of arguments, none of them null."""
+    if isinstance(aggregate, CountOf):
+        return pa.int64(), len
+    if isinstance(aggregate, SumOf):
+        return _sum_type(types[0]), lambda rows: _sum([x for (x,) in rows], _sum_type(types[0]))
+    if isinstance(aggregate, MeanOf):
+        return _mean_type(types[0]), lambda rows: _mean([x for (x,) in rows], _mean_type(types[0]))
+    if isinstance(aggregate, (MinOf, MaxOf)):
+        pick = min if isinstance(aggregate, MinOf) else max
+        return types[0], lambda rows: pick((x for (x,) in rows), key=comparable, default=None)
+    if isinstance(aggregate, VarianceOf):
+        return pa.float64(), lambda rows: _variance([x for (x,) in rows], aggregate.ddof, aggregate.root)
+    if isinstance(aggregate, PickOf):
+        best = max if aggregate.largest else min
+        return types[0], lambda rows: best(rows, key=lambda row: [comparable(x) for x in row], default=(None, None))[1]
+    if isinstance(aggregate, CustomOf):
+        return aggregate.output, lambda rows: _custom(aggregate, types, rows)
+    raise NotImplementedError(f"no reference for {aggregate}")
+
+
+def _sum_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_decimal(type_):
+        return pa.decimal128(min(38, type_.precision + 10), type_.scale)
+    return pa.int64() if pa.types.is_integer(type_) else pa.float64()
+
+
+def _mean_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_decimal(type_):
+        return pa.decimal128(min(38, type_.precision + 4), min(38, type_.scale + 4))
+    return pa.float64()
+
+
+def _sum(values: list[Any], type_: pa.DataType) -> Any:
+    if not values:
+        return None
+    if pa.types.is_floating(type_):
+        return _float_sum(values)
+    exact = sum(map(Fraction, values))
+    if pa.types.is_decimal(type_):
+        return _decimal(exact, type_)
+    if not -(2**63) <= exact < 2**63:
+        raise AnswerOverflowError(f"the exact sum {exact} does not fit a BIGINT")
+    return int(exact)
+
+
+def _mean(values: list[Any], type_: pa.DataType) -> Any:
+    if not values:
+        return None
+    if pa.types.is_decimal(type_):
+        return _decimal(sum(map(Fraction, values), Fraction(0)) / len(values), type_)
+    if not all(map(math.isfinite, values)):
+        return _float_sum(values)
+    return float(sum(map(Fraction, values), Fraction(0)) / len(values))
+
+
+def _float_sum(values: list[float]) -> float:
+    if all(map(math.isfinite, values)):
+        return math.fsum(values)
+    infinities = {x for x in values if not math.isfinite(x)}
+    return infinities.pop() if len(infinities) == 1 else math.nan
+
+
+def _variance(values: list[Any], ddof: int, root: bool) -> float | None:
+    if len(values) <= ddof:
+        return None
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    # Spark computes in doubles, so a decimal or a BIGINT is rounded to one first.
+    exact = [Fraction(float(x)) for x in values]
+    mean = sum(exact, Fraction(0)) / len(exact)
+    variance = sum(((x - mean) ** 2 for x in exact), Fraction(0)) / (len(exact) - ddof)
+    return math.sqrt(variance) if root else float(variance)
+
+
+def _decimal(exact: Fraction | int, type_: pa.DataType) -> Decimal:
+    scaled = Fraction(exact) * 10**type_.scale
+    # Half away from zero, as Spark rounds decimals.
+    whole = math.floor(abs(scaled) + Fraction(1, 2)) * (-1 if scaled < 0 else 1)
+    if abs(whole) >= 10**type_.precision:
+        raise AnswerOverflowError(f"the exact answer {exact} does not fit {type_}")
+    return Decimal(whole).scaleb(-type_.scale, _WIDE)
+
+
+def _custom(aggregate: CustomOf, types: list[pa.DataType], rows: list[Row]) -> Any:
+    if not rows:
+        return None
+    ordered = sorted(rows, key=lambda row: [comparable(x) for x in row])
+    columns = [pa.array([row[i + 1] for row in ordered], type_) for i, type_ in enumerate(types)]
+    lifted = aggregate.lift(*(column.to_numpy(zero_copy_only=False) for column in columns))
+    parts = [np.asarray(part) for part in (lifted if isinstance(lifted, tuple) else (lifted,))]
+    states = [tuple(part[i : i + 1] for part in parts) for i in range(len(rows))]
+    answer = np.asarray(aggregate.lowered(*reduce(aggregate.operations.combine, states)))
+    return pa.array(answer, from_pandas=True).cast(aggregate.output)[0].as_py()
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    return table.column(next(found for found in table.column_names if found.lower() == name.lower()))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()
