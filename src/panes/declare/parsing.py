@@ -90,15 +90,16 @@ def _refuse_chains(tree: exp.Expression, text: str) -> None:
 
 
 def _normalised(tree: exp.Expression) -> exp.Expression:
-    def plain(node: exp.Expression) -> exp.Expression:
-        while isinstance(node, exp.Paren):
-            node = node.this
+    """Take the parentheses and comments away, and write NOT LIKE as NOT of LIKE."""
+    holder = exp.Paren(this=tree)  # so that the root, too, has a parent in which it can be replaced
+    for node in list(holder.find_all(exp.Paren, exp.Like)):
         if isinstance(node, exp.Like) and node.args.get("negate"):
             node.set("negate", None)
-            return exp.Not(this=node)
-        return node
-
-    bare = tree.transform(plain, copy=False)
-    for node in bare.walk():
-        node.comments = None
+            node.replace(exp.Not(this=node.copy()))
+        elif isinstance(node, exp.Paren) and node is not holder:
+            node.replace(node.this)
+    for part in holder.walk():
+        part.comments = None
+    bare = holder.this.copy()
+    assert isinstance(bare, exp.Expression)
     return bare

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from sqlglot import exp
@@ -110,7 +111,7 @@ def _reason(node: exp.Expression) -> str:
         if isinstance(node, kind):
             return reason
     if isinstance(node, exp.Func):
-        name = node.name if isinstance(node, exp.Anonymous) else str(type(node).sql_names()[0])  # type: ignore[no-untyped-call]
+        name = node.name if isinstance(node, exp.Anonymous) else str(type(node).sql_names()[0])
         if name.lower() in _CHANGING or node.key in _CHANGING:
             return f"{name.upper()} is not deterministic, and a plan may evaluate it once or many times"
         return f"the function {name.upper()} is not in the subset"
@@ -182,7 +183,7 @@ def _several(node: exp.Expression) -> str | None:
     return None if node.expressions else f"{node.key.upper()} needs at least two arguments"
 
 
-_CHECKS: Final = {
+_CHECKS: Final[dict[type[exp.Expression], Callable[[exp.Expression], str | None]]] = {
     exp.Column: _column,
     exp.Dot: _dot,
     exp.Literal: _literal,

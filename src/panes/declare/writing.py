@@ -117,7 +117,9 @@ def type_name(node: exp.DataType) -> str | None:
 def identifier(name: str) -> str:
     """Write one name, in backticks unless it is a plain word that can be nothing but a name."""
     if name.isascii() and name.isidentifier() and name.lower() not in _RESERVED:
-        return name
+        tokens = SPARK.tokenize(name)
+        if len(tokens) == 1 and tokens[0].token_type in SPARK.parser_class.ID_VAR_TOKENS:
+            return name
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -1,0 +1,43 @@
+"""What all tests share: one Spark session for those that need it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Sockets and files that PySpark itself leaves to the garbage collector.
+    config.addinivalue_line("filterwarnings", "ignore::ResourceWarning:pyspark.*")
+    config.addinivalue_line("filterwarnings", "ignore:unclosed.*:ResourceWarning")
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:pyspark.*")
+    config.addinivalue_line("filterwarnings", "ignore::FutureWarning:pyspark.*")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A small local Spark; imported here, so that pure tests never wait for a JVM."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("panes-tests")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
