@@ -62,7 +62,7 @@ class Moments(Component):
         )
 
     def lift(self, *values: pa.Array) -> pa.Array:  # noqa: D102
-        x = values[0].cast(pa.float64())
+        x = values[0].cast(pa.float64(), safe=False)  # a BIGINT beyond 2**53 is rounded, as in Spark
         one = pa.array(np.ones(len(x), dtype=np.int64))
         # NaN and infinity are infinitely far from any mean, their own included: Spark's variance is NaN then.
         spread = numbers(x, 0.0)
