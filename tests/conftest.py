@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Sockets and files that PySpark itself leaves to the garbage collector.
-    config.addinivalue_line("filterwarnings", "ignore::ResourceWarning:pyspark.*")
     config.addinivalue_line("filterwarnings", "ignore:unclosed.*:ResourceWarning")
-    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:pyspark.*")
-    config.addinivalue_line("filterwarnings", "ignore::FutureWarning:pyspark.*")
 
 
 @pytest.fixture(scope="session")

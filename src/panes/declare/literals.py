@@ -28,14 +28,13 @@ def number(text: str) -> int | float | Decimal:
     (12, Decimal('1.50'), 1000.0)
     """
     try:
-        if "e" in text.lower():
-            double = float(text)
-            if math.isinf(double):
-                raise ExpressionError(f"{text} is too large for a double.")
-            return double
-        exact = Decimal(text)
+        double, exact = float(text), Decimal(text)
     except (ValueError, ArithmeticError):
         raise ExpressionError(f"{text!r} is not a number: write it as 12, 1.5 or 1e3.") from None
+    if "e" in text.lower():
+        if math.isinf(double):
+            raise ExpressionError(f"{text} is too large for a double.")
+        return double
     _, digits, exponent = exact.as_tuple()
     if max(len(digits), -int(exponent)) > _LONGEST:
         raise ExpressionError(f"{text} has more than the {_LONGEST} digits of the widest decimal.")
