@@ -17,7 +17,7 @@ from panes.plan.cost import CostModel
 from panes.plan.coverage import Semantics
 from panes.plan.forest import Forest, Node
 from panes.plan.optimize import optimize
-from panes.plan.panes import PaneCost, pane_edges
+from panes.plan.panes import PaneCost, lanes_of, pane_edges
 from panes.plan.statistics import Keys, Statistics
 from panes.plan.strategy import Costs, Strategy, cost_of_strategies
 from panes.timeline import SECOND, Edges, Geometry
@@ -39,8 +39,8 @@ class StorePlan:
         The condition that all its events fulfil; queries with another one get conditional components.
     strategy, costs
         How it runs, and what each way was predicted to cost.
-    edges
-        Where its panes begin and end (``columnar``).
+    edges, lanes
+        Where its panes begin and end (``columnar``), and how many lie side by side in a row.
     forest
         Which window is read from which: from panes (``columnar``) or from events (``rewrite``).
     source
@@ -54,6 +54,7 @@ class StorePlan:
     strategy: Strategy
     costs: Costs
     edges: tuple[Edges, ...]
+    lanes: int
     forest: Forest
     source: int | None = None
     trace: tuple[str, ...] = ()
@@ -124,6 +125,7 @@ def _store(
         strategy=chosen,
         costs=costs,
         edges=edges,
+        lanes=lanes_of(edges, _stored_columns(queries), PaneCost(statistics, keys)),
         forest=forest,
         trace=(*trace, *forest.trace),
     )
@@ -179,10 +181,14 @@ def _fed(
     if extra >= statistics.rate * (c.SCAN + c.PANE_EVENT):
         return None
     note = f"fed by the panes of ({', '.join(fine.keys)}): fewer rows than the events"
-    if together != fine.edges:
-        forest = _over_panes(fine.windows, together, statistics, fine.keys, factor_windows)
-        fine = replace(fine, edges=together, forest=forest)
-    return fine, replace(coarse, source=at, trace=(*coarse.trace, note))
+    lanes = lanes_of(together, _stored_columns(fine.queries + coarse.queries), cost)
+
+    def over_shared_panes(store: StorePlan) -> StorePlan:
+        forest = _over_panes(store.windows, together, statistics, store.keys, factor_windows)
+        return replace(store, edges=together, lanes=lanes, forest=forest)
+
+    fed = replace(over_shared_panes(coarse), source=at, trace=(*coarse.trace, note))
+    return over_shared_panes(fine), fed
 
 
 def _share_condition(stores: list[StorePlan]) -> list[StorePlan]:
@@ -215,6 +221,11 @@ def _all_idempotent(queries: Numbered) -> bool:
 
 def _in_jvm(queries: Numbered) -> bool:
     return all(aggregate.in_jvm for _, query in queries for _, aggregate in query.aggregates)
+
+
+def _stored_columns(queries: Numbered) -> int:
+    """About how many columns are stored: what an aggregate shares with another is not counted out."""
+    return len({(str(aggregate), query.where) for _, query in queries for _, aggregate in query.aggregates})
 
 
 def _compared(costs: Costs, chosen: Strategy, *, asked: bool) -> str:

@@ -25,6 +25,12 @@ EDGE: Final = 6.0
 PANE: Final = 1500.0
 """One pane through two shuffles, a sort and into Python."""
 
+LANE: Final = 8.0
+"""One more stored column for panes side by side, per event."""
+
+STORED: Final = 25.0
+"""One more stored column in a row of panes."""
+
 ANSWER: Final = 250.0
 """One answer out of a kernel, back to the JVM."""
 

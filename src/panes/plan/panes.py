@@ -15,11 +15,12 @@ from itertools import combinations
 
 import numpy as np
 
-from panes.plan.calibration import EDGE, PANE
+from panes.plan.calibration import EDGE, LANE, PANE, STORED
 from panes.plan.statistics import Keys, Statistics
 from panes.timeline import SECOND, Edges, Geometry
 
 _FEW = 24
+_LANES = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,12 @@ class PaneCost:
     def __call__(self, edges: Sequence[Edges]) -> float:
         """Cost per second."""
         return self.statistics.rate * EDGE * len(edges) + self.rows(edges) * PANE
+
+    def side_by_side(self, pane: Edges, lanes: int, columns: int) -> float:
+        """Cost per second of as many equal panes side by side in a row, each with some stored columns."""
+        rows = self.rows([Edges(pane.period * lanes, pane.offset)])
+        per_event = LANE * lanes * columns if lanes > 1 else 0.0
+        return self.statistics.rate * (EDGE + per_event) + rows * (PANE + STORED * lanes * columns)
 
 
 def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]:
@@ -65,6 +72,22 @@ def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]
             break
         current = merged
     return current
+
+
+def lanes_of(edges: tuple[Edges, ...], columns: int, cost: PaneCost) -> int:
+    """How many panes to put side by side in a row.
+
+    Examples
+    --------
+    >>> ten_seconds = (Edges(10 * SECOND),)
+    >>> lanes_of(ten_seconds, 1, PaneCost(Statistics(rate=100), ("device",)))
+    4
+    >>> lanes_of(ten_seconds, 1, PaneCost(Statistics(rate=1000, default_keys=1e6), ("device",)))
+    1
+    """
+    if len(edges) > 1:
+        return 1
+    return min(_LANES, key=lambda lanes: cost.side_by_side(edges[0], lanes, columns))
 
 
 def _merged(edges: tuple[Edges, ...], a: Edges, b: Edges) -> tuple[Edges, ...]:

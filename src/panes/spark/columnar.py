@@ -16,14 +16,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
+from panes.algebra.operations import Array
 from panes.engine.program import Program
 from panes.engine.run import Answers, answer_events, answer_panes
 from panes.plan.blueprint import StorePlan
+from panes.spark import lanes
 from panes.spark.binding import Input
 from panes.spark.chunks import whole_keys
 from panes.spark.naming import floor_to_edges, key, micros, quoted, stored
 
-_INSTANT = "__instant"
 _CHUNK = 1 << 18
 _BATCH = 1 << 17
 
@@ -32,10 +33,12 @@ VIEW, START, END = "__view", "__start", "__end"
 
 
 def panes(store: StorePlan, program: Program, source: Input) -> DataFrame:
-    """The finest panes of a store: one row per key and pane."""
+    """The finest panes of a store: one row per key and pane, or per key and ``lanes`` panes side by side."""
     kept = keep_events(store, source)
     instant = micros(quoted(store.at), source.spark_type(store.at))
-    pane = F.expr(floor_to_edges(store.edges, instant)).alias(_INSTANT)
+    if store.lanes > 1:
+        return lanes.panes_side_by_side(kept, _keys(store), instant, store.edges[0], store.lanes, program.components)
+    pane = F.expr(floor_to_edges(store.edges, instant)).alias(lanes.INSTANT)
     return kept.groupBy(*_keys(store), pane).agg(
         *(F.expr(component.build or "").alias(stored(i)) for i, component in enumerate(program.components))
     )
@@ -45,38 +48,42 @@ def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: 
     """The panes of a store with coarser keys, out of the panes of one with finer keys."""
     names = {name: key(i) for i, name in enumerate(finer.keys)}
     keys = [F.col(names[name]).alias(key(i)) for i, name in enumerate(store.keys)]
-    pane = F.expr(floor_to_edges(store.edges, _INSTANT)).alias(_INSTANT)
     # Every component is merged, needed here or not: pruning one would give the events another aggregate,
     # and Spark would read them twice instead of reusing the shuffle.
-    merged = (F.expr(c.merge(stored(i)) or "").alias(stored(i)) for i, c in enumerate(program.components))
-    return fine.groupBy(*keys, pane).agg(*merged)
+    if store.lanes > 1:
+        merged = lanes.merge_side_by_side(store.lanes, program.components)
+    else:
+        merged = [F.expr(c.merge(stored(i)) or "").alias(stored(i)) for i, c in enumerate(program.components)]
+    return fine.groupBy(*keys, F.col(lanes.INSTANT)).agg(*merged)
 
 
 def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, source: Input) -> DataFrame:
     """Every view of a store, answered from its panes."""
-    count = len(store.keys)
+    count, width, period = len(store.keys), store.lanes, store.edges[0].period
 
-    def answer(chunk: pa.RecordBatch, starts: np.ndarray) -> Iterator[Answers]:
-        start = chunk.column(count).to_numpy()
-        return answer_panes(program, start, starts, chunk.columns[count + 1 :])
+    def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
+        start, columns = chunk.column(count).to_numpy(), chunk.columns[count + 1 :]
+        if width > 1:
+            start, starts, columns = lanes.one_after_another(start, starts, columns, width, period)
+        return answer_panes(program, start, starts, columns)
 
-    return _answer(_by_key(panes, count, [_INSTANT]), store, program, source, answer)
+    return _answer(_by_key(panes, count, [lanes.INSTANT]), store, program, source, answer)
 
 
 def answers_from_events(store: StorePlan, program: Program, source: Input) -> DataFrame:
     """Every view of a store, answered from raw events, for aggregates that only Python can build."""
     count, arguments = len(store.keys), program.arguments
-    instant = F.expr(micros(quoted(store.at), source.spark_type(store.at))).alias(_INSTANT)
+    instant = F.expr(micros(quoted(store.at), source.spark_type(store.at))).alias(lanes.INSTANT)
     values = [F.expr(sql).alias(stored(i)) for i, sql in enumerate(arguments)]
     events = keep_events(store, source).select(*_keys(store), instant, *values)
 
-    def answer(chunk: pa.RecordBatch, starts: np.ndarray) -> Iterator[Answers]:
+    def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
         instants = chunk.column(count).to_numpy()
         return answer_events(program, instants, starts, dict(zip(arguments, chunk.columns[count + 1 :], strict=True)))
 
     # Events at one instant go in the order of their values, so that answers never depend on the order of rows.
     ties = [stored(i) for i in range(len(arguments))]
-    return _answer(_by_key(events, count, [_INSTANT, *ties]), store, program, source, answer)
+    return _answer(_by_key(events, count, [lanes.INSTANT, *ties]), store, program, source, answer)
 
 
 def keep_events(store: StorePlan, source: Input) -> DataFrame:
@@ -100,7 +107,7 @@ def _answer(
     store: StorePlan,
     program: Program,
     source: Input,
-    answer: Callable[[pa.RecordBatch, np.ndarray], Iterator[Answers]],
+    answer: Callable[[pa.RecordBatch, Array], Iterator[Answers]],
 ) -> DataFrame:
     columns = {r.alias: r.bound.type for view in program.views for r in view.readings}
     instant = source.spark_type(store.at)
@@ -116,7 +123,7 @@ def _answer(
     count = len(store.keys)
     instant_type = source.schema.field(_exact_name(source.schema, store.at)).type
     # Many windows make every chunk dear, so that chunks grow with them.
-    rows_per_chunk = max(_CHUNK, 1024 * len(program.nodes))
+    rows_per_chunk = max(_CHUNK, 1024 * len(program.nodes)) // store.lanes
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk, starts in whole_keys(batches, count, rows_per_chunk):
