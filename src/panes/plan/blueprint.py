@@ -146,7 +146,24 @@ def _over_panes(
     Rows of a column must not overlap, so windows are read from windows that partition them.
     """
     panes_per_key = PaneCost(statistics, keys).rows(edges) / statistics.distinct(keys) / SECOND
-    return optimize(windows, Semantics.PARTITIONED_BY, panes_per_key, factors=factor_windows)
+    forest = optimize(windows, Semantics.PARTITIONED_BY, panes_per_key, factors=factor_windows)
+    return _without_cut_panes(forest, edges, CostModel(panes_per_key))
+
+
+def _without_cut_panes(forest: Forest, edges: tuple[Edges, ...], model: CostModel) -> Forest:
+    """Drop factor windows that panes are cut by: not every edge of theirs need be one of the panes' edges."""
+    nodes = forest.nodes
+    while cut := {n.window for n in nodes if n.factor and n.provider is None and not _on_edges(n.window, edges)}:
+        nodes = tuple(
+            replace(n, provider=None, cost=model.cost(n.window, None)) if n.provider in cut else n
+            for n in nodes
+            if n.window not in cut
+        )
+    return replace(forest, nodes=nodes)
+
+
+def _on_edges(window: Geometry, edges: tuple[Edges, ...]) -> bool:
+    return all(any(edge.within(kept) for kept in edges) for edge in window.edges())
 
 
 def _feed_coarser_keys(stores: list[StorePlan], statistics: Statistics, factor_windows: bool) -> tuple[StorePlan, ...]:
@@ -156,16 +173,18 @@ def _feed_coarser_keys(stores: list[StorePlan], statistics: Statistics, factor_w
     """
     for coarse in range(len(stores)):
         for fine in range(coarse):
-            fed = _fed(stores[fine], stores[coarse], fine, statistics, factor_windows)
+            fed = _fed(stores, fine, coarse, statistics, factor_windows)
             if fed is not None:
-                stores[fine], stores[coarse] = fed
+                stores = fed
                 break
     return tuple(_share_condition(stores))
 
 
 def _fed(
-    fine: StorePlan, coarse: StorePlan, at: int, statistics: Statistics, factor_windows: bool
-) -> tuple[StorePlan, StorePlan] | None:
+    stores: list[StorePlan], at: int, number: int, statistics: Statistics, factor_windows: bool
+) -> list[StorePlan] | None:
+    """The stores with one more of them fed by the panes of another; None where that is impossible or dearer."""
+    fine, coarse = stores[at], stores[number]
     shareable = (
         fine.at == coarse.at
         and set(coarse.keys) < set(fine.keys)
@@ -175,20 +194,24 @@ def _fed(
     )
     if not shareable:
         return None
+    # The panes have to serve those that it feeds already, too.
+    family = [i for i, store in enumerate(stores) if i in (at, number) or store.source == at]
+    queries = tuple(query for i in family for query in stores[i].queries)
     cost = PaneCost(statistics, fine.keys)
-    together = pane_edges((*fine.windows, *coarse.windows), cost)
+    together = pane_edges(_distinct_windows(queries), cost)
     extra = cost(together) - cost(fine.edges) + cost.rows(together) * c.TREE_ROW
     if extra >= statistics.rate * (c.SCAN + c.PANE_EVENT):
         return None
     note = f"fed by the panes of ({', '.join(fine.keys)}): fewer rows than the events"
-    lanes = lanes_of(together, _stored_columns(fine.queries + coarse.queries), cost)
+    lanes = lanes_of(together, _stored_columns(queries), cost)
 
     def over_shared_panes(store: StorePlan) -> StorePlan:
         forest = _over_panes(store.windows, together, statistics, store.keys, factor_windows)
         return replace(store, edges=together, lanes=lanes, forest=forest)
 
-    fed = replace(over_shared_panes(coarse), source=at, trace=(*coarse.trace, note))
-    return over_shared_panes(fine), fed
+    shared = [over_shared_panes(store) if i in family else store for i, store in enumerate(stores)]
+    shared[number] = replace(shared[number], source=at, trace=(*coarse.trace, note))
+    return shared
 
 
 def _share_condition(stores: list[StorePlan]) -> list[StorePlan]:
