@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +34,9 @@ def _codes(column: pa.Array) -> tuple[Array, int]:
         return _nested(column, [*parts, column.is_valid()])
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         seen: dict[str, int] = {}
-        codes = np.array([seen.setdefault(repr(value), len(seen)) for value in column.to_pylist()], dtype=np.int64)
+        codes = np.array(
+            [seen.setdefault(repr(_plain(value)), len(seen)) for value in column.to_pylist()], dtype=np.int64
+        )
         return codes, len(seen)
     if pa.types.is_floating(column.type):
         # Spark takes 0.0 and -0.0 for one key, and every NaN for one key.
@@ -43,6 +46,17 @@ def _codes(column: pa.Array) -> tuple[Array, int]:
         return codes.astype(np.int64), int(codes.max(initial=0)) + 1
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
+
+
+def _plain(value: Any) -> Any:
+    """A nested value with one zero, as Spark compares keys."""
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return value
 
 
 def _nested(column: pa.Array, parts: list[pa.Array]) -> tuple[Array, int]:
