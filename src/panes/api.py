@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from panes.declare.query import Query
@@ -83,6 +83,20 @@ class Plan:
 
         return run(self.blueprint(strategy="columnar"), data, layout=layout)
 
+    def with_statistics(self, events: Any) -> Plan:
+        """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.
+
+        ``run`` does this by itself for plans that were told neither.
+        """
+        from panes.spark.binding import examine
+        from panes.spark.sampling import sample
+
+        blueprint = self.blueprint()
+        examine(blueprint, events)  # mistakes first: a sample is a small job
+        if _obvious(blueprint):
+            return self
+        return replace(self, statistics=sample(events, self.queries, self.statistics))
+
     def explain(self) -> str:
         """The tree of windows and factor windows, predicted costs, the saving, and what was tried."""
         return picture.explain(self.blueprint())
@@ -95,18 +109,14 @@ class Plan:
         return picture.summary(self.blueprint())
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any) -> Any:
-        from panes.spark.binding import examine
         from panes.spark.run import run
-        from panes.spark.sampling import sample
 
         if events.isStreaming:
             raise PlanError("this DataFrame is a stream; this version of Panes runs batches only.")
-        blueprint = self.blueprint(strategy=strategy)
-        undecided = self.statistics.origin == "assumed" and (strategy or self.strategy) is None
-        if undecided and not _obvious(blueprint):
-            examine(blueprint, events)  # mistakes first: a sample is a small job
-            blueprint = self.blueprint(sample(events, self.queries, self.statistics))
-        return run(blueprint, events, layout=layout, observation=observation)
+        made = self
+        if self.statistics.origin == "assumed" and (strategy or self.strategy) is None:
+            made = self.with_statistics(events)
+        return run(made.blueprint(strategy=strategy), events, layout=layout, observation=observation)
 
 
 def plan(

@@ -1,0 +1,32 @@
+"""A Spark session for one machine, for what Panes starts itself. Users' own sessions are left as they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.resources import files
+
+from pyspark.sql import SparkSession
+
+
+def local_session(name: str = "panes", *, cores: int | None = None, memory: str = "4g") -> SparkSession:
+    """A local session that suits one machine: few shuffle partitions, large Arrow batches, a quiet console."""
+    count = cores or os.cpu_count() or 2
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    quiet = files("panes.spark").joinpath("log4j2.properties")
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(2 * count),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master(f"local[{count}]").appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
