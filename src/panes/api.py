@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from panes.declare.query import Query
+from panes.engine.schema import wide_columns
 from panes.errors import PlanError
 from panes.plan import picture
 from panes.plan.blueprint import Blueprint, draw_up
@@ -72,6 +73,8 @@ class Plan:
                 f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end)."
             )
         _check_strategy(strategy)
+        if layout == "wide":
+            wide_columns(self.queries)
         if _is_spark(data):
             return self._run_on_spark(data, layout, strategy, observation)
         if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
@@ -88,11 +91,11 @@ class Plan:
 
         ``run`` does this by itself for plans that were told neither.
         """
-        from panes.spark.binding import examine
+        from panes.spark.run import check
         from panes.spark.sampling import sample
 
         blueprint = self.blueprint()
-        examine(blueprint, events)  # mistakes first: a sample is a small job
+        check(blueprint, events)  # mistakes first: a sample is a small job
         if _obvious(blueprint):
             return self
         return replace(self, statistics=sample(events, self.queries, self.statistics))

@@ -41,6 +41,12 @@ def run(
     return widen(answers, blueprint.queries) if layout == "wide" else answers
 
 
+def check(blueprint: Blueprint, events: DataFrame) -> None:
+    """Find every mistake that ``run`` would find, without a job."""
+    source = examine(blueprint, events)
+    _shape(blueprint, _programs(blueprint, source), source)
+
+
 def _programs(blueprint: Blueprint, source: Input) -> list[Program]:
     """One program per store; a store and those it feeds are bound together."""
     programs: dict[int, Program] = {}
