@@ -1,0 +1,42 @@
+"""What is public is sorted, exists, and says what it is for."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize("module", ["panes", "panes.testing", "panes.frames", "panes.kernels"])
+def test_all_is_sorted_and_documented(module):
+    public = importlib.import_module(module)
+    assert list(public.__all__) == sorted(public.__all__)
+    assert len(set(public.__all__)) == len(public.__all__)
+    for name in public.__all__:
+        documentation = getattr(public, name).__doc__
+        if name.isupper():
+            continue  # a constant
+        assert documentation, f"{module}.{name} has no docstring"
+        assert documentation.strip()
+
+
+@pytest.mark.parametrize("module", ["panes", "panes.testing"])
+def test_everything_imported_there_is_exported(module):
+    public = importlib.import_module(module)
+    own = {name for name, value in vars(public).items() if not name.startswith("_") and not _is_module(value)}
+    assert own == set(public.__all__)
+
+
+def test_methods_of_public_classes_are_documented():
+    import panes
+
+    for name in panes.__all__:
+        value = getattr(panes, name)
+        if isinstance(value, type):
+            for method, function in vars(value).items():
+                if not method.startswith("_") and callable(function) and value.__module__ != "panes.algebra.aggregates":
+                    assert function.__doc__, f"{name}.{method} has no docstring"
+
+
+def _is_module(value):
+    return type(value).__name__ == "module"
