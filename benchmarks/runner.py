@@ -1,0 +1,113 @@
+"""The one runner: check that answers are equal, then time contenders in interleaved rounds."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rich.console import Console
+
+from benchmarks.contenders import Contender
+from benchmarks.data import Dataset
+from benchmarks.machine import machine
+from benchmarks.report import Report, Timings
+from panes.testing import assert_same_answers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+_CHECKED = 20_000  # events on which answers are compared
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says; None leaves it to the workload.
+
+    ``full`` also runs what takes very long; ``quick`` makes everything small, to see that it works.
+    """
+
+    events: int | None = None
+    repeats: int | None = None
+    sets: int | None = None
+    keys: int | None = None
+    full: bool = False
+    all_strategies: bool = False
+    quick: bool = False
+
+
+@dataclass
+class Bench:
+    """What a workload is given: options, a Spark session once it asks for one, and the report to fill."""
+
+    options: Options
+    report: Report
+    start_spark: Callable[[], SparkSession]
+    console: Console = field(default_factory=Console)
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """Spark, started when first asked for."""
+        spark = self.start_spark()
+        self.report.facts = machine(spark)
+        return spark
+
+    def events(self, default: int) -> int:
+        """How many events to make."""
+        return self.options.events or (50_000 if self.options.quick else default)
+
+    @property
+    def repeats(self) -> int:
+        """Rounds that count."""
+        return self.options.repeats or (1 if self.options.quick else 3)
+
+    def sets(self, default: int = 3) -> int:
+        """How many window sets to draw per row."""
+        return self.options.sets or (1 if self.options.quick else default)
+
+    def few(self, cases: Sequence[T], quick: int = 2) -> Sequence[T]:
+        """The cases, or the first of them where everything is to be small."""
+        return cases[:quick] if self.options.quick else cases
+
+    def check(self, case: str, contenders: Sequence[Contender], data: Dataset) -> None:
+        """Stop the benchmark unless everybody gives the answers of the first contender, on the first events."""
+        small = data.prefix(_CHECKED)
+        reference, *others = contenders
+        self._say(f"{case}: checking answers")
+        expected = reference.answers(small)
+        if not expected.num_rows:
+            raise AssertionError(f"{case}: {reference.name} has no answers to compare")
+        for contender in others:
+            try:
+                assert_same_answers(contender.answers(small), expected)
+            except AssertionError as wrong:
+                raise AssertionError(f"{case}: {contender.name} is not {reference.name}: {wrong}") from wrong
+
+    def race(self, case: str, contenders: Sequence[Contender], data: Dataset) -> Timings:
+        """Time contenders in rounds A B C A B C ...; the first round warms up and does not count."""
+        seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+        for number in range(self.repeats + 1):
+            for contender in contenders:
+                took, _ = timed(contender.run, data)
+                self._say(f"{case}: {contender.name} {took:.2f} s{'' if number else ' (warm-up)'}")
+                if number:
+                    seconds[contender.name].append(took)
+        timings = Timings(seconds)
+        self.report.record(case, data.name, timings)
+        return timings
+
+    def _say(self, line: str) -> None:
+        self.console.print(f"[dim]{line}[/dim]", highlight=False)
+
+
+def timed(work: Callable[..., T], *arguments: Any, **options: Any) -> tuple[float, T]:
+    """Seconds that some work takes, without the garbage of the work before, and its result."""
+    gc.collect()
+    start = time.perf_counter()
+    result = work(*arguments, **options)
+    return time.perf_counter() - start, result

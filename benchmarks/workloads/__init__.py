@@ -1,0 +1,36 @@
+"""The table of workloads, in the order in which ``all`` runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.runner import Bench
+from benchmarks.workloads.calibrate import calibrate
+from benchmarks.workloads.hopping import hopping, slides
+from benchmarks.workloads.keys import keys
+from benchmarks.workloads.paper import TABLES, table
+from benchmarks.workloads.planning import planning
+from benchmarks.workloads.price import price
+from benchmarks.workloads.trades import trades
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A name's meaning: what to run, and one line about it."""
+
+    run: Callable[[Bench], None]
+    about: str
+
+
+WORKLOADS = {
+    "price": Workload(price, "1 to 1000 tumbling windows, in units of one Spark window; DuckDB and Polars beside"),
+    "hopping": Workload(hopping, "one hopping window of an hour every minute, beside Spark's own"),
+    "slides": Workload(slides, "an hour every hour, 30, 15, 10, 5 and 1 minutes, beside Spark's own"),
+    "keys": Workload(keys, "the planner's choice for 1 to 1,000,000 keys: never slower than Spark's own"),
+    **{f"table{t.number}": Workload(partial(table, which=t), f"{t.title} of Factor Windows") for t in TABLES},
+    "planning": Workload(planning, "how long a plan takes, and how far it is from the exact optimum"),
+    "trades": Workload(trades, "queries about real trades: Panes, Spark's own, DuckDB, Polars"),
+    "calibrate": Workload(calibrate, "the figures of panes.plan.calibration, measured"),
+}

@@ -1,0 +1,47 @@
+"""The benchmarks still run: one workload without Spark, one with it, both very small. Their figures mean nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from benchmarks.__main__ import main
+from benchmarks.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def run(name: str, directory: Path, spark: SparkSession | None = None) -> dict[str, Any]:
+    assert main([name, "--quick", "--events", "20000", "--results", str(directory)], spark) == 0
+    text = (directory / f"{name}.json").read_text(encoding="utf-8")
+    assert str(Path.home()) not in text
+    assert str(directory) not in text
+    return json.loads(text)
+
+
+def test_planning_needs_no_spark(tmp_path: Path) -> None:
+    found = run("planning", tmp_path)
+    assert found["command"] == "python -m benchmarks planning --quick --events 20000"
+    gaps = found["tables"][1]["rows"]
+    assert all(row["search mean"] >= 1 for row in gaps)
+
+
+def test_hopping_beside_spark(tmp_path: Path, spark: SparkSession) -> None:
+    found = run("hopping", tmp_path, spark)
+    assert {t["contender"] for t in found["timings"]} == {"Spark's own", "Panes"}
+    assert all(len(t["seconds"]) == 1 for t in found["timings"])
+    assert found["machine"]["java"]
+
+
+def test_an_unknown_name_lists_the_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nothing"]) == 2
+    listed = capsys.readouterr().err
+    assert all(name in listed for name in WORKLOADS)
