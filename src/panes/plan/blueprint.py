@@ -18,6 +18,7 @@ from panes.plan.coverage import Semantics
 from panes.plan.forest import Forest, Node
 from panes.plan.optimize import optimize
 from panes.plan.panes import PaneCost, lanes_of, pane_edges
+from panes.plan.piggyback import piggyback
 from panes.plan.statistics import Keys, Statistics
 from panes.plan.strategy import Costs, Strategy, cost_of_strategies
 from panes.timeline import SECOND, Edges, Geometry
@@ -105,7 +106,12 @@ def _store(
     edges = pane_edges(windows, PaneCost(statistics, keys))
     semantics = Semantics.COVERED_BY if _all_idempotent(queries) else Semantics.PARTITIONED_BY
     distinct = statistics.distinct(keys)
-    from_events = optimize(windows, semantics, statistics.rate / distinct / SECOND, factors=factor_windows)
+    eta = statistics.rate / distinct / SECOND
+    from_events = piggyback(
+        windows,
+        lambda some: optimize(some, semantics, eta, factors=factor_windows, describe=default_name),
+        overlapping=True,
+    )
     costs = cost_of_strategies((q for _, q in queries), keys, from_events, edges, statistics)
     chosen = strategy or costs.cheapest
     trace = [_compared(costs, chosen, asked=strategy is not None)]
@@ -116,7 +122,7 @@ def _store(
     elif chosen == "rewrite":
         forest = from_events
     else:
-        forest = _alone(windows, semantics, statistics.rate / distinct / SECOND)
+        forest = _alone(windows, semantics, eta)
     return StorePlan(
         keys=keys,
         at=at,
@@ -146,8 +152,12 @@ def _over_panes(
     Rows of a column must not overlap, so windows are read from windows that partition them.
     """
     panes_per_key = PaneCost(statistics, keys).rows(edges) / statistics.distinct(keys) / SECOND
-    forest = optimize(windows, Semantics.PARTITIONED_BY, panes_per_key, factors=factor_windows)
-    return _without_cut_panes(forest, edges, CostModel(panes_per_key))
+
+    def optimized(some: tuple[Geometry, ...]) -> Forest:
+        forest = optimize(some, Semantics.PARTITIONED_BY, panes_per_key, factors=factor_windows, describe=default_name)
+        return _without_cut_panes(forest, edges, CostModel(panes_per_key))
+
+    return piggyback(windows, optimized, overlapping=False)
 
 
 def _without_cut_panes(forest: Forest, edges: tuple[Edges, ...], model: CostModel) -> Forest:

@@ -7,7 +7,7 @@ the search; where a step would not pay, the cheaper result is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,16 +38,24 @@ class Problem:
     ticks: Ticks
     model: CostModel
     given: CostModel
+    describe: Callable[[Geometry], str] = label
 
     @classmethod
-    def of(cls, windows: Iterable[Geometry], semantics: Semantics, eta: float, period: Period) -> Problem:
+    def of(
+        cls,
+        windows: Iterable[Geometry],
+        semantics: Semantics,
+        eta: float,
+        period: Period,
+        describe: Callable[[Geometry], str] = label,
+    ) -> Problem:
         """Collapse equal windows and measure them in ticks."""
         distinct = tuple(dict.fromkeys(windows))
         if not distinct:
             raise PlanError("there is no window to plan; give at least one")
         ticks, given = Ticks.of(distinct), CostModel(eta, period)
         model = CostModel(eta * ticks.tick, period.ticks(ticks.tick))
-        return cls(CoverageGraph(tuple(map(ticks.measure, distinct)), semantics), ticks, model, given)
+        return cls(CoverageGraph(tuple(map(ticks.measure, distinct)), semantics), ticks, model, given, describe)
 
     def forest(self, assignment: Assignment, trace: list[str]) -> Forest:
         """Prune an assignment and write it in the given unit."""
@@ -57,7 +65,7 @@ class Problem:
 
     def name(self, window: Geometry | None) -> str:
         """A window in ticks as the trace shows it."""
-        return "the raw stream" if window is None else label(self.ticks.restore(window))
+        return "the raw stream" if window is None else self.describe(self.ticks.restore(window))
 
 
 def optimize(
@@ -68,6 +76,7 @@ def optimize(
     period: Period | None = None,
     paper: bool = False,
     factors: bool = True,
+    describe: Callable[[Geometry], str] = label,
 ) -> Forest:
     """Plan which window is answered from which, adding factor windows where they pay.
 
@@ -85,6 +94,8 @@ def optimize(
         Stop at the paper's Algorithm 3 instead of searching further.
     factors
         Whether factor windows are allowed at all; without them this is the paper's Algorithm 1.
+    describe
+        How the trace calls a window.
 
     Examples
     --------
@@ -98,7 +109,7 @@ def optimize(
         ⟨40, 40⟩  cost 6
       ⟨30, 30⟩  cost 12
     """
-    problem = Problem.of(windows, semantics, eta, period or Period())
+    problem = Problem.of(windows, semantics, eta, period or Period(), describe)
     trace: list[str] = []
     alone, proposed = _algorithm_1_and_factors(problem, trace)
     if not factors:
