@@ -1,0 +1,354 @@
+"""The contract of components: what is stored, lifted, combined, merged, and what the JVM makes, is one and the same.
+
+Storage round trips catch lost nulls and narrowed types; splits catch a combine that depends on where pieces end; the
+JVM suite catches Spark SQL that drifts away from the NumPy algebra. All components share a handful of Spark jobs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import panes as pn
+from panes.algebra.counts import Count
+from panes.algebra.extrema import Max, Min
+from panes.algebra.moments import Moments
+from panes.algebra.picks import Greatest, Least
+from panes.algebra.sums import Sum
+from panes.engine.program import Node, Program, Reading, View
+from panes.engine.run import answer_panes
+from panes.errors import AlgebraError
+from panes.frames import Positions, frame
+from panes.kernels import Reducer
+from panes.testing import assert_same_answers, check_aggregate
+from panes.testing.event_tables import draw
+from panes.testing.reference import comparable
+from panes.timeline import Edges, Geometry
+
+TYPES = {
+    "i8": pa.int8(),
+    "i16": pa.int16(),
+    "i32": pa.int32(),
+    "i64": pa.int64(),
+    "f32": pa.float32(),
+    "f64": pa.float64(),
+    "d": pa.decimal128(9, 2),
+    "wide": pa.decimal128(38, 4),
+    "s": pa.string(),
+    "b": pa.bool_(),
+    "day": pa.date32(),
+    "t": pa.timestamp("us", "UTC"),
+    "n": pa.timestamp("us"),
+    "bin": pa.binary(),
+}
+NUMERIC = [n for n, t in TYPES.items() if pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t)]
+
+
+def components():
+    """Every component over every type that it takes, by name."""
+    found = {}
+    for name, type_ in TYPES.items():
+        arguments, types = (name,), (type_,)
+        for kind in (Count, Min, Max, *((Sum, Moments) if name in NUMERIC else ())):
+            found[f"{kind.kind} {name}"] = kind(arguments, types)
+        for kind in (Least, Greatest):
+            found[f"{kind.kind} of {name} by f64"] = kind(("f64", name), (pa.float64(), type_))
+            found[f"{kind.kind} of i32 by {name}"] = kind((name, "i32"), (type_, pa.int32()))
+    return found
+
+
+COMPONENTS = components()
+
+
+def column(type_, rows, seed, *, nulls=0.2):
+    rng = random.Random(f"{seed} {type_}")
+    values = [None if rng.random() < nulls else draw(rng, type_, special=0.1) for _ in range(rows)]
+    return pa.array(values, type_)
+
+
+def arguments_of(component, rows=40, seed=0, nulls=0.2):
+    return [column(type_, rows, f"{seed} {i}", nulls=nulls) for i, type_ in enumerate(component.types)]
+
+
+def reduced(component, stored, lo=0, hi=None):
+    """Some stored partials as one, back in storage."""
+    decoded = component.decode(stored)
+    lo, hi = np.array([lo]), np.array([len(stored) if hi is None else hi])
+    with np.errstate(all="ignore"):
+        state = Reducer(decoded.operations, decoded.state, kernel="naive").reduce(lo, hi)
+    nulls = None if decoded.valid is None else np.array([not decoded.valid[lo[0] : hi[0]].any()])
+    return decoded.restore(state, nulls)
+
+
+def same(a, b):
+    assert_same_answers(_flat(a), _flat(b), absolute=1e-9)
+
+
+def _flat(array):
+    """Moments in columns of their own, since doubles are compared with a tolerance only there."""
+    if pa.types.is_struct(array.type) and array.type.names == ["n", "sum", "m2"]:
+        parts = {name: pa.compute.struct_field(array, name) for name in array.type.names}
+        return pa.table({"valid": array.is_valid(), **parts})
+    return pa.table({"stored": array})
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_storage_round_trip(name):
+    component = COMPONENTS[name]
+    for seed, nulls in enumerate((0.0, 0.3, 1.0)):
+        stored = component.lift(*arguments_of(component, seed=seed, nulls=nulls))
+        assert stored.type == component.storage
+        decoded = component.decode(stored)
+        assert all(len(part) == len(stored) for part in decoded.state)
+        back = decoded.restore(decoded.state, None if decoded.valid is None else ~decoded.valid)
+        assert back.type == component.storage
+        same(back, stored)
+        sliced = component.decode(stored.slice(7, 20))
+        again = sliced.restore(sliced.state, None if sliced.valid is None else ~sliced.valid)
+        same(again, stored.slice(7, 20))
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_merging_after_any_split_gives_what_no_split_gives(name):
+    component, rng = COMPONENTS[name], random.Random(name)
+    arguments = arguments_of(component)
+    stored = component.lift(*arguments)
+    whole = reduced(component, stored)
+    for _ in range(6):
+        cuts = sorted({0, 40, *(rng.randrange(41) for _ in range(rng.randint(1, 6)))})
+        pieces = [reduced(component, stored, lo, hi) for lo, hi in pairwise(cuts)]
+        same(reduced(component, pa.concat_arrays(pieces)), whole)
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_lifted_and_reduced_is_brute_force(name):
+    component = COMPONENTS[name]
+    for seed, nulls in enumerate((0.0, 0.4, 1.0)):
+        arguments = arguments_of(component, seed=seed, nulls=nulls, rows=15)
+        found = reduced(component, component.lift(*arguments))[0].as_py()
+        expected = _brute(component, [a.to_pylist() for a in arguments])
+        if isinstance(component, Moments) and expected is not None:
+            assert found["n"] == expected["n"]
+            assert [found["sum"], found["m2"]] == pytest.approx(
+                [expected["sum"], expected["m2"]], rel=1e-9, abs=1e-9, nan_ok=True
+            )
+        elif isinstance(found, float) and isinstance(component, Sum):
+            assert found == pytest.approx(expected, nan_ok=True)
+        else:
+            assert comparable(found) == comparable(expected)
+
+
+def _brute(component, arguments):
+    rows = [row for row in zip(*arguments, strict=True) if None not in row]
+    if isinstance(component, Count):
+        return len(rows)
+    if not rows:
+        return None
+    if isinstance(component, (Least, Greatest)):
+        pick = min if isinstance(component, Least) else max
+        order, value = pick(rows, key=lambda row: [comparable(x) for x in row])
+        return {"order": order, "value": value}
+    values = [x for (x,) in rows]
+    if isinstance(component, (Min, Max)):
+        return (min if isinstance(component, Min) else max)(values, key=comparable)
+    if isinstance(component, Sum):
+        return sum(values)
+    numbers = [float(x) for x in values]
+    if not all(map(math.isfinite, numbers)):
+        return {"n": len(numbers), "sum": sum(numbers), "m2": math.nan}
+    mean = sum(map(Fraction, numbers)) / len(numbers)
+    m2 = float(sum((Fraction(x) - mean) ** 2 for x in numbers))
+    return {"n": len(numbers), "sum": math.fsum(numbers), "m2": m2}
+
+
+def test_spark_builds_and_merges_what_numpy_combines(spark):
+    """Three jobs for all components: events → partials per group, partials → partials per coarser group."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    rows = 160
+    rng = random.Random(1)
+    data = pa.table({name: column(type_, rows, "jvm") for name, type_ in TYPES.items()})
+    data = data.append_column("pane", pa.array([rng.randrange(12) for _ in range(rows)], pa.int64()))
+    frame_ = spark.createDataFrame(data, schema=from_arrow_schema(data.schema, prefer_timestamp_ntz=True))
+    listed = list(COMPONENTS.values())
+    names = [f"c{i}" for i in range(len(listed))]
+    built = frame_.groupBy("pane").agg(*(F.expr(c.build).alias(n) for c, n in zip(listed, names, strict=True)))
+    merged = built.groupBy((F.col("pane") % 3).alias("pane")).agg(
+        *(F.expr(c.merge(n)).alias(n) for c, n in zip(listed, names, strict=True))
+    )
+    for jvm, group in ((built, lambda pane: pane), (merged, lambda pane: pane % 3)):
+        table = jvm.toArrow().sort_by("pane")
+        groups = np.array([group(pane) for pane in data["pane"].to_pylist()])
+        for component, name in zip(listed, names, strict=True):
+            whole = component.lift(*(data[a].combine_chunks() for a in component.arguments))
+            ours = pa.concat_arrays(
+                [reduced(component, whole.filter(pa.array(groups == pane))) for pane in table["pane"].to_pylist()]
+            )
+            theirs = table[name].combine_chunks()
+            if not pa.types.is_struct(theirs.type) or "order" in theirs.type.names:
+                assert _normal(theirs.type) == _normal(component.storage), component.name
+            _same_stored(ours, theirs, component.name)
+
+
+def _normal(type_):
+    return str(type_).replace(" not null", "").replace("tz=Etc/UTC", "tz=UTC")
+
+
+def _same_stored(ours, theirs, what):
+    try:
+        same(ours, theirs)
+    except AssertionError as error:
+        raise AssertionError(f"{what}: {error}") from error
+
+
+# The engine on columns that are not equal panes: the same frames and kernels, whatever the rows are.
+
+
+def _program(components, edges, *windows):
+    readings = tuple(Reading(f"a{i}", (i,), pn.sum("x").bind(c.arguments, c.types)) for i, c in enumerate(components))
+    views = tuple(View(0, pn.tumbling("1us", name=str(i)), readings, None) for i, _ in enumerate(windows))
+    nodes = tuple(Node(w, None, tuple(range(len(components))), (i,)) for i, w in enumerate(windows))
+    return Program(tuple(components), edges, views, nodes)
+
+
+def test_panes_of_mixed_widths_through_the_engine():
+    """Edges every 4 and every 6: panes [0, 4), [4, 6), [6, 8), [8, 12). No window of 4 or 6 cuts one."""
+    component = Sum(("x",), (pa.int64(),))
+    program = _program([component], (Edges(4), Edges(6)), Geometry(4, 4), Geometry(6, 6), Geometry(12, 12))
+    start = np.array([0, 4, 6, 8, 12, 0, 8])
+    stored = pa.array([1, 2, 4, 8, 16, 32, None])
+    answers = list(answer_panes(program, start, np.array([0, 5, 7]), [stored]))
+    found = [list(zip(a.key.tolist(), a.start.tolist(), a.columns[0].to_pylist(), strict=True)) for a in answers]
+    assert found == [
+        [(0, 0, 1), (0, 4, 6), (0, 8, 8), (0, 12, 16), (1, 0, 32), (1, 8, None)],
+        [(0, 0, 3), (0, 6, 12), (0, 12, 16), (1, 0, 32), (1, 6, None)],
+        [(0, 0, 15), (0, 12, 16), (1, 0, 32)],
+    ]
+
+
+@pytest.mark.parametrize("kernel", [None, "naive", "running", "landmark", "dyadic"])
+def test_ordinals_are_a_column_like_any_other(kernel):
+    """The last three rows, every row: counted rows are positions too."""
+    component = Sum(("x",), (pa.int64(),))
+    stored = component.lift(pa.array([1, 2, None, 4, 5, 10, 20]))
+    positions = Positions.of_events(np.array([0, 1, 2, 3, 4, 0, 1]), np.array([0, 5, 7]))
+    last_three = frame(Geometry(3, 1), positions)
+    decoded = component.decode(stored)
+    (totals,) = Reducer(decoded.operations, decoded.state, kernel=kernel).reduce(last_three.lo, last_three.hi)
+    # Instances end at rows 0 .. 4 and then run out of the key.
+    assert totals.tolist() == [1, 3, 3, 6, 9, 9, 5, 10, 30, 30, 20]
+    assert last_three.key.tolist() == [0] * 7 + [1] * 4
+
+
+@pytest.mark.parametrize("width", [1, 3, 5])
+def test_granules_that_coarsen_with_age(width):
+    """Old rows wide, new rows narrow, as a store keeps them: windows on the coarse edges cannot tell."""
+    edges = [0, 30, 60, 75, 90, *range(90 + width, 121, width)]
+    edges = [e for e in edges if e <= 120]
+    if edges[-1] != 120:
+        edges.append(120)
+    start, end = np.array(edges[:-1]), np.array(edges[1:])
+    values = np.arange(len(start)) + 1
+    positions = Positions(start, end, np.array([0, len(start)]))
+    component = Sum(("x",), (pa.int64(),))
+    decoded = component.decode(pa.array(values))
+    found = frame(Geometry(30, 30), positions)
+    (totals,) = Reducer(decoded.operations, decoded.state).reduce(found.lo, found.hi)
+    assert totals.tolist() == [int(values[(start >= s) & (start < s + 30)].sum()) for s in range(0, 120, 30)]
+
+
+# The laws, as users check them.
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "columns"),
+    [
+        (pn.count("x"), ("i32",)),
+        (pn.sum("x"), ("i64",)),
+        (pn.sum("x"), ("d",)),
+        (pn.sum("x"), ("f64",)),
+        (pn.mean("x"), ("i16",)),
+        (pn.mean("x"), ("i64",)),
+        (pn.mean("x"), ("d",)),
+        (pn.min("x"), ("s",)),
+        (pn.max("x"), ("f64",)),
+        (pn.var("x"), ("f64",)),
+        (pn.std("x", ddof=0), ("i8",)),
+        (pn.first("x"), ("t", "bin")),
+        (pn.arg_max("x", "y"), ("day", "f32")),
+    ],
+    ids=str,
+)
+def test_own_aggregates_keep_their_laws(aggregate, columns):
+    for seed in range(3):
+        check_aggregate(aggregate, *(column(TYPES[c], 30, f"{seed}{i}") for i, c in enumerate(columns)), seed=seed)
+
+
+def _custom(**changes):
+    declared = {
+        "name": "mine",
+        "state": {"s": np.int64},
+        "identity": (0,),
+        "lift": lambda x: (x.astype(np.int64),),
+        "combine": lambda a, b: (a[0] + b[0],),
+        "lower": lambda s: s,
+        "output": np.int64,
+    }
+    return pn.aggregate("x", **(declared | changes))
+
+
+def _in_place(a, b):
+    a[0][:] += b[0]
+    return a
+
+
+BROKEN = {
+    "lift every event": ({"lift": lambda x: (x[:1],)}, "shapes"),
+    "by itself": ({"lift": lambda x: (x - x.max(initial=0),)}, "by itself"),
+    "identity": ({"identity": (1,)}, "identity"),
+    "associative": ({"combine": lambda a, b: (a[0] - b[0],), "identity": (0,)}, "identity|associative"),
+    "associative only": (
+        {"combine": lambda a, b: (np.where(a[0] == 0, b[0], np.where(b[0] == 0, a[0], a[0] - 2 * b[0])),)},
+        "not associative",
+    ),
+    "group": ({"subtract": lambda a, b: (a[0] - 2 * b[0],)}, "not a group"),
+    "idempotent": ({"idempotent": True}, "not idempotent"),
+    "commutative": (
+        {"combine": lambda a, b: (np.where(a[0] == 0, b[0], a[0]),), "idempotent": True},
+        "not commutative",
+    ),
+    "in place": ({"combine": _in_place}, "in place"),
+    "empty": ({"lower": lambda s: np.full(len(s), s.max())}, "empty arrays"),
+}
+
+
+@pytest.mark.parametrize("law", BROKEN)
+def test_a_broken_law_is_named_with_a_counterexample(law):
+    changes, message = BROKEN[law]
+    with pytest.raises(AlgebraError, match=message):
+        check_aggregate(_custom(**changes), [3, 1, 4, 1, 5, 9, 2, 6])
+
+
+def test_a_sum_of_floats_is_no_group():
+    aggregate = _custom(
+        state={"s": np.float64},
+        identity=(0.0,),
+        lift=lambda x: (x,),
+        subtract=lambda a, b: (a[0] - b[0],),
+        output=np.float64,
+    )
+    with pytest.raises(AlgebraError, match="not a group"):
+        check_aggregate(aggregate, [0.1, 0.2, 0.3, 1e16])
+
+
+def test_a_right_aggregate_passes_and_needs_examples():
+    check_aggregate(_custom(subtract=lambda a, b: (a[0] - b[0],)), [3, None, 4], seed=1)
+    with pytest.raises(AlgebraError, match="without examples"):
+        check_aggregate(_custom())
