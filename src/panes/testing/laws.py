@@ -18,6 +18,7 @@ from panes.algebra.aggregates import Aggregate, Bound
 from panes.algebra.component import Component, Decoded
 from panes.algebra.operations import Array, Operations, State, concatenate, take
 from panes.errors import AlgebraError
+from panes.local.evaluate import evaluate
 
 _TRIALS = 60
 _NEAR = 1e-9
@@ -65,9 +66,15 @@ def check_aggregate(aggregate: Aggregate, *example_arrays: Any, seed: int = 0) -
     bound = aggregate.bind(arguments, tuple(array.type for array in arrays))
     rng = np.random.default_rng(seed)
     for component in bound.components:
-        _Laws(str(aggregate), component, arrays, rng).check()
+        _Laws(str(aggregate), component, _arguments(component, arrays), rng).check()
     _check_splits(str(aggregate), bound, arrays, rng)
     _check_empty(str(aggregate), bound, arrays)
+
+
+def _arguments(component: Component, arrays: list[pa.Array]) -> list[pa.Array]:
+    """The arguments of a component, which may take them in another order, or cast."""
+    table = pa.table({f"a{i}": array for i, array in enumerate(arrays)})
+    return [evaluate(argument, table).combine_chunks() for argument in component.arguments]
 
 
 class _Laws:
@@ -186,8 +193,9 @@ def _check_splits(what: str, bound: Bound, arrays: list[pa.Array], rng: np.rando
 def _answer(bound: Bound, arrays: list[pa.Array], cuts: list[int]) -> pa.Array:
     stored = []
     for component in bound.components:
+        arguments = _arguments(component, arrays)
         pieces = [
-            _reduced(component, component.lift(*(array.slice(lo, hi - lo) for array in arrays)))
+            _reduced(component, component.lift(*(array.slice(lo, hi - lo) for array in arguments)))
             for lo, hi in pairwise(cuts)
         ]
         stored.append(_reduced(component, pa.concat_arrays(pieces)))
