@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,7 @@ import panes as pn
 from benchmarks import CORES
 from benchmarks.data import Dataset
 from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, SumOf
+from panes.plan.blueprint import Blueprint
 from panes.testing import spark_answers
 from panes.timeline import Geometry
 
@@ -59,6 +61,15 @@ def in_duckdb(queries: Queries) -> Contender:
 def in_polars(queries: Queries) -> Contender:
     """Polars, one lazy scan per window, collected."""
     return _in_memory("Polars", queries, _polars)
+
+
+def decided(spark: SparkSession, queries: Queries, data: Dataset) -> Blueprint:
+    """What the planner decides when it runs, with or without a look at the data: what arrives at its runner."""
+    from panes.spark import run
+
+    with mock.patch.object(run, "run", wraps=run.run) as ran:
+        pn.plan(queries).run(events(spark, data))
+    return ran.call_args.args[0]
 
 
 def on_spark(name: str, frame: Callable[[Dataset], DataFrame]) -> Contender:

@@ -49,14 +49,16 @@ class Job:
 def calibrate(bench: Bench) -> None:
     """Time the jobs, solve for the constants, and show both."""
     count = bench.events(4_000_000)
-    few, many = data.synthetic(count, 100), data.synthetic(count, 1_000_000)
-    jobs = [*_scans(bench, few), *_native(bench, few, many), *_columnar(bench, few, many), *_trees(bench, few)]
-    seconds = {}
-    for events in (few, many):
-        mine = [job for job in jobs if job.events == events]
-        timings = bench.race(f"jobs on {events.name}", [job.contender for job in mine], events)
-        seconds |= {job.contender.name: timings.median(job.contender.name) or math.inf for job in mine}
-    measured = np.array([seconds[job.contender.name] * CORES * 1e9 for job in jobs])
+    jobs: list[Job] = []
+    for size in (count, count // 8):  # two sizes tell what is paid per row from what is paid once
+        few, many = data.synthetic(size, 100), data.synthetic(size, 1_000_000)
+        jobs += [*_scans(bench, few), *_native(bench, few, many), *_columnar(bench, few, many), *_trees(bench, few)]
+    seconds: dict[tuple[Dataset, str], float] = {}
+    for events in dict.fromkeys(job.events for job in jobs):
+        mine = [job.contender for job in jobs if job.events == events]
+        timings = bench.race(f"jobs on {events.name}", mine, events)
+        seconds |= {(events, contender.name): timings.median(contender.name) or math.inf for contender in mine}
+    measured = np.array([seconds[job.events, job.contender.name] * CORES * 1e9 for job in jobs])
     names = [*CONSTANTS, _JOB, _PYTHON, _TREE]
     counts = np.array([[job.counts.get(name, 0.0) for name in names] for job in jobs])
     solved = _solve(counts, measured)
@@ -94,6 +96,7 @@ def _show(
         fitted.rows.append(
             {
                 "job": job.contender.name,
+                "events": job.events.events,
                 "measured": float(took / scale),
                 "fitted": float(row @ solved / scale),
                 "fitted ÷ measured": float(row @ solved / took),

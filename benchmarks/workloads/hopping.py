@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import panes as pn
 from benchmarks import data
-from benchmarks.contenders import panes, spark_own
+from benchmarks.contenders import decided, panes, spark_own
 from benchmarks.runner import Bench
 from benchmarks.workloads.price import lowest
 
@@ -36,6 +36,7 @@ def _hops(bench: Bench, slides: Sequence[str]) -> None:
         table.rows.append(
             {
                 "every": slide,
+                "chosen": decided(spark, queries, events).stores[0].strategy,
                 "Spark's own": timings.median("Spark's own"),
                 "Panes": timings.median("Panes"),
                 "Panes is faster ×": timings.ratio("Spark's own", "Panes"),

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from unittest import mock
-
-import panes as pn
 from benchmarks import CORES, data
-from benchmarks.contenders import events as frame
-from benchmarks.contenders import panes, spark_own
+from benchmarks.contenders import decided, panes, spark_own
 from benchmarks.data import Dataset
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
@@ -41,7 +36,7 @@ def keys(bench: Bench) -> None:
             ]
             case = f"{count} keys, {windows} windows"
             bench.check(case, contenders, events)
-            blueprint = _decided(bench, queries, events)
+            blueprint = decided(spark, queries, events)
             timings = bench.race(case, contenders, events)
             ratio = timings.ratio("Panes", "Spark's own")
             row: dict[str, object] = {"keys": count, "windows": windows, "chosen": blueprint.stores[0].strategy}
@@ -51,15 +46,6 @@ def keys(bench: Bench) -> None:
             predicted.rows.append(
                 {"keys": count, "windows": windows, **_compared(blueprint, events, timings, bool(forced))}
             )
-
-
-def _decided(bench: Bench, queries: Sequence[pn.Query], events: Dataset) -> Blueprint:
-    """What the planner decides when it runs, with or without a look at the data: what arrives at the runner."""
-    from panes.spark import run
-
-    with mock.patch.object(run, "run", wraps=run.run) as ran:
-        pn.plan(queries).run(frame(bench.spark, events))
-    return ran.call_args.args[0]
 
 
 def _compared(blueprint: Blueprint, events: Dataset, timings: Timings, forced: bool) -> dict[str, object]:
