@@ -79,7 +79,7 @@ def trades() -> Dataset | None:
     source = SHARED / "us_equity_trades.parquet"
     if not source.exists():
         return None
-    keys = {("symbol",): 4, ("exch", "symbol"): 45, ("symbol", "exch"): 45}
+    keys = {("symbol",): 4}
     return _kept("trades", keys, lambda: _split(pq.read_table(source)))
 
 

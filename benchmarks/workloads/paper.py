@@ -124,7 +124,7 @@ def table(bench: Bench, which: PaperTable) -> None:
             *_NOTES,
             *note,
         )
-        for name, paper in bench.few(list(which.rows.items())):
+        for name, paper in bench.few(list(which.rows.items()), quick=3):
             measured = [
                 _measure(
                     bench, f"{events.name}, {name}, set {number}", draw(name, number), events, by, check=not number
