@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from panes.declare.query import Query
@@ -31,12 +32,16 @@ class Plan:
 
     def blueprint(self, statistics: Statistics | None = None, strategy: Strategy | None = None) -> Blueprint:
         """What the planner decides under some statistics; by default under those it was given."""
-        return draw_up(
-            self.queries,
-            statistics or self.statistics,
-            strategy or self.strategy,
-            factor_windows=self.factor_windows,
-        )
+        if statistics is None and strategy in (None, self.strategy):
+            return self._drawn
+        return self._draw(statistics or self.statistics, strategy or self.strategy)
+
+    @cached_property
+    def _drawn(self) -> Blueprint:
+        return self._draw(self.statistics, self.strategy)
+
+    def _draw(self, statistics: Statistics, strategy: Strategy | None) -> Blueprint:
+        return draw_up(self.queries, statistics, strategy, factor_windows=self.factor_windows)
 
     def run(
         self,

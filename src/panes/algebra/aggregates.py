@@ -68,6 +68,8 @@ class Aggregate(ABC):
     name: ClassVar[str]
     by_time: ClassVar[bool] = False
     """Whether event time stands before the arguments when the aggregate is bound."""
+    weight: ClassVar[int] = 1
+    """How many of Spark's aggregates it takes to build its partials."""
 
     @property
     def idempotent(self) -> bool:
@@ -137,6 +139,7 @@ class MeanOf(Aggregate):
     """``mean(x)``: a double, or for decimals Spark's wider decimal."""
 
     name: ClassVar[str] = "mean"
+    weight: ClassVar[int] = 2
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
         (argument,), (type_,) = arguments, types
@@ -201,6 +204,7 @@ class VarianceOf(Aggregate):
     ddof: int = 1
 
     name: ClassVar[str] = "var"
+    weight: ClassVar[int] = 3
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
         self._require(_is_number(types[0]), types[0], "a number")

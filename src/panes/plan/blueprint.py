@@ -17,13 +17,16 @@ from panes.plan.cost import CostModel
 from panes.plan.coverage import Semantics
 from panes.plan.forest import Forest, Node
 from panes.plan.optimize import optimize
-from panes.plan.panes import PaneCost, lanes_of, pane_edges
+from panes.plan.panes import PaneCost, finest_column
 from panes.plan.piggyback import piggyback
 from panes.plan.statistics import Keys, Statistics
 from panes.plan.strategy import Costs, Strategy, cost_of_strategies
 from panes.timeline import SECOND, Edges, Geometry
 
 Numbered = tuple[tuple[int, Query], ...]
+
+# A tree of more group-bys than this is never the best plan, and finding it would take long.
+_MOST_GROUP_BYS = 64
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class StorePlan:
         How it runs, and what each way was predicted to cost.
     edges, lanes
         Where its panes begin and end (``columnar``), and how many lie side by side in a row.
+    from_events
+        Whether ``columnar`` sorts the events themselves, since panes would hardly be fewer.
     forest
         Which window is read from which: from panes (``columnar``) or from events (``rewrite``).
     source
@@ -56,6 +61,7 @@ class StorePlan:
     costs: Costs
     edges: tuple[Edges, ...]
     lanes: int
+    from_events: bool
     forest: Forest
     source: int | None = None
     trace: tuple[str, ...] = ()
@@ -103,24 +109,27 @@ def _store(
     at: str, keys: Keys, queries: Numbered, statistics: Statistics, strategy: Strategy | None, factor_windows: bool
 ) -> StorePlan:
     windows = _distinct_windows(queries)
-    edges = pane_edges(windows, PaneCost(statistics, keys))
+    in_jvm = _in_jvm(queries)
+    column = finest_column(windows, _stored_columns(queries), PaneCost(statistics, keys), in_jvm=in_jvm)
     semantics = Semantics.COVERED_BY if _all_idempotent(queries) else Semantics.PARTITIONED_BY
     distinct = statistics.distinct(keys)
     eta = statistics.rate / distinct / SECOND
-    from_events = piggyback(
-        windows,
-        lambda some: optimize(some, semantics, eta, factors=factor_windows, describe=default_name),
-        overlapping=True,
-    )
-    costs = cost_of_strategies((q for _, q in queries), keys, from_events, edges, statistics)
+    tree = None
+    if strategy == "rewrite" or (strategy is None and len(windows) <= _MOST_GROUP_BYS and in_jvm):
+        tree = piggyback(
+            windows,
+            lambda some: optimize(some, semantics, eta, factors=factor_windows, describe=default_name),
+            overlapping=True,
+        )
+    costs = cost_of_strategies((q for _, q in queries), keys, column, tree, statistics)
     chosen = strategy or costs.cheapest
     trace = [_compared(costs, chosen, asked=strategy is not None)]
     if chosen == "columnar":
-        forest = _over_panes(windows, edges, statistics, keys, factor_windows)
-        panes = " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
+        forest = _over_panes(windows, column.edges, statistics, keys, factor_windows)
+        panes = " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in column.edges)
         trace.insert(0, f"panes {panes} are cut by no window")
-    elif chosen == "rewrite":
-        forest = from_events
+    elif chosen == "rewrite" and tree is not None:
+        forest = tree
     else:
         forest = _alone(windows, semantics, eta)
     return StorePlan(
@@ -130,8 +139,9 @@ def _store(
         kept=_kept(queries),
         strategy=chosen,
         costs=costs,
-        edges=edges,
-        lanes=lanes_of(edges, _stored_columns(queries), PaneCost(statistics, keys)),
+        edges=column.edges,
+        lanes=column.lanes,
+        from_events=column.from_events,
         forest=forest,
         trace=(*trace, *forest.trace),
     )
@@ -200,6 +210,7 @@ def _fed(
         and set(coarse.keys) < set(fine.keys)
         and fine.source is None
         and fine.strategy == coarse.strategy == "columnar"
+        and not fine.from_events
         and _in_jvm(fine.queries + coarse.queries)
     )
     if not shareable:
@@ -208,16 +219,16 @@ def _fed(
     family = [i for i, store in enumerate(stores) if i in (at, number) or store.source == at]
     queries = tuple(query for i in family for query in stores[i].queries)
     cost = PaneCost(statistics, fine.keys)
-    together = pane_edges(_distinct_windows(queries), cost)
-    extra = cost(together) - cost(fine.edges) + cost.rows(together) * c.TREE_ROW
-    if extra >= statistics.rate * (c.SCAN + c.PANE_EVENT):
+    together = finest_column(_distinct_windows(queries), _stored_columns(queries), cost)
+    before = finest_column(fine.windows, _stored_columns(fine.queries), cost)
+    extra = together.cost - before.cost + cost.rows(together.edges) / together.lanes * c.TREE_ROW
+    if together.from_events or extra >= statistics.rate * (c.SCAN + c.PANE_EVENT):
         return None
     note = f"fed by the panes of ({', '.join(fine.keys)}): fewer rows than the events"
-    lanes = lanes_of(together, _stored_columns(queries), cost)
 
     def over_shared_panes(store: StorePlan) -> StorePlan:
-        forest = _over_panes(store.windows, together, statistics, store.keys, factor_windows)
-        return replace(store, edges=together, lanes=lanes, forest=forest)
+        forest = _over_panes(store.windows, together.edges, statistics, store.keys, factor_windows)
+        return replace(store, edges=together.edges, lanes=together.lanes, from_events=False, forest=forest)
 
     shared = [over_shared_panes(store) if i in family else store for i, store in enumerate(stores)]
     shared[number] = replace(shared[number], source=at, trace=(*coarse.trace, note))
@@ -257,8 +268,9 @@ def _in_jvm(queries: Numbered) -> bool:
 
 
 def _stored_columns(queries: Numbered) -> int:
-    """About how many columns are stored: what an aggregate shares with another is not counted out."""
-    return len({(str(aggregate), query.where) for _, query in queries for _, aggregate in query.aggregates})
+    """About how many of Spark's aggregates build a pane: what two of ours share is not counted out."""
+    distinct = {(aggregate, query.where) for _, query in queries for _, aggregate in query.aggregates}
+    return sum(aggregate.weight for aggregate, _ in distinct)
 
 
 def _compared(costs: Costs, chosen: Strategy, *, asked: bool) -> str:

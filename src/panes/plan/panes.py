@@ -15,11 +15,11 @@ from itertools import combinations
 
 import numpy as np
 
-from panes.plan.calibration import EDGE, LANE, PANE, STORED
+from panes.plan.calibration import EDGE, EVENT, LANE, PANE, PANE_EVENT, SCAN, STORED
 from panes.plan.statistics import Keys, Statistics
 from panes.timeline import SECOND, Edges, Geometry
 
-_FEW = 24
+_FEW, _MANY = 24, 512
 _LANES = (1, 2, 4, 8, 16)
 
 
@@ -58,7 +58,7 @@ def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]
     [15, 17, 19]
     """
     distinct = sorted({edge for window in windows for edge in window.edges()})
-    edges = _absorb(distinct)
+    edges = _absorb(distinct) if len(distinct) <= _MANY else distinct
     if len(edges) > _FEW:
         # Too many to try every pair: the single gcd, or all as they are.
         together = edges[0]
@@ -74,20 +74,60 @@ def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]
     return current
 
 
-def lanes_of(edges: tuple[Edges, ...], columns: int, cost: PaneCost) -> int:
-    """How many panes to put side by side in a row.
+@dataclass(frozen=True)
+class Column:
+    """The finest column of a store.
+
+    Parameters
+    ----------
+    edges
+        Where panes begin and end.
+    lanes
+        How many panes lie side by side in a row.
+    from_events
+        Whether the events themselves are sorted and sent to Python, because panes would hardly be fewer, or because
+        the JVM cannot build them.
+    cost
+        Per second of event time.
+    """
+
+    edges: tuple[Edges, ...]
+    lanes: int
+    from_events: bool
+    cost: float
+
+
+def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, in_jvm: bool = True) -> Column:
+    """The cheapest column that answers all windows.
+
+    Parameters
+    ----------
+    stored
+        How many components a pane has.
+    in_jvm
+        Whether the JVM can build them.
 
     Examples
     --------
-    >>> ten_seconds = (Edges(10 * SECOND),)
-    >>> lanes_of(ten_seconds, 1, PaneCost(Statistics(rate=100), ("device",)))
-    4
-    >>> lanes_of(ten_seconds, 1, PaneCost(Statistics(rate=1000, default_keys=1e6), ("device",)))
-    1
+    >>> windows = [Geometry(20 * SECOND, 10 * SECOND)]
+    >>> dense = finest_column(windows, 1, PaneCost(Statistics(rate=100), ("device",)))
+    >>> dense.lanes, dense.from_events
+    (8, False)
+    >>> sparse = finest_column(windows, 1, PaneCost(Statistics(rate=100, default_keys=1e6), ("device",)))
+    >>> sparse.lanes, sparse.from_events
+    (1, True)
     """
-    if len(edges) > 1:
-        return 1
-    return min(_LANES, key=lambda lanes: cost.side_by_side(edges[0], lanes, columns))
+    edges = pane_edges(windows, cost)
+    events = cost.statistics.rate * (SCAN + EVENT)
+    if not in_jvm:
+        return Column(edges, 1, True, events)
+    lanes, panes = 1, cost(edges)
+    if len(edges) == 1:
+        packed = {lanes: cost.side_by_side(edges[0], lanes, stored) for lanes in _LANES}
+        lanes = min(packed, key=lambda width: packed[width])
+        panes = packed[lanes]
+    panes += cost.statistics.rate * (SCAN + PANE_EVENT)
+    return Column(edges, lanes, False, panes) if panes <= events else Column(edges, 1, True, events)
 
 
 def _merged(edges: tuple[Edges, ...], a: Edges, b: Edges) -> tuple[Edges, ...]:

@@ -83,6 +83,7 @@ def _figures(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
 def _tree(store: StorePlan) -> Iterator[str]:
     if store.strategy == "columnar":
         origin = "events" if store.source is None else "the panes above"
+        origin += ", sorted by key and time" if store.from_events else ""
         packed = f", {store.lanes} side by side in a row" if store.lanes > 1 else ""
         yield f"  {origin} → panes {_edges(store.edges)}{packed}"
     else:

@@ -18,9 +18,9 @@ from typing import Final, Literal, TypeAlias
 from panes.declare.query import Query
 from panes.plan import calibration as c
 from panes.plan.forest import Forest
-from panes.plan.panes import PaneCost
+from panes.plan.panes import Column
 from panes.plan.statistics import Keys, Statistics
-from panes.timeline import SECOND, Edges, Geometry
+from panes.timeline import SECOND, Geometry
 
 Strategy: TypeAlias = Literal["native", "rewrite", "columnar"]
 STRATEGIES: Final[tuple[Strategy, ...]] = ("native", "rewrite", "columnar")
@@ -51,20 +51,18 @@ class Costs:
 
 
 def cost_of_strategies(
-    queries: Iterable[Query], keys: Keys, rewrite: Forest, edges: tuple[Edges, ...], statistics: Statistics
+    queries: Iterable[Query], keys: Keys, column: Column, rewrite: Forest | None, statistics: Statistics
 ) -> Costs:
-    """Predict every strategy that can run these queries."""
+    """Predict every strategy that can run these queries; ``rewrite`` only where its forest is given."""
     queries = tuple(queries)
-    columnar = _columnar(queries, keys, edges, statistics)
-    if not all(aggregate.in_jvm for query in queries for _, aggregate in query.aggregates):
-        return Costs({"columnar": columnar})
-    return Costs(
-        {
-            "native": sum(native_cost(w.geometry, keys, statistics) for query in queries for w in query.over),
-            "rewrite": _rewrite(rewrite, keys, statistics),
-            "columnar": columnar,
-        }
-    )
+    views = [window.geometry for query in queries for window in query.over]
+    answers = sum(_answers(window, keys, statistics) for window in views)
+    costs: dict[Strategy, float] = {"columnar": column.cost + answers * c.ANSWER}
+    if all(aggregate.in_jvm for query in queries for _, aggregate in query.aggregates):
+        costs["native"] = sum(native_cost(window, keys, statistics) for window in views)
+        if rewrite is not None:
+            costs["rewrite"] = _rewrite(rewrite, keys, statistics)
+    return Costs({strategy: costs[strategy] for strategy in STRATEGIES if strategy in costs})
 
 
 def native_cost(window: Geometry, keys: Keys, statistics: Statistics) -> float:
@@ -84,12 +82,6 @@ def _rewrite(forest: Forest, keys: Keys, statistics: Statistics) -> float:
         read = _answers(node.provider, keys, statistics) * copies
         total += read * c.TREE_ROW + _answers(node.window, keys, statistics) * c.GROUP_ROW
     return total
-
-
-def _columnar(queries: tuple[Query, ...], keys: Keys, edges: tuple[Edges, ...], statistics: Statistics) -> float:
-    events = statistics.rate * (c.SCAN + c.PANE_EVENT)
-    answers = sum(_answers(w.geometry, keys, statistics) for query in queries for w in query.over)
-    return events + PaneCost(statistics, keys)(edges) + answers * c.ANSWER
 
 
 def _answers(window: Geometry, keys: Keys, statistics: Statistics) -> float:

@@ -59,24 +59,25 @@ def _from_events(store: StorePlan, program: Program, node: Node, source: Input) 
 
 def _from_partials(store: StorePlan, program: Program, node: Node, partials: DataFrame, provider: Node) -> DataFrame:
     keys = [key(i) for i in range(len(store.keys))]
-    start = _instances(node.geometry, provider.geometry).alias(_START)
     merged = [F.expr(program.components[i].merge(stored(i)) or "").alias(stored(i)) for i in node.needed]
-    needed = [stored(i) for i in node.needed]
-    return partials.select(start, *keys, *needed).where(F.col(_START).isNotNull()).groupBy(_START, *keys).agg(*merged)
+    rows = partials.select(_START, *keys, *(stored(i) for i in node.needed))
+    return _instances(rows, node.geometry, provider.geometry).groupBy(_START, *keys).agg(*merged)
 
 
-def _instances(window: Geometry, provider: Geometry) -> Column:
-    """The starts of the window's instances that hold a whole instance of the provider."""
+def _instances(partials: DataFrame, window: Geometry, provider: Geometry) -> DataFrame:
+    """Partials of the provider, each once per instance of the window that holds it, with that instance's start."""
     slide = window.slide
     last = f"({_START} - pmod({_START} - {window.offset}L, {slide}L))"
-    first_inside = f"({_START} + {provider.range - window.range}L)"
-    if window.range <= slide:
-        # At most one instance: the last one that has begun, if it has not ended before the partial does.
-        return F.expr(f"CASE WHEN {last} >= {first_inside} THEN {last} END")
-    first = (
-        f"({last} - {slide}L * ((({last} - {first_inside}) - pmod({last} - {first_inside}, {slide}L)) div {slide}L))"
-    )
-    return F.explode(F.expr(f"CASE WHEN {last} >= {first_inside} THEN sequence({first}, {last}, {slide}L) END"))
+    if window.tumbling and provider.tumbling:
+        return partials.withColumn(_START, F.expr(last))
+    # From the first instance that ends no sooner than the partial to the last that begins no later.
+    inside = f"({_START} + {provider.range - window.range}L)"
+    first = f"({last} - (({last} - {inside}) - pmod({last} - {inside}, {slide}L)))"
+    starts = F.expr(f"CASE WHEN {last} >= {inside} THEN sequence({first}, {last}, {slide}L) END")
+    # An outer explode, and the filter after it: Spark would push any other filter down through every group-by
+    # below, and the plan would double with each level of the tree.
+    exploded = partials.withColumn(_START, F.explode_outer(starts))
+    return exploded.where(F.col(_START).isNotNull())
 
 
 def _view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame, source: Input) -> Answered:

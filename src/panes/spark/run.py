@@ -98,7 +98,7 @@ def _run_store(
 
 def _columnar(blueprint: Blueprint, number: int, programs: list[Program], source: Input) -> DataFrame:
     store, program = blueprint.stores[number], programs[number]
-    if not program.in_jvm:
+    if store.from_events:
         return answers_from_events(store, program, source)
     if store.source is None:
         return answers_from_panes(panes(store, program, source), store, program, source)
