@@ -20,7 +20,7 @@ from panes.plan.optimize import optimize
 from panes.plan.panes import PaneCost, finest_column
 from panes.plan.piggyback import piggyback
 from panes.plan.statistics import Keys, Statistics
-from panes.plan.strategy import Costs, Strategy, cost_of_strategies
+from panes.plan.strategy import Costs, Strategy, answers_cost, cost_of_strategies
 from panes.timeline import SECOND, Edges, Geometry
 
 Numbered = tuple[tuple[int, Query], ...]
@@ -70,6 +70,11 @@ class StorePlan:
     def windows(self) -> tuple[Geometry, ...]:
         """The distinct windows of its queries."""
         return _distinct_windows(self.queries)
+
+    @property
+    def views(self) -> tuple[Geometry, ...]:
+        """The windows of its queries, one for each query that asks for it."""
+        return tuple(window.geometry for _, query in self.queries for window in query.over)
 
 
 @dataclass(frozen=True)
@@ -209,7 +214,7 @@ def _fed(
         fine.at == coarse.at
         and set(coarse.keys) < set(fine.keys)
         and fine.source is None
-        and fine.strategy == coarse.strategy == "columnar"
+        and fine.strategy == "columnar"
         and not fine.from_events
         and _in_jvm(fine.queries + coarse.queries)
     )
@@ -221,17 +226,26 @@ def _fed(
     cost = PaneCost(statistics, fine.keys)
     together = finest_column(_distinct_windows(queries), _stored_columns(queries), cost)
     before = finest_column(fine.windows, _stored_columns(fine.queries), cost)
-    extra = together.cost - before.cost + cost.rows(together.edges) / together.lanes * c.TREE_ROW
-    if together.from_events or extra >= statistics.rate * (c.SCAN + c.PANE_EVENT):
+    merging = cost.rows(together.edges) / together.lanes * c.TREE_ROW
+    extra = together.cost - before.cost + merging + answers_cost(coarse.views, coarse.keys, statistics)
+    if together.from_events or extra >= coarse.costs.by_strategy[coarse.strategy]:
         return None
     note = f"fed by the panes of ({', '.join(fine.keys)}): fewer rows than the events"
 
     def over_shared_panes(store: StorePlan) -> StorePlan:
         forest = _over_panes(store.windows, together.edges, statistics, store.keys, factor_windows)
-        return replace(store, edges=together.edges, lanes=together.lanes, from_events=False, forest=forest)
+        return replace(
+            store,
+            strategy="columnar",
+            edges=together.edges,
+            lanes=together.lanes,
+            from_events=False,
+            forest=forest,
+        )
 
     shared = [over_shared_panes(store) if i in family else store for i, store in enumerate(stores)]
-    shared[number] = replace(shared[number], source=at, trace=(*coarse.trace, note))
+    costs = Costs({**coarse.costs.by_strategy, "columnar": extra})
+    shared[number] = replace(shared[number], source=at, costs=costs, trace=(*coarse.trace, note))
     return shared
 
 

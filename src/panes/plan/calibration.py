@@ -37,5 +37,5 @@ EVENT: Final = 2300.0
 ANSWER: Final = 350.0
 """One answer out of a kernel, back to the JVM."""
 
-TREE_ROW: Final = 600.0
+TREE_ROW: Final = 1600.0
 """One partial read by a group-by of the rewritten tree."""
