@@ -161,7 +161,7 @@ def _cheaper(problem: Problem, alone: Assignment, proposed: list[Geometry], trac
     extended = without_childless(extend(alone, proposed, problem.model), keep=len(problem.graph))
     count, before, after = len(extended.graph) - len(problem.graph), alone.total, extended.total
     if after < before:
-        trace.append(f"Algorithm 3: {count} factor windows bring the cost to {after / before:.4g} of Algorithm 1's")
+        trace.append(f"Algorithm 3: with {count} factor windows the cost is {after / before:.4g} of Algorithm 1's")
         return extended
     trace.append(f"Algorithm 3: {len(proposed)} proposed factor windows do not pay together and are left out")
     return alone
@@ -197,5 +197,5 @@ def _search(problem: Problem, alone: Assignment, best: Assignment, trace: list[s
             f"{found.total / best.total:.4g} of Algorithm 3's: {names}"
         )
         return found
-    trace.append(f"search: {len(pool)} candidates bring nothing more")
+    trace.append(f"search: nothing more to gain, further candidates: {len(pool)}")
     return best

@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 
 from panes.declare.query import Query
 from panes.plan.statistics import Keys, Statistics
-from panes.spark.naming import quoted
+from panes.spark.naming import micros, quoted
+from panes.timeline import SECOND
 
-_SAMPLE = 100_000
+_SAMPLE = 20_000
 
 
 def sample(events: DataFrame, queries: tuple[Query, ...], believed: Statistics) -> Statistics:
@@ -22,20 +23,20 @@ def sample(events: DataFrame, queries: tuple[Query, ...], believed: Statistics) 
     rate there; shuffled data seem slower than they are, and the planner then shares less than it could.
     """
     at = queries[0].at
+    type_ = next(field.dataType for field in events.schema if field.name.lower() == at.lower())
     key_sets: list[Keys] = sorted({tuple(sorted(query.by)) for query in queries if query.by})
-    columns = dict.fromkeys((at, *(k for keys in key_sets for k in keys)))
-    head = events.select(*(F.col(quoted(name)) for name in columns))
-    head = head.where(F.col(quoted(at)).isNotNull()).limit(_SAMPLE)
-    seconds = F.expr(f"timestampdiff(MICROSECOND, min({quoted(at)}), max({quoted(at)})) / 1e6").alias("seconds")
-    distinct = [
-        F.count_distinct(F.struct(*(F.col(quoted(k)) for k in keys))).alias(f"keys{i}")
-        for i, keys in enumerate(key_sets)
-    ]
-    row = head.agg(F.count(F.lit(1)).alias("rows"), seconds, *distinct).collect()[0]
-    if not row["rows"] or not row["seconds"]:
+    # Keys travel as hashes: a sample need not know them, only how many there are.
+    hashes = [F.xxhash64(*(F.col(quoted(key)) for key in keys)) for keys in key_sets]
+    head = events.where(F.col(quoted(at)).isNotNull()).select(F.expr(micros(quoted(at), type_)), *hashes)
+    # Collected as it is: below any aggregate, a limit would be taken from every partition.
+    rows = head.limit(_SAMPLE).collect()
+    instants = [row[0] for row in rows]
+    span = max(instants, default=0) - min(instants, default=0)
+    if not span:
         return believed
-    keys = {key_set: _all_keys(row[f"keys{i}"], row["rows"]) for i, key_set in enumerate(key_sets)}
-    return replace(believed, rate=row["rows"] / row["seconds"], keys={**keys, **believed.keys}, origin="sampled")
+    seen = {keys: len({row[i] for row in rows}) for i, keys in enumerate(key_sets, start=1)}
+    distinct = {keys: _all_keys(count, len(rows)) for keys, count in seen.items()}
+    return replace(believed, rate=len(rows) * SECOND / span, keys={**distinct, **believed.keys}, origin="sampled")
 
 
 def _all_keys(seen: int, rows: int) -> float:
