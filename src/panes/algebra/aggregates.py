@@ -303,7 +303,7 @@ class CustomOf(Aggregate):
             numbers(_field(stored, i).filter(pa.array(~missing)), identity)
             for i, identity in enumerate(self.operations.identity)
         ]
-        answers = pa.array(np.asarray(self.lowered(*parts)), from_pandas=True).cast(self.output)
+        answers = pa.array(np.asarray(self.lowered(*parts)), from_pandas=False).cast(self.output)
         return answers.take(pa.array(np.cumsum(~missing) - 1, mask=missing))
 
     def __str__(self) -> str:

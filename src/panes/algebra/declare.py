@@ -148,7 +148,7 @@ def aggregate(
         return lambda a, b: as_state(function(a, b), name, len(parts), len(a[0]))
 
     operations = Operations(
-        identity=identity,
+        identity=tuple(identity),
         combine=checked(combine),
         subtract=None if subtract is None else checked(subtract),
         idempotent=idempotent,

@@ -16,6 +16,8 @@ from panes.algebra.component import Component, Decoded, numbers, validity, with_
 from panes.algebra.integers import MACHINE, decimals, exact_sums, unscaled, within_bigint
 from panes.algebra.operations import Array, State, from_ufunc
 
+_OVERFLOW = "a sum of decimals does not fit its type; cast the argument to fewer digits, or to DOUBLE"
+
 FLOATING = from_ufunc(np.add, 0.0)
 
 
@@ -44,7 +46,12 @@ class Sum(Component):
 
     @property
     def build(self) -> str:  # noqa: D102
-        return f"sum({self.arguments[0]})"
+        total = f"sum({self.arguments[0]})"
+        if pa.types.is_decimal(self.storage):
+            # Without ANSI mode Spark's answer to an overflow is null, which would pass for a pane without values.
+            overflow = f"count({self.arguments[0]}) > 0 AND {total} IS NULL"
+            return f"CASE WHEN {overflow} THEN raise_error('{_OVERFLOW}') ELSE {total} END"
+        return total
 
     def merge(self, stored: str) -> str:  # noqa: D102
         if pa.types.is_decimal(self.storage):

@@ -31,6 +31,13 @@ class Query:
     where: Expression | None = None
     having: Expression | None = None
 
+    @property
+    def used(self) -> frozenset[str]:
+        """The columns of the data that the query needs."""
+        values = [expression(a) for _, aggregate in self.aggregates for a in aggregate.arguments]
+        values += [] if self.where is None else [self.where]
+        return frozenset((self.at, *self.by, *(root for value in values for root in value.roots)))
+
 
 def query(
     name: str,
@@ -73,6 +80,12 @@ def query(
     """
     if not isinstance(name, str) or not name.strip():
         raise DeclarationError(f"a query needs a name, not {name!r}: it is what its results are called.")
+    if not isinstance(select, Mapping):
+        raise DeclarationError(f"query {name!r}: select={select!r} names no columns. Write select={{'n': pn.count()}}.")
+    if isinstance(over, str) or not isinstance(over, (Window, Iterable)):
+        raise DeclarationError(f"query {name!r}: over={over!r} is not a window. Write pn.tumbling({over!r}).")
+    if not isinstance(by, Iterable):
+        raise DeclarationError(f"query {name!r}: by={by!r} is not the name of a column. Write it as a string.")
     keys = (by,) if isinstance(by, str) else tuple(by)
     windows = (over,) if isinstance(over, Window) else tuple(over)
     _check_keys(name, keys, at)
@@ -112,7 +125,14 @@ def check_names(queries: Iterable[Query]) -> tuple[Query, ...]:
     for value in queries:
         if not isinstance(value, Query):
             raise DeclarationError(f"{value!r} is not a query. Make one with pn.query(name, at=..., ...).")
-    _refuse_duplicates([value.name for value in queries], "two queries are called {!r}; give each a name of its own.")
+    _refuse_duplicates([value.name for value in queries], "two queries are called {}; give each a name of its own.")
+    spelt: dict[str, str] = {}
+    for column in (column for value in queries for column in (*value.by, *value.columns)):
+        if spelt.setdefault(column.lower(), column) != column:
+            raise DeclarationError(
+                f"the column {column!r} is also spelt {spelt[column.lower()]!r}; upper and lower case count as equal. "
+                "Spell it one way."
+            )
     return queries
 
 
@@ -133,8 +153,8 @@ def _check_keys(name: str, keys: tuple[str, ...], at: str) -> None:
     for key in (*keys, at):
         if not isinstance(key, str) or not key:
             raise DeclarationError(f"query {name!r}: {key!r} is not the name of a column. Write it as a string.")
-    _refuse_duplicates(keys, f"query {name!r} groups by {{!r}} twice; name it once in by=.")
-    if at in keys:
+    _refuse_duplicates(keys, f"query {name!r} groups by {{}} twice; name it once in by=.")
+    if at.lower() in {key.lower() for key in keys}:
         raise DeclarationError(
             f"query {name!r} groups by its own time column {at!r}: every event would be a group. Leave it out of by=."
         )
@@ -150,7 +170,7 @@ def _check_windows(name: str, windows: tuple[Window, ...]) -> None:
             )
     _refuse_duplicates(
         [window.name for window in windows],
-        f"query {name!r} has two windows called {{!r}}; drop one, or tell them apart with name=.",
+        f"query {name!r} has two windows called {{}}; drop one, or tell them apart with name=.",
     )
 
 
@@ -165,6 +185,8 @@ def _check_select(
     for alias in (*keys, *(a for a, _ in aggregates), *(a for a, _ in derived)):
         if not isinstance(alias, str) or not alias:
             raise DeclarationError(f"query {name!r}: {alias!r} cannot name an output column. Write it as a string.")
+        if alias.startswith("__"):
+            raise DeclarationError(f"query {name!r}: names that begin with '__', as {alias!r}, are taken. Rename it.")
         if alias.lower() in RESERVED:
             raise DeclarationError(
                 f"query {name!r}: the column {alias!r} would hide one that every result has "
@@ -173,7 +195,7 @@ def _check_select(
     # Spark resolves names without regard to case, so names that differ only in case would be ambiguous.
     _refuse_duplicates(
         [alias.lower() for alias in (*keys, *(a for a, _ in aggregates), *(a for a, _ in derived))],
-        f"query {name!r} has two output columns called {{!r}} (upper and lower case count as equal); rename one.",
+        f"query {name!r} has two output columns called {{}} (upper and lower case count as equal); rename one.",
     )
 
 
@@ -191,5 +213,5 @@ def _refuse_duplicates(names: Iterable[str], message: str) -> None:
     seen: set[str] = set()
     for value in names:
         if value in seen:
-            raise DeclarationError(message.format(value))
+            raise DeclarationError(message.replace("{}", repr(value)))
         seen.add(value)

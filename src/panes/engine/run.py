@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from panes.algebra.component import Component
 from panes.algebra.operations import Array
+from panes.algebra.ordering import codes, is_ordered
 from panes.engine.level import Level, Partials, key_starts_of, next_edge, panes_of
 from panes.engine.program import Program, View
 from panes.frames import Frame, Positions, frame
@@ -66,11 +68,24 @@ def answer_events(
     panes = panes_of(program.edges, events)
     partials = {}
     for i, component in enumerate(program.components):
-        lifted = component.lift(*(arguments[argument] for argument in component.arguments))
+        lifted = component.lift(*_in_order(component, [arguments[a] for a in component.arguments], events))
         partials[i] = Partials(component.decode(lifted), kernel).reduce(panes)
     ends = next_edge(program.edges, panes.start)
     positions = Positions(panes.start, ends, key_starts_of(panes, events.keys))
     yield from _answer(program, Level(positions, partials))
+
+
+def _in_order(component: Component, values: list[pa.Array], events: Positions) -> list[pa.Array]:
+    """Events at one instant in the order of the component's own values, where order may matter.
+
+    Otherwise an answer would depend on the order of rows, or on what else is computed beside it.
+    """
+    if component.build is not None:
+        return values
+    key = np.repeat(np.arange(events.keys), np.diff(events.key_starts))
+    ties = [codes(array).values for array in reversed(values) if is_ordered(array.type)]
+    order = pa.array(np.lexsort((*ties, events.start, key)))
+    return [array.take(order) for array in values]
 
 
 def _answer(program: Program, base: Level) -> Iterator[Answers]:

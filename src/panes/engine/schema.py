@@ -61,7 +61,7 @@ def _check_key(query: Query, key: str, type_: pa.DataType) -> None:
             _check_key(query, key, field.type)
     elif pa.types.is_list(type_) or pa.types.is_large_list(type_):
         _check_key(query, key, type_.value_type)
-    elif pa.types.is_map(type_) or pa.types.is_duration(type_) or pa.types.is_interval(type_):
+    elif pa.types.is_map(type_) or pa.types.is_interval(type_):
         raise SchemaError(
             f"query {query.name!r}: by={key!r} holds {type_}, which has no order and so cannot be a key here. "
             "Group by a field of it, or by its text."
@@ -119,6 +119,8 @@ def wide_columns(queries: Sequence[Query]) -> dict[tuple[int, str, str], str]:
     The wide form has one row per key and window end, so all queries need the same keys and no two the same column.
     """
     first = queries[0]
+    if any(key.lower() == "window_end" for key in first.by):
+        raise PlanError("layout='wide' has a column window_end, which is also a key here. Rename the key.")
     names: dict[tuple[int, str, str], str] = {}
     owners: dict[str, str] = {}
     for number, query in enumerate(queries):

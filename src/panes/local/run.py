@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panes.algebra.operations import Array
-from panes.algebra.ordering import codes, is_ordered
 from panes.declare.expressions import expression
 from panes.declare.query import Query
 from panes.engine.program import Program, assemble, bind_components
@@ -114,9 +113,7 @@ def _sort(store: StorePlan, program: Program, table: pa.Table) -> _Sorted:
     keys = pa.table([_whole(_column(table, key)) for key in store.keys], names=list(store.keys))
     arguments = {sql: _whole(evaluate(expression(sql), table)) for sql in program.arguments}
     ordinals = key_ordinals([column.combine_chunks() for column in keys.columns], len(instants))
-    # Events at one instant go in the order of their values, so that answers never depend on the order of rows.
-    ties = [codes(a).values for a in arguments.values() if not program.in_jvm and is_ordered(a.type)]
-    order = np.lexsort((*ties, instants, ordinals))
+    order = np.lexsort((instants, ordinals))
     sorted_ordinals = ordinals[order]
     firsts = np.flatnonzero(np.diff(sorted_ordinals, prepend=-1))
     return _Sorted(

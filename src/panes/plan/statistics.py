@@ -35,7 +35,7 @@ class Statistics:
 
     def __post_init__(self) -> None:
         figures = [self.rate, self.default_keys, *self.keys.values()]
-        if not all(math.isfinite(figure) and figure > 0 for figure in figures):
+        if not all(isinstance(f, (int, float)) and math.isfinite(f) and f > 0 for f in figures):
             raise PlanError(f"rate and keys have to be positive numbers, not rate={self.rate}, keys={self.keys}.")
 
     @classmethod
@@ -51,13 +51,13 @@ class Statistics:
         if rate is not None:
             known = replace(known, rate=rate)
         if isinstance(keys, Mapping):
-            sets = {(k,) if isinstance(k, str) else tuple(k): n for k, n in keys.items()}  # type: ignore[arg-type]
+            sets = {_unordered((k,) if isinstance(k, str) else tuple(k)): n for k, n in keys.items()}  # type: ignore[arg-type]
             return replace(known, keys=sets)
         return known if keys is None else replace(known, default_keys=keys)
 
     def distinct(self, keys: Keys) -> float:
         """How many distinct values a set of key columns has."""
-        return 1 if not keys else self.keys.get(keys, self.default_keys)
+        return 1 if not keys else self.keys.get(_unordered(keys), self.default_keys)
 
     def rows(self, keys: Keys, width: float, recurrence: float) -> float:
         """Non-empty spans per second, when every key has spans of a width (µs), so many per second.
@@ -68,3 +68,7 @@ class Statistics:
         distinct = self.distinct(keys)
         expected = self.rate / distinct * width / SECOND
         return distinct * recurrence * -math.expm1(-expected)
+
+
+def _unordered(keys: Keys) -> Keys:
+    return tuple(sorted(key.lower() for key in keys))

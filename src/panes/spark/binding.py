@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
@@ -36,11 +36,9 @@ class Input:
 def examine(blueprint: Blueprint, events: DataFrame) -> Input:
     """Check that the data have what the queries need, and read the types."""
     fields = {field.name.lower(): field for field in events.schema}
-    used = {name.lower() for query in blueprint.queries for name in (query.at, *query.by)}
-    for query in blueprint.queries:
-        expressions = [expression(a) for _, aggregate in query.aggregates for a in aggregate.arguments]
-        expressions += [] if query.where is None else [query.where]
-        used |= {root.lower() for value in expressions for root in value.roots}
+    names = {name for query in blueprint.queries for name in query.used}
+    used = {name.lower() for name in names}
+    _check_names(events, names)
     # Unknown names stay in: check_columns and result_type say which are meant.
     schema = pa.schema([_arrow_field(field, name in used) for name, field in fields.items()])
     check_columns(blueprint.queries, schema)
@@ -54,15 +52,43 @@ def examine(blueprint: Blueprint, events: DataFrame) -> Input:
 
 
 def _arrow_field(field: t.StructField, used: bool) -> pa.Field:
+    if used:
+        _check_collation(field.name, field.dataType)
     try:
         return pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC"))
-    except Exception as error:
+    except PySparkException as error:
         if used:
             raise SchemaError(
                 f"the column {field.name!r} is of type {field.dataType.simpleString()}, which Arrow cannot carry; "
                 "cast it to another type first."
             ) from error
         return pa.field(field.name, pa.null())
+
+
+def _check_names(events: DataFrame, used: set[str]) -> None:
+    """Refuse names that Spark itself would find ambiguous or, where case counts, not find."""
+    names = [field.name for field in events.schema]
+    case_counts = events.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+    for name in used:
+        found = [other for other in names if other.lower() == name.lower()]
+        if len(found) > 1:
+            raise SchemaError(f"the data have {len(found)} columns called {name!r}; drop or rename all but one.")
+        if found and case_counts and name not in found:
+            raise SchemaError(f"{name!r} is spelt {found[0]!r} in the data, and spark.sql.caseSensitive is on.")
+
+
+def _check_collation(name: str, type_: t.DataType) -> None:
+    """Refuse strings that do not compare byte by byte: columns in Python would tell apart what Spark does not."""
+    if isinstance(type_, t.StringType) and getattr(type_, "collation", "UTF8_BINARY") != "UTF8_BINARY":
+        raise SchemaError(
+            f"the column {name!r} has the collation {type_.collation}; Panes compares strings byte by byte. "
+            f"Write lower({name}) or CAST({name} AS STRING COLLATE UTF8_BINARY) into a column first."
+        )
+    if isinstance(type_, t.StructType):
+        for field in type_:
+            _check_collation(f"{name}.{field.name}", field.dataType)
+    if isinstance(type_, t.ArrayType):
+        _check_collation(name, type_.elementType)
 
 
 def bind(store: StorePlan, source: Input) -> Program:

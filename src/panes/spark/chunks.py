@@ -95,4 +95,4 @@ def _lists_differ(array: pa.Array, left: Array, right: Array) -> Array:
 def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    return pa.concat_batches(batches)

@@ -67,7 +67,7 @@ def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, sou
             start, starts, columns = lanes.one_after_another(start, starts, columns, width, period)
         return answer_panes(program, start, starts, columns)
 
-    return _answer(_by_key(panes, count, [lanes.INSTANT]), store, program, source, answer)
+    return _answer(_by_key(panes, count), store, program, source, answer)
 
 
 def answers_from_events(store: StorePlan, program: Program, source: Input) -> DataFrame:
@@ -81,9 +81,7 @@ def answers_from_events(store: StorePlan, program: Program, source: Input) -> Da
         instants = chunk.column(count).to_numpy()
         return answer_events(program, instants, starts, dict(zip(arguments, chunk.columns[count + 1 :], strict=True)))
 
-    # Events at one instant go in the order of their values, so that answers never depend on the order of rows.
-    ties = [stored(i) for i in range(len(arguments))]
-    return _answer(_by_key(events, count, [lanes.INSTANT, *ties]), store, program, source, answer)
+    return _answer(_by_key(events, count), store, program, source, answer)
 
 
 def keep_events(store: StorePlan, source: Input) -> DataFrame:
@@ -96,10 +94,10 @@ def _keys(store: StorePlan) -> list[Column]:
     return [F.col(quoted(name)).alias(key(i)) for i, name in enumerate(store.keys)]
 
 
-def _by_key(rows: DataFrame, keys: int, order: list[str]) -> DataFrame:
+def _by_key(rows: DataFrame, keys: int) -> DataFrame:
     names = [key(i) for i in range(keys)]
     together = rows.repartition(*names) if names else rows.repartition(1)
-    return together.sortWithinPartitions(*names, *order)
+    return together.sortWithinPartitions(*names, lanes.INSTANT)
 
 
 def _answer(

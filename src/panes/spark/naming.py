@@ -6,8 +6,6 @@ from pyspark.sql import types as t
 
 from panes.timeline import Edges
 
-_EPOCH_NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
-
 
 def quoted(column: str) -> str:
     """A column name as SQL takes it, whatever characters it has."""
@@ -27,7 +25,11 @@ def stored(number: int) -> str:
 def micros(column: str, type_: t.DataType) -> str:
     """SQL for an event time as µs since the epoch; local time counts as if it were UTC, as in Spark's windows."""
     if isinstance(type_, t.TimestampNTZType):
-        return f"timestampdiff(MICROSECOND, {_EPOCH_NTZ}, {column})"
+        # By its fields: a conversion to TIMESTAMP goes through the time zone of the session, which may skip hours.
+        return (
+            f"(date_diff(CAST({column} AS DATE), DATE'1970-01-01') * 86400000000L + hour({column}) * 3600000000L + "
+            f"minute({column}) * 60000000L + CAST(extract(SECOND FROM {column}) * 1000000 AS BIGINT))"
+        )
     return f"unix_micros({column})"
 
 

@@ -35,7 +35,7 @@ def sample(events: DataFrame, queries: tuple[Query, ...], believed: Statistics) 
     if not span:
         return believed
     seen = {keys: len({row[i] for row in rows}) for i, keys in enumerate(key_sets, start=1)}
-    distinct = {keys: _all_keys(count, len(rows)) for keys, count in seen.items()}
+    distinct = {tuple(sorted(key.lower() for key in keys)): _all_keys(count, len(rows)) for keys, count in seen.items()}
     return replace(believed, rate=len(rows) * SECOND / span, keys={**distinct, **believed.keys}, origin="sampled")
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from importlib.resources import files
+from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+from panes.errors import PanesError
 
 
 def local_session(name: str = "panes", *, cores: int | None = None, memory: str = "4g") -> SparkSession:
     """A local session that suits one machine: few shuffle partitions, large Arrow batches, a quiet console."""
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        raise PanesError("Spark needs Java 17 or newer: install it, and set JAVA_HOME if it is not on the PATH.")
     count = cores or os.cpu_count() or 2
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    quiet = files("panes.spark").joinpath("log4j2.properties")
+    # As an address: the JVM's options are split at blanks, and a path may have some.
+    quiet = Path(str(files("panes.spark").joinpath("log4j2.properties"))).as_uri()
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",

@@ -1,0 +1,65 @@
+"""Names: spelling, reserved words, key sets, and declarations that are not what they should be."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import panes as pn
+from panes.errors import DeclarationError, DurationError, PlanError
+
+OVER = pn.tumbling("10 min")
+EVENTS = pa.table({"ts": [dt.datetime(2026, 1, 1)], "k": ["a"], "window_end": [1]})
+
+
+def counting(name: str, **changes: Any) -> pn.Query:
+    return pn.query(name, **{"at": "ts", "select": {"n": pn.count()}, "over": OVER, **changes})
+
+
+def test_one_name_is_spelt_one_way() -> None:
+    with pytest.raises(DeclarationError, match="'N' is also spelt 'n'"):
+        pn.plan([counting("a"), counting("b", select={"N": pn.count()})])
+    with pytest.raises(DeclarationError, match="'K' is also spelt 'k'"):
+        pn.plan([counting("a", by="k"), counting("b", by="K")])
+    with pytest.raises(DeclarationError, match="its own time column"):
+        counting("a", by="TS")
+
+
+def test_key_sets_are_found_in_any_order_and_case() -> None:
+    plan = pn.plan(counting("a", by=["symbol", "exch"]), keys={("Symbol", "exch"): 52})
+    assert "52 keys" in plan.explain()
+
+
+def test_the_wide_form_has_a_window_end_of_its_own() -> None:
+    with pytest.raises(PlanError, match="window_end"):
+        pn.plan(counting("a", by="window_end")).run(EVENTS, layout="wide")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"select": ["n"]}, "names no columns"),
+        ({"by": 5}, "not the name of a column"),
+        ({"over": "10 min"}, "pn.tumbling"),
+        ({"select": {"__view": pn.count()}}, "begin with '__'"),
+        ({"by": ["{b}", "{b}"]}, "groups by '{b}' twice"),
+    ],
+)
+def test_declarations_that_are_no_declarations(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        counting("a {name}", **changes)
+
+
+def test_figures_that_are_no_figures() -> None:
+    with pytest.raises(PlanError, match="positive numbers"):
+        pn.plan(counting("a"), rate="fast")  # type: ignore[arg-type]
+    with pytest.raises(DurationError, match="longer than"):
+        pn.tumbling(dt.timedelta.max)
+
+
+def test_what_only_spark_can_do_is_refused_in_process() -> None:
+    with pytest.raises(PlanError, match="Spark DataFrames only"):
+        pn.plan(counting("a")).run(EVENTS, strategy="native")
