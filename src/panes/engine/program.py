@@ -15,7 +15,7 @@ import pyarrow as pa
 from panes.algebra.aggregates import Aggregate, Bound
 from panes.algebra.component import Component
 from panes.algebra.counts import Count
-from panes.declare.expressions import Expression, expression, when
+from panes.declare.expressions import Expression, column, expression, when
 from panes.declare.query import Query
 from panes.declare.windows import Window
 from panes.plan.forest import Forest
@@ -189,12 +189,8 @@ def _own_condition(query: Query, kept: Expression | None) -> Expression | None:
 
 def _arguments(query: Query, aggregate: Aggregate, condition: Expression | None) -> tuple[str, ...]:
     arguments = tuple(_masked(condition, argument) for argument in aggregate.arguments)
-    return (expression(_quoted(query.at)).sql, *arguments) if aggregate.by_time else arguments
+    return (column(query.at).sql, *arguments) if aggregate.by_time else arguments
 
 
 def _masked(condition: Expression | None, argument: str) -> str:
     return argument if condition is None else when(condition, expression(argument)).sql
-
-
-def _quoted(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"

@@ -118,7 +118,7 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     (1, True)
     """
     edges = pane_edges(windows, cost)
-    events = cost.statistics.rate * (SCAN + EVENT)
+    events = cost.statistics.rate * (SCAN + EVENT + STORED * stored)
     if not in_jvm:
         return Column(edges, 1, True, events)
     lanes, panes = 1, cost(edges)

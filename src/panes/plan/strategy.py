@@ -46,11 +46,6 @@ class Costs:
             best = "rewrite"
         return best if "native" not in costs or costs[best] < _CLEAR * costs["native"] else "native"
 
-    def speed_up(self, strategy: Strategy) -> float | None:
-        """How many times cheaper than Spark's own windows, or None when Spark has no such aggregate."""
-        native = self.by_strategy.get("native")
-        return None if native is None else native / self.by_strategy[strategy]
-
 
 def cost_of_strategies(
     queries: Iterable[Query], keys: Keys, column: Column, rewrite: Forest | None, statistics: Statistics
