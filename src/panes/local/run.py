@@ -38,7 +38,7 @@ def run(blueprint: Blueprint, data: Any, *, layout: str = "long", kernel: str | 
     kernel
         Use one kernel by name instead of the cheapest, for tests.
     """
-    table = as_table(data)
+    table = as_table(data, {name.lower() for query in blueprint.queries for name in query.used})
     check_columns(blueprint.queries, table.schema)
     programs = [_program(store, table.schema) for store in blueprint.stores]
     schema = _schema(blueprint, programs, table.schema)
