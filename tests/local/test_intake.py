@@ -207,6 +207,16 @@ def test_a_column_that_cannot_be_converted_matters_only_where_it_is_used(name: s
             as_table(UNKNOWN[name], used)
 
 
+def test_a_plan_ignores_what_its_queries_do_not_use() -> None:
+    odd = pl.Series([1, 2], dtype=pl.Int128)
+    frame = pl.DataFrame({"TS": pl.Series([0, 1]).cast(pl.Datetime("us")), "Key": ["a", "a"], "odd": odd})
+    assert stream(frame) == [{"key": "a", "n": 2}]
+    with pytest.raises(SchemaError, match="column 'odd' is of type Int128"):
+        stream(frame, "odd")
+    with pytest.raises(SchemaError, match="did you mean 'odd'"):
+        stream(frame, "oddd")
+
+
 def test_names_that_differ_in_case_matter_only_where_they_are_used() -> None:
     events = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], names=["n", "a", "A"])
     assert as_table(events, {"n"}).column("n").to_pylist() == [1]
