@@ -131,8 +131,7 @@ def _store(
     trace = [_compared(costs, chosen, asked=strategy is not None)]
     if chosen == "columnar":
         forest = _over_panes(windows, column.edges, statistics, keys, factor_windows)
-        panes = " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in column.edges)
-        trace.insert(0, f"panes {panes} are cut by no window")
+        trace.insert(0, _uncut(column.edges))
     elif chosen == "rewrite" and tree is not None:
         forest = tree
     else:
@@ -241,11 +240,12 @@ def _fed(
             lanes=together.lanes,
             from_events=False,
             forest=forest,
+            trace=(_uncut(together.edges), *forest.trace),
         )
 
     shared = [over_shared_panes(store) if i in family else store for i, store in enumerate(stores)]
     costs = Costs({**coarse.costs.by_strategy, "columnar": extra})
-    shared[number] = replace(shared[number], source=at, costs=costs, trace=(*coarse.trace, note))
+    shared[number] = replace(shared[number], source=at, costs=costs, trace=(note, *shared[number].trace))
     return shared
 
 
@@ -285,6 +285,11 @@ def _stored_columns(queries: Numbered) -> int:
     """About how many of Spark's aggregates build a pane: what two of ours share is not counted out."""
     distinct = {(aggregate, query.where) for _, query in queries for _, aggregate in query.aggregates}
     return sum(aggregate.weight for aggregate, _ in distinct)
+
+
+def _uncut(edges: tuple[Edges, ...]) -> str:
+    panes = " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
+    return f"panes {panes} are cut by no window"
 
 
 def _compared(costs: Costs, chosen: Strategy, *, asked: bool) -> str:

@@ -49,7 +49,8 @@ def mermaid(blueprint: Blueprint) -> str:
         ids = {node.window: f"s{number}w{i}" for i, node in enumerate(store.forest.nodes)}
         for node in store.forest.nodes:
             shape = ("{{", "}}") if node.factor else ("[", "]")
-            lines.append(f'  {ids[node.window]}{shape[0]}"{_window(store, node.window)}"{shape[1]}')
+            title = _window(store, node.window).replace('"', "#quot;")
+            lines.append(f'  {ids[node.window]}{shape[0]}"{title}"{shape[1]}')
             lines.append(f"  {root if node.provider is None else ids[node.provider]} --> {ids[node.window]}")
         factors = [ids[window] for window in store.forest.factors]
         if factors:
@@ -69,10 +70,12 @@ def _figures(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
     if native is None:
         yield f"predicted {cost / 1e6:.3g} core-ms per second of events; Spark has no such aggregate of its own"
     else:
-        yield (
-            f"predicted {cost / 1e6:.3g} core-ms per second of events, Spark's own windows {native / 1e6:.3g}: "
-            f"{native / cost:.1f}× cheaper"
+        saved = (
+            ""
+            if store.strategy == "native"
+            else f", Spark's own windows {native / 1e6:.3g}: {native / cost:.1f}× cheaper"
         )
+        yield f"predicted {cost / 1e6:.3g} core-ms per second of events{saved}"
     forest = store.forest
     if forest.total < forest.naive:
         unit = "panes" if store.strategy == "columnar" else "events"
