@@ -179,7 +179,7 @@ def test_spark_builds_and_merges_what_numpy_combines(spark):
     frame_ = spark.createDataFrame(data, schema=from_arrow_schema(data.schema, prefer_timestamp_ntz=True))
     listed = list(COMPONENTS.values())
     names = [f"c{i}" for i in range(len(listed))]
-    built = frame_.groupBy("pane").agg(*(F.expr(c.build).alias(n) for c, n in zip(listed, names, strict=True)))
+    built = frame_.groupBy("pane").agg(*(F.expr(c.build()).alias(n) for c, n in zip(listed, names, strict=True)))
     merged = built.groupBy((F.col("pane") % 3).alias("pane")).agg(
         *(F.expr(c.merge(n)).alias(n) for c, n in zip(listed, names, strict=True))
     )

@@ -58,6 +58,8 @@ class Component(ABC):
     types: tuple[pa.DataType, ...]
 
     kind: ClassVar[str]
+    in_jvm: ClassVar[bool] = True
+    """Whether Spark SQL can build and merge it; otherwise only Python can."""
 
     @property
     def name(self) -> str:
@@ -69,14 +71,13 @@ class Component(ABC):
     def storage(self) -> pa.DataType:
         """The Arrow type of a stored partial."""
 
-    @property
-    @abstractmethod
-    def build(self) -> str | None:
-        """The Spark SQL aggregate that makes a partial out of events, or None when only Python can."""
+    def build(self, only: str | None = None) -> str:
+        """The Spark SQL aggregate that makes a partial out of events, all or those that fulfil a condition."""
+        raise NotImplementedError(f"only Python can build {self.name}")
 
-    @abstractmethod
-    def merge(self, stored: str) -> str | None:
+    def merge(self, stored: str) -> str:
         """The Spark SQL aggregate that makes a partial out of finer partials in the column ``stored``."""
+        raise NotImplementedError(f"only Python can merge {self.name}")
 
     @property
     def idempotent(self) -> bool:
@@ -90,6 +91,14 @@ class Component(ABC):
     @abstractmethod
     def decode(self, stored: pa.Array) -> Decoded:
         """Stored partials made ready for kernels."""
+
+
+def call(function: str, argument: str, only: str | None) -> str:
+    """The call of a Spark SQL aggregate, over all rows or those that fulfil a condition.
+
+    A FILTER costs a row that it leaves out one comparison; a CASE in the argument would cost it a whole update.
+    """
+    return f"{function}({argument})" if only is None else f"{function}({argument}) FILTER (WHERE {only})"
 
 
 def validity(array: pa.Array) -> Array | None:

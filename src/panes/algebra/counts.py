@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Component, Decoded, numbers, with_nulls
+from panes.algebra.component import Component, Decoded, call, numbers, with_nulls
 from panes.algebra.integers import MACHINE
 from panes.algebra.operations import Array, State
 
@@ -23,9 +23,8 @@ class Count(Component):
     def storage(self) -> pa.DataType:  # noqa: D102
         return pa.int64()
 
-    @property
-    def build(self) -> str:  # noqa: D102
-        return f"count({self.arguments[0]})"
+    def build(self, only: str | None = None) -> str:  # noqa: D102
+        return call("count", self.arguments[0], only)
 
     def merge(self, stored: str) -> str:  # noqa: D102
         return f"sum({stored})"

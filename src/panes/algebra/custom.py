@@ -24,6 +24,7 @@ class Custom(Component):
     operations: Operations
 
     kind: ClassVar[str] = "custom"
+    in_jvm: ClassVar[bool] = False
 
     @property
     def name(self) -> str:  # noqa: D102
@@ -32,13 +33,6 @@ class Custom(Component):
     @property
     def storage(self) -> pa.DataType:  # noqa: D102
         return pa.struct(list(self.state))
-
-    @property
-    def build(self) -> None:  # noqa: D102
-        return None
-
-    def merge(self, stored: str) -> None:  # noqa: D102
-        return None
 
     @property
     def idempotent(self) -> bool:  # noqa: D102

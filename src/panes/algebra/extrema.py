@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Component, Decoded, validity
+from panes.algebra.component import Component, Decoded, call, validity
 from panes.algebra.operations import Operations, from_ufunc
 from panes.algebra.ordering import codes
 
@@ -30,9 +30,8 @@ class _Extremum(Component):
     def storage(self) -> pa.DataType:
         return self.types[0]
 
-    @property
-    def build(self) -> str:
-        return f"{self.kind}({self.arguments[0]})"
+    def build(self, only: str | None = None) -> str:
+        return call(self.kind, self.arguments[0], only)
 
     def merge(self, stored: str) -> str:
         return f"{self.kind}({stored})"

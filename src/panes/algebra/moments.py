@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Component, Decoded, numbers, validity
+from panes.algebra.component import Component, Decoded, call, numbers, validity
 from panes.algebra.operations import Array, Operations, State
 
 
@@ -43,11 +43,10 @@ class Moments(Component):
     def storage(self) -> pa.DataType:  # noqa: D102
         return _STORAGE
 
-    @property
-    def build(self) -> str:  # noqa: D102
+    def build(self, only: str | None = None) -> str:  # noqa: D102
         x = f"CAST({self.arguments[0]} AS DOUBLE)"
-        parts = f"'n', count({x}), 'sum', sum({x}), 'm2', var_pop({x}) * count({x})"
-        return f"CASE WHEN count({x}) > 0 THEN named_struct({parts}) END"
+        n, total, variance = (call(function, x, only) for function in ("count", "sum", "var_pop"))
+        return f"CASE WHEN {n} > 0 THEN named_struct('n', {n}, 'sum', {total}, 'm2', {variance} * {n}) END"
 
     def merge(self, stored: str) -> str:  # noqa: D102
         # Spark has no aggregate that merges moments; folding the collected partials keeps it in the JVM.

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panes.algebra.component import Component, Decoded, validity
+from panes.algebra.component import Component, Decoded, call, validity
 from panes.algebra.extrema import LARGEST, SMALLEST
 from panes.algebra.operations import Array, Operations, State
 from panes.algebra.ordering import codes
@@ -27,11 +27,10 @@ class _Pick(Component):
     def storage(self) -> pa.DataType:
         return pa.struct([("order", self.types[0]), ("value", self.types[1])])
 
-    @property
-    def build(self) -> str:
+    def build(self, only: str | None = None) -> str:
         order, value = self.arguments
         pair = f"named_struct('order', {order}, 'value', {value})"
-        return f"{self._function}(CASE WHEN {order} IS NOT NULL AND {value} IS NOT NULL THEN {pair} END)"
+        return call(self._function, f"CASE WHEN {order} IS NOT NULL AND {value} IS NOT NULL THEN {pair} END", only)
 
     def merge(self, stored: str) -> str:
         return f"{self._function}({stored})"

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Component, Decoded, numbers, validity, with_nulls
+from panes.algebra.component import Component, Decoded, call, numbers, validity, with_nulls
 from panes.algebra.integers import MACHINE, decimals, exact_sums, unscaled, within_bigint
 from panes.algebra.operations import Array, State, from_ufunc
 
@@ -44,12 +44,11 @@ class Sum(Component):
     def storage(self) -> pa.DataType:  # noqa: D102
         return sum_type(self.types[0])
 
-    @property
-    def build(self) -> str:  # noqa: D102
-        total = f"sum({self.arguments[0]})"
+    def build(self, only: str | None = None) -> str:  # noqa: D102
+        total = call("sum", self.arguments[0], only)
         if pa.types.is_decimal(self.storage):
             # Without ANSI mode Spark's answer to an overflow is null, which would pass for a pane without values.
-            overflow = f"count({self.arguments[0]}) > 0 AND {total} IS NULL"
+            overflow = f"{call('count', self.arguments[0], only)} > 0 AND {total} IS NULL"
             return f"CASE WHEN {overflow} THEN raise_error('{_OVERFLOW}') ELSE {total} END"
         return total
 

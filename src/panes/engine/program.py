@@ -84,7 +84,7 @@ class Program:
     @property
     def in_jvm(self) -> bool:
         """Whether Spark can build every stored column without Python."""
-        return all(component.build is not None for component in self.components)
+        return all(component.in_jvm for component in self.components)
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def _in_order(component: Component, values: list[pa.Array], events: Positions) -
 
     Otherwise an answer would depend on the order of rows, or on what else is computed beside it.
     """
-    if component.build is not None:
+    if component.in_jvm:
         return values
     key = np.repeat(np.arange(events.keys), np.diff(events.key_starts))
     ties = [codes(array).values for array in reversed(values) if is_ordered(array.type)]

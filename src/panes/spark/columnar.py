@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
@@ -23,25 +23,22 @@ from panes.plan.blueprint import StorePlan
 from panes.spark import lanes
 from panes.spark.binding import Input
 from panes.spark.chunks import whole_keys
-from panes.spark.naming import floor_to_edges, key, micros, quoted, stored
+from panes.spark.naming import END, START, VIEW, floor_to_edges, key, micros, quoted, stored
 
 _CHUNK = 1 << 18
 _BATCH = 1 << 17
 
-VIEW, START, END = "__view", "__start", "__end"
-"""What columnar answers begin with: the number of the view, and the bounds of the instance."""
-
 
 def panes(store: StorePlan, program: Program, source: Input) -> DataFrame:
     """The finest panes of a store: one row per key and pane, or per key and ``lanes`` panes side by side."""
-    kept = keep_events(store, source)
+    names = [key(i) for i in range(len(store.keys))]
+    events = keep_events(store, source).selectExpr("*", *_keys(store))
     instant = micros(quoted(store.at), source.spark_type(store.at))
     if store.lanes > 1:
-        return lanes.panes_side_by_side(kept, _keys(store), instant, store.edges[0], store.lanes, program.components)
-    pane = F.expr(floor_to_edges(store.edges, instant)).alias(lanes.INSTANT)
-    return kept.groupBy(*_keys(store), pane).agg(
-        *(F.expr(component.build or "").alias(stored(i)) for i, component in enumerate(program.components))
-    )
+        return lanes.panes_side_by_side(events, names, instant, store.edges[0], store.lanes, program.components)
+    placed = events.selectExpr("*", f"{floor_to_edges(store.edges, instant)} AS {lanes.INSTANT}")
+    built = [F.expr(f"{component.build()} AS {stored(i)}") for i, component in enumerate(program.components)]
+    return placed.groupBy(*names, lanes.INSTANT).agg(*built)
 
 
 def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: Program) -> DataFrame:
@@ -53,7 +50,7 @@ def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: 
     if store.lanes > 1:
         merged = lanes.merge_side_by_side(store.lanes, program.components)
     else:
-        merged = [F.expr(c.merge(stored(i)) or "").alias(stored(i)) for i, c in enumerate(program.components)]
+        merged = [F.expr(f"{c.merge(stored(i))} AS {stored(i)}") for i, c in enumerate(program.components)]
     return fine.groupBy(*keys, F.col(lanes.INSTANT)).agg(*merged)
 
 
@@ -73,9 +70,9 @@ def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, sou
 def answers_from_events(store: StorePlan, program: Program, source: Input) -> DataFrame:
     """Every view of a store, answered from raw events, for aggregates that only Python can build."""
     count, arguments = len(store.keys), program.arguments
-    instant = F.expr(micros(quoted(store.at), source.spark_type(store.at))).alias(lanes.INSTANT)
-    values = [F.expr(sql).alias(stored(i)) for i, sql in enumerate(arguments)]
-    events = keep_events(store, source).select(*_keys(store), instant, *values)
+    instant = f"{micros(quoted(store.at), source.spark_type(store.at))} AS {lanes.INSTANT}"
+    values = [f"{sql} AS {stored(i)}" for i, sql in enumerate(arguments)]
+    events = keep_events(store, source).selectExpr(*_keys(store), instant, *values)
 
     def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
         instants = chunk.column(count).to_numpy()
@@ -86,12 +83,12 @@ def answers_from_events(store: StorePlan, program: Program, source: Input) -> Da
 
 def keep_events(store: StorePlan, source: Input) -> DataFrame:
     """The events that some query of a store wants; those without a time are in no window."""
-    kept = source.events.where(F.expr(f"{quoted(store.at)} IS NOT NULL"))
-    return kept if store.kept is None else kept.where(F.expr(store.kept.sql))
+    timed = f"{quoted(store.at)} IS NOT NULL"
+    return source.events.where(timed if store.kept is None else f"{timed} AND ({store.kept.sql})")
 
 
-def _keys(store: StorePlan) -> list[Column]:
-    return [F.col(quoted(name)).alias(key(i)) for i, name in enumerate(store.keys)]
+def _keys(store: StorePlan) -> list[str]:
+    return [f"{quoted(name)} AS {key(i)}" for i, name in enumerate(store.keys)]
 
 
 def _by_key(rows: DataFrame, keys: int) -> DataFrame:

@@ -14,9 +14,9 @@ from panes.declare.query import Query
 from panes.declare.windows import Window
 from panes.engine.program import View
 from panes.engine.schema import wide_columns
-from panes.spark.naming import key, quoted
+from panes.spark.naming import END, START, VIEW, key, quoted
 
-_QUERY = "__query"
+_QUERY = "__panes_query"
 
 
 @dataclass(frozen=True)
@@ -43,38 +43,32 @@ def finish_one(answered: Answered, query: Query, shape: Shape) -> DataFrame:
         rows = rows.withColumn(alias, F.expr(value.sql))
     if query.having is not None:
         rows = rows.where(F.expr(query.having.sql))
-    own = {*query.by, *query.columns}
-    return rows.select(
-        F.lit(query.name).alias("query"),
-        F.lit(answered.window.name).alias("window_name"),
-        F.col("window"),
-        *(_own_or_null(name, type_, own) for name, type_ in (*shape.keys.items(), *shape.columns.items())),
-    )
+    own = {name: quoted(name) for name in (*query.by, *query.columns)}
+    columns = (*shape.keys.items(), *shape.columns.items())
+    labels = [f"{_text(query.name)} AS query", f"{_text(answered.window.name)} AS window_name", "window"]
+    return _select(rows, [*labels, *(_column(name, type_, own.get(name)) for name, type_ in columns)])
 
 
 def finish_many(
     rows: DataFrame, views: Sequence[View], keys: Sequence[str], queries: Sequence[Query], shape: Shape
 ) -> DataFrame:
     """The answers of all views of a store, told apart by the number in their first column, in the schema of all."""
-    view, start, end = rows.columns[:3]
-    number = F.col(view) + 1
-    present = {view.query for view in views}
-    of_query = _looked_up([str(v.query) for v in views], number).alias(_QUERY)
-    names = _looked_up([_text(v.window.name) for v in views], number).alias("window_name")
-    window = F.struct(F.col(start).alias("start"), F.col(end).alias("end")).alias("window")
-    own = [F.col(key(i)).alias(name) for i, name in enumerate(keys)]
     aggregates = list(dict.fromkeys(r.alias for v in views for r in v.readings))
-    rows = rows.select(of_query, names, window, *own, *(F.col(quoted(alias)) for alias in aggregates))
-    numbered = [(i, query) for i, query in enumerate(queries) if i in present]
+    numbered = [(i, query) for i, query in enumerate(queries) if i in {view.query for view in views}]
+    derived = {alias for _, query in numbered for alias, _ in query.derived}
+    known = {name: key(i) for i, name in enumerate(keys)} | {alias: quoted(alias) for alias in aggregates}
+    columns = (*shape.keys.items(), *shape.columns.items())
+    first = [
+        f"{_looked_up([_text(queries[v.query].name) for v in views])} AS query",
+        f"{_looked_up([_text(v.window.name) for v in views])} AS window_name",
+        f"struct({START} AS start, {END} AS end) AS window",
+        *(_column(name, type_, known.get(name)) for name, type_ in columns if name in known or name not in derived),
+    ]
+    if not derived and all(query.having is None for _, query in numbered):
+        return _select(rows, first)
+    rows = _select(rows, [*first, f"{_looked_up([str(v.query) for v in views])} AS {_QUERY}"])
     rows = _having(_derived(rows, numbered, set(aggregates)), numbered)
-    known = {*keys, *aggregates, *(alias for _, query in numbered for alias, _ in query.derived)}
-    titles = _looked_up([_text(query.name) for query in queries], F.col(_QUERY) + 1)
-    return rows.select(
-        titles.alias("query"),
-        "window_name",
-        "window",
-        *(_own_or_null(name, type_, known) for name, type_ in (*shape.keys.items(), *shape.columns.items())),
-    )
+    return rows.select("query", "window_name", "window", *(quoted(name) for name, _ in columns))
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:
@@ -122,11 +116,9 @@ def _by_query(branches: list[tuple[int, str]], queries: list[tuple[int, Query]],
     return F.expr(f"CASE {_QUERY} {cases} {f'ELSE {otherwise} ' if otherwise else ''}END")
 
 
-def _looked_up(values: list[str], number: Column) -> Column:
-    """The number-th of some SQL literals: one array that Spark folds into a constant."""
-    if len(set(values)) == 1:
-        return F.expr(values[0])
-    return F.element_at(F.expr(f"array({', '.join(values)})"), number)
+def _looked_up(values: list[str]) -> str:
+    """One SQL literal per view: an array that Spark folds into a constant, and the view of the row in it."""
+    return values[0] if len(set(values)) == 1 else f"element_at(array({', '.join(values)}), {VIEW} + 1)"
 
 
 def _text(value: str) -> str:
@@ -134,5 +126,13 @@ def _text(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _own_or_null(name: str, type_: t.DataType, own: set[str]) -> Column:
-    return (F.col(quoted(name)) if name in own else F.lit(None).cast(type_)).alias(name)
+def _column(name: str, type_: t.DataType, own: str | None) -> Column | str:
+    return F.lit(None).cast(type_).alias(name) if own is None else f"{own} AS {quoted(name)}"
+
+
+def _select(rows: DataFrame, columns: Sequence[Column | str]) -> DataFrame:
+    # As text where all of it is text: every Column is several calls to the JVM.
+    texts = [column for column in columns if isinstance(column, str)]
+    if len(texts) == len(columns):
+        return rows.selectExpr(*texts)
+    return rows.select(*(F.expr(column) if isinstance(column, str) else column for column in columns))

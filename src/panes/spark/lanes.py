@@ -8,7 +8,6 @@ conditions more. Which panes had events at all is a bit set, so that nothing els
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,36 +19,42 @@ from panes.algebra.operations import Array
 from panes.spark.naming import stored
 from panes.timeline import Edges
 
-INSTANT = "__instant"
+INSTANT = "__panes_instant"
 """Where a pane, or the first of several panes side by side, starts; or the time of an event."""
 
-_LANE, _OCCUPIED = "__lane", "__occupied"
+_LANE, _OCCUPIED = "__panes_lane", "__panes_occupied"
 
 
 def panes_side_by_side(
-    events: DataFrame, keys: list[Column], instant: str, edges: Edges, lanes: int, components: Sequence[Component]
+    events: DataFrame, keys: Sequence[str], instant: str, edges: Edges, lanes: int, components: Sequence[Component]
 ) -> DataFrame:
-    """One row per key and ``lanes`` panes: a column per component and lane."""
+    """One row per key and ``lanes`` panes: a column per component and lane.
+
+    Parameters
+    ----------
+    keys, instant
+        The names of the key columns, and the SQL of the event time in µs.
+    """
     position = f"pmod({instant} - {edges.offset}L, {edges.period * lanes}L)"
-    block = F.expr(f"{instant} - {position}").alias(INSTANT)
-    lane = F.expr(f"CAST({position} div {edges.period}L AS INT)").alias(_LANE)
-    occupied = F.expr(f"bit_or(shiftleft(1L, {_LANE}))").alias(_OCCUPIED)
+    block = f"{instant} - {position} AS {INSTANT}"
+    placed = events.selectExpr("*", block, f"CAST({position} div {edges.period}L AS INT) AS {_LANE}")
     built = [
-        F.expr(_in_lane(component, lane_number).build or "").alias(_stored(i, lane_number))
+        F.expr(f"{component.build(f'{_LANE} = {lane}')} AS {_stored(i, lane)}")
         for i, component in enumerate(components)
-        for lane_number in range(lanes)
+        for lane in range(lanes)
     ]
-    return events.withColumns({_LANE: lane, INSTANT: block}).groupBy(*keys, INSTANT).agg(occupied, *built)
+    occupied = F.expr(f"bit_or(shiftleft(1L, {_LANE})) AS {_OCCUPIED}")
+    return placed.groupBy(*keys, INSTANT).agg(occupied, *built)
 
 
 def merge_side_by_side(lanes: int, components: Sequence[Component]) -> list[Column]:
     """The aggregates that merge rows of panes side by side, for coarser keys."""
     merged = [
-        F.expr(component.merge(_stored(i, lane)) or "").alias(_stored(i, lane))
+        F.expr(f"{component.merge(_stored(i, lane))} AS {_stored(i, lane)}")
         for i, component in enumerate(components)
         for lane in range(lanes)
     ]
-    return [F.expr(f"bit_or({_OCCUPIED})").alias(_OCCUPIED), *merged]
+    return [F.expr(f"bit_or({_OCCUPIED}) AS {_OCCUPIED}"), *merged]
 
 
 def one_after_another(
@@ -72,11 +77,6 @@ def one_after_another(
     for first in range(1, len(columns), lanes):
         unpacked.append(pa.concat_arrays(columns[first : first + lanes]).take(index))
     return start[row] + lane * period, before[key_starts], unpacked
-
-
-def _in_lane(component: Component, lane: int) -> Component:
-    arguments = tuple(f"CASE WHEN {_LANE} = {lane} THEN {argument} END" for argument in component.arguments)
-    return replace(component, arguments=arguments)
 
 
 def _stored(component: int, lane: int) -> str:

@@ -6,6 +6,9 @@ from pyspark.sql import types as t
 
 from panes.timeline import Edges
 
+VIEW, START, END = "__panes_view", "__panes_start", "__panes_end"
+"""What columnar answers begin with: the number of the view, and the bounds of the instance."""
+
 
 def quoted(column: str) -> str:
     """A column name as SQL takes it, whatever characters it has."""
@@ -14,12 +17,12 @@ def quoted(column: str) -> str:
 
 def key(number: int) -> str:
     """What the number-th key is called between the steps of a job, where user's names could collide."""
-    return f"__key{number}"
+    return f"__panes_key{number}"
 
 
 def stored(number: int) -> str:
     """What the number-th component is called between the steps of a job."""
-    return f"__component{number}"
+    return f"__panes_component{number}"
 
 
 def micros(column: str, type_: t.DataType) -> str:

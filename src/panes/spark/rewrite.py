@@ -14,10 +14,8 @@ from panes.plan.blueprint import StorePlan
 from panes.spark.binding import Input
 from panes.spark.columnar import keep_events
 from panes.spark.finish import Answered
-from panes.spark.naming import key, micros, quoted, stored
+from panes.spark.naming import START, key, micros, quoted, stored
 from panes.timeline import Geometry
-
-_START = "__start"
 
 
 def rewrite(store: StorePlan, program: Program, source: Input) -> list[Answered]:
@@ -51,33 +49,33 @@ def _from_events(store: StorePlan, program: Program, node: Node, source: Input) 
     at = F.col(quoted(store.at))
     length = max(geometry.range, geometry.slide)
     window = F.window(at, f"{length} microseconds", f"{geometry.slide} microseconds", f"{geometry.offset} microseconds")
-    built = [F.expr(program.components[i].build or "").alias(stored(i)) for i in node.needed]
+    built = [F.expr(program.components[i].build()).alias(stored(i)) for i in node.needed]
     grouped = events.groupBy(window.alias("window"), *keys).agg(*built)
-    start = F.expr(micros("window.start", source.spark_type(store.at))).alias(_START)
+    start = F.expr(micros("window.start", source.spark_type(store.at))).alias(START)
     return grouped.select(start, *(key(i) for i in range(len(keys))), *(stored(i) for i in node.needed))
 
 
 def _from_partials(store: StorePlan, program: Program, node: Node, partials: DataFrame, provider: Node) -> DataFrame:
     keys = [key(i) for i in range(len(store.keys))]
-    merged = [F.expr(program.components[i].merge(stored(i)) or "").alias(stored(i)) for i in node.needed]
-    rows = partials.select(_START, *keys, *(stored(i) for i in node.needed))
-    return _instances(rows, node.geometry, provider.geometry).groupBy(_START, *keys).agg(*merged)
+    merged = [F.expr(program.components[i].merge(stored(i))).alias(stored(i)) for i in node.needed]
+    rows = partials.select(START, *keys, *(stored(i) for i in node.needed))
+    return _instances(rows, node.geometry, provider.geometry).groupBy(START, *keys).agg(*merged)
 
 
 def _instances(partials: DataFrame, window: Geometry, provider: Geometry) -> DataFrame:
     """Partials of the provider, each once per instance of the window that holds it, with that instance's start."""
     slide = window.slide
-    last = f"({_START} - pmod({_START} - {window.offset}L, {slide}L))"
+    last = f"({START} - pmod({START} - {window.offset}L, {slide}L))"
     if window.tumbling and provider.tumbling:
-        return partials.withColumn(_START, F.expr(last))
+        return partials.withColumn(START, F.expr(last))
     # From the first instance that ends no sooner than the partial to the last that begins no later.
-    inside = f"({_START} + {provider.range - window.range}L)"
+    inside = f"({START} + {provider.range - window.range}L)"
     first = f"({last} - (({last} - {inside}) - pmod({last} - {inside}, {slide}L)))"
     starts = F.expr(f"CASE WHEN {last} >= {inside} THEN sequence({first}, {last}, {slide}L) END")
     # An outer explode, and the filter after it: Spark would push any other filter down through every group-by
     # below, and the plan would double with each level of the tree.
-    exploded = partials.withColumn(_START, F.explode_outer(starts))
-    return exploded.where(F.col(_START).isNotNull())
+    exploded = partials.withColumn(START, F.explode_outer(starts))
+    return exploded.where(F.col(START).isNotNull())
 
 
 def _view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame, source: Input) -> Answered:
@@ -88,7 +86,7 @@ def _view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame,
         assert reading.bound.read is not None
         columns.append(F.expr(reading.bound.read(*(stored(c) for c in reading.components))).alias(reading.alias))
     keys = [F.col(key(i)).alias(name) for i, name in enumerate(store.keys)]
-    bounds = [_instant(f"{_START} + {shift}L", store, source) for shift in (0, geometry.range)]
+    bounds = [_instant(f"{START} + {shift}L", store, source) for shift in (0, geometry.range)]
     window = F.struct(bounds[0].alias("start"), bounds[1].alias("end")).alias("window")
     return Answered(view.query, view.window, partials.select(window, *keys, *columns))
 
