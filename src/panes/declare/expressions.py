@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
-
-from sqlglot import exp
+from typing import TYPE_CHECKING, TypeAlias
 
 from panes.declare import literals
-from panes.declare.parsing import tree_of
-from panes.declare.writing import identifier, operands, path, write
 from panes.errors import ExpressionError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+# The parser is imported when an expression is first read: executors, which get plans ready made, read none, and
+# importing sqlglot would take them longer than most of their tasks.
 
 ExpressionLike: TypeAlias = "Expression | str"
 
@@ -45,27 +47,37 @@ class Expression:
     def __post_init__(self) -> None:
         if not isinstance(self.sql, str):
             raise ExpressionError(f"{self.sql!r} is no expression: give SQL text, as 'temp > -60', or literal(value).")
-        object.__setattr__(self, "sql", write(tree_of(self.sql)))
+        from panes.declare.trees import canonical
+
+        object.__setattr__(self, "sql", canonical(self.sql))
 
     @property
     def tree(self) -> exp.Expression:
         """The sqlglot tree, without parentheses; it is shared: read it, never change it."""
+        from panes.declare.trees import tree_of
+
         return tree_of(self.sql)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The referenced columns in order of appearance; a field of a struct with its path, as ``a.b``."""
-        return tuple(dict.fromkeys(".".join(found) for found in _paths(self.tree)))
+        from panes.declare.trees import paths
+
+        return tuple(dict.fromkeys(".".join(found) for found in paths(self.tree)))
 
     @property
     def roots(self) -> tuple[str, ...]:
         """The columns that the data have to have: for the field ``a.b`` the column ``a``."""
-        return tuple(dict.fromkeys(found[0] for found in _paths(self.tree)))
+        from panes.declare.trees import paths
+
+        return tuple(dict.fromkeys(found[0] for found in paths(self.tree)))
 
     @property
     def is_column(self) -> bool:
         """Whether this is nothing but a column, or a field of one."""
-        return isinstance(self.tree, (exp.Column, exp.Dot))
+        from panes.declare.trees import is_column
+
+        return is_column(self.tree)
 
     def rename(self, mapping: Mapping[str, ExpressionLike]) -> Expression:
         """Put other columns, or whole expressions, in the place of columns.
@@ -81,19 +93,10 @@ class Expression:
         >>> Expression("a * b").rename({"A": "x", "b": Expression("c + 1")})
         Expression('x * (c + 1)')
         """
-        replacements = {name.casefold(): _replacement(value) for name, value in mapping.items()}
+        from panes.declare.trees import renamed
 
-        def renamed(node: exp.Expression) -> exp.Expression:
-            if not isinstance(node, (exp.Column, exp.Dot)):
-                return node
-            names = path(node)
-            for length in range(len(names), 0, -1):
-                found = replacements.get(".".join(names[:length]).casefold())
-                if found is not None:
-                    return _field(found, names[length:])
-            return node
-
-        return Expression(write(self.tree.transform(renamed)))
+        trees = {name: (new if isinstance(new, Expression) else column(new)).tree for name, new in mapping.items()}
+        return Expression(renamed(self.tree, trees))
 
     def __str__(self) -> str:
         return self.sql
@@ -131,7 +134,7 @@ def column(name: str) -> Expression:
     >>> column("my col").sql
     '`my col`'
     """
-    return Expression(identifier(name))
+    return Expression("`" + name.replace("`", "``") + "`")
 
 
 def literal(value: literals.Scalar) -> Expression:
@@ -175,22 +178,3 @@ def disjunction(conditions: Iterable[ExpressionLike]) -> Expression:
 def _joined(word: str, conditions: Iterable[ExpressionLike], *, empty: bool) -> Expression:
     texts = [f"({expression(condition)})" for condition in conditions]
     return Expression(f" {word} ".join(texts)) if texts else literal(empty)
-
-
-def _paths(tree: exp.Expression) -> list[tuple[str, ...]]:
-    if isinstance(tree, (exp.Column, exp.Dot)):
-        return [path(tree)]
-    return [found for operand in operands(tree) for found in _paths(operand)]
-
-
-def _replacement(value: ExpressionLike) -> exp.Expression:
-    return (value if isinstance(value, Expression) else column(value)).tree
-
-
-def _field(root: exp.Expression, names: tuple[str, ...]) -> exp.Expression:
-    if names and not isinstance(root, (exp.Column, exp.Dot)):
-        raise ExpressionError(f"{write(root)!r} is no column: the field {'.'.join(names)!r} cannot be taken from it.")
-    found = root.copy()
-    for name in names:
-        found = exp.Dot(this=found, expression=exp.to_identifier(name, quoted=True))
-    return found

@@ -25,10 +25,10 @@ EDGE: Final = 6.0
 PANE: Final = 2100.0
 """One pane through two shuffles, a sort and into Python."""
 
-LANE: Final = 6.0
-"""One more stored column for panes side by side, per event."""
+LANE: Final = 2.0
+"""One more stored column for panes side by side, per event: the check that the event is not of that lane."""
 
-STORED: Final = 25.0
+STORED: Final = 100.0
 """One more stored column in a row of panes."""
 
 EVENT: Final = 2330.0

@@ -29,7 +29,7 @@ def local_session(name: str = "panes", *, cores: int | None = None, memory: str 
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(2 * count),
+        "spark.sql.shuffle.partitions": str(8 * count),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

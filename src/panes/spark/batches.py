@@ -1,0 +1,55 @@
+"""Answers as Arrow batches on their way back to the JVM.
+
+Executors import this module, so it imports nothing that only the driver needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from panes.engine.program import Program
+from panes.engine.run import Answers
+from panes.spark.naming import END, START, VIEW, key
+
+_BATCH = 1 << 17
+
+
+def batch_of(
+    program: Program, answers: Answers, keys: list[pa.Array], columns: dict[str, pa.DataType], instant: pa.DataType
+) -> pa.RecordBatch:
+    """The answers of one view, with the columns of all views."""
+    view, length = program.views[answers.view], len(answers.start)
+    found = {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
+    at = pa.array(answers.key)
+    arrays = [
+        pa.array(np.full(length, answers.view, dtype=np.int32)),
+        pa.array(answers.start).view(instant),
+        pa.array(answers.start + view.window.geometry.range).view(instant),
+        *(column.take(at) for column in keys),
+        *(found[alias] if alias in found else pa.nulls(length, type_) for alias, type_ in columns.items()),
+    ]
+    names = [VIEW, START, END, *(key(i) for i in range(len(keys))), *columns]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def large_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Small batches joined: each one costs a trip to the JVM."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.num_rows
+        if size >= _BATCH:
+            yield from _joined(held)
+            held, size = [], 0
+    yield from _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if not batches:
+        return []
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
