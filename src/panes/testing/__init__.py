@@ -5,7 +5,7 @@ from panes.testing.laws import check_aggregate
 from panes.testing.oracle import spark_answers
 from panes.testing.reference import brute_force
 from panes.testing.same_answers import assert_same_answers
-from panes.testing.window_sets import random_gen, sequential_gen
+from panes.testing.window_sets import random_gen, sequential_gen, sliding_class
 
 __all__ = [
     "assert_same_answers",
@@ -14,5 +14,6 @@ __all__ = [
     "events",
     "random_gen",
     "sequential_gen",
+    "sliding_class",
     "spark_answers",
 ]

@@ -1,7 +1,7 @@
-"""Random window sets, as the experiments of the paper draw them.
+"""Random window sets, as the experiments of the papers draw them.
 
-Paper: Factor Windows, section V-A, Algorithm 6 (RandomGen) and its sequential sibling (SequentialGen); default
-parameters from section V-B.
+Factor Windows, section V-A, Algorithm 6 (RandomGen) and its sequential sibling (SequentialGen), with the default
+parameters of section V-B; Subsuming Multiple Sliding Windows, section 5 (smooth, medium and abrupt windows).
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from panes.timeline import SECOND, Geometry
 #: Seeds of ranges for tumbling windows, and of slides for hopping ones.
 TUMBLING_SEEDS: Final = (2, 5, 10)
 HOPPING_SEEDS: Final = (5, 10, 20)
+
+#: The longest slide of each class of windows, and the longest range of all, in ticks.
+LONGEST_SLIDE: Final = {"smooth": 10, "medium": 20, "abrupt": 30}
+LONGEST_RANGE: Final = 60
 
 
 def random_gen(
@@ -77,6 +81,24 @@ def sequential_gen(
     source = rng if isinstance(rng, random.Random) else random.Random(rng)
     seed = source.choice(seeds)
     return [_window(seed * factor * unit, tumbling) for factor in range(2, n + 2)]
+
+
+def sliding_class(name: str, n: int, rng: random.Random | int | None = None, unit: int = SECOND) -> list[Geometry]:
+    """Draw windows of a class, ``smooth``, ``medium`` or ``abrupt``; the same window may come several times.
+
+    Examples
+    --------
+    >>> [(window.range, window.slide) for window in sliding_class("smooth", 3, rng=1, unit=1)]
+    [(40, 3), (19, 2), (34, 2)]
+    """
+    if name not in LONGEST_SLIDE:
+        raise DeclarationError(f"there is no class {name!r} of windows: write one of {', '.join(LONGEST_SLIDE)}.")
+    source = rng if isinstance(rng, random.Random) else random.Random(rng)
+    found = []
+    for _ in range(n):
+        slide = source.randint(1, LONGEST_SLIDE[name])
+        found.append(Geometry(source.randint(slide + 1, LONGEST_RANGE) * unit, slide * unit))
+    return found
 
 
 def _seeds(n: int, tumbling: bool, seeds: Sequence[int] | None, multiplier: int) -> Sequence[int]:
