@@ -22,18 +22,18 @@ def whole_keys(batches: Iterable[pa.RecordBatch], keys: int, rows: int) -> Itera
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
+        # Cut only when more rows come: the last key of all is not worth a chunk of its own.
+        if size >= rows:
+            together = _together(held)
+            starts = key_starts(together, keys)
+            last = int(starts[-2])
+            # Wait for twice as much before looking again for the end of a key larger than a chunk.
+            held, size = [together.slice(last)], together.num_rows - last
+            rows = max(rows, 2 * size) if last == 0 else rows
+            if last:
+                yield together.slice(0, last), starts[:-1]
         held.append(batch)
         size += batch.num_rows
-        if size < rows:
-            continue
-        together = _together(held)
-        starts = key_starts(together, keys)
-        last = int(starts[-2])
-        # Wait for twice as much before looking again for the end of a key larger than a chunk.
-        held, size = [together.slice(last)], together.num_rows - last
-        rows = max(rows, 2 * size) if last == 0 else rows
-        if last:
-            yield together.slice(0, last), starts[:-1]
     if size:
         together = _together(held)
         yield together, key_starts(together, keys)
