@@ -8,9 +8,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# Tests do not time: an import or a busy machine would fail them.
+settings.register_profile("panes", deadline=None)
+settings.load_profile("panes")
 
 
 def pytest_configure(config: pytest.Config) -> None:

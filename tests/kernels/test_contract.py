@@ -175,7 +175,7 @@ def questions(draw, algebra, most=40):
 
 
 @pytest.mark.parametrize(("kernel", "algebra"), LEGAL)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_any_pairs(kernel, algebra, data):
     state, lo, hi = data.draw(questions(algebra))
@@ -266,7 +266,7 @@ def test_an_illegal_kernel_is_an_error_at_construction(kernel, algebra):
 
 
 @pytest.mark.parametrize("name", ALGEBRAS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_the_reducer(name, data):
     """Whatever it chooses, call after call."""

@@ -162,7 +162,7 @@ def test_a_tree_of_many_group_bys_is_not_even_priced() -> None:
     assert "rewrite" not in drawn(asked("a", *over)).stores[0].costs.by_strategy
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(windows_in, windows_in, st.floats(0.1, 1e5), st.floats(1, 1e5))
 def test_panes_are_cut_by_no_window_and_by_no_provider(
     fine: list[Window], coarse: list[Window], rate: float, keys: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
@@ -53,13 +53,11 @@ def partitioned_by_definition(w1: Geometry, w2: Geometry) -> bool:
     return sum(v - u for u, v in inside) == w1.range
 
 
-@settings(deadline=None)
 @given(small, small)
 def test_theorem_1_with_offsets_and_any_range(w1: Geometry, w2: Geometry) -> None:
     assert covered_by(w1, w2) == covered_by_definition(w1, w2)
 
 
-@settings(deadline=None)
 @given(small, st.integers(1, 6), st.integers(0, 8), st.integers(0, 3))
 def test_windows_built_to_be_covered_are(w2: Geometry, times: int, steps: int, more: int) -> None:
     """Random pairs are rarely related, so related ones are built as well."""
@@ -68,13 +66,11 @@ def test_windows_built_to_be_covered_are(w2: Geometry, times: int, steps: int, m
     assert partitioned_by(w1, w2) == partitioned_by_definition(w1, w2)
 
 
-@settings(deadline=None)
 @given(small, small)
 def test_theorem_4_with_offsets_and_any_range(w1: Geometry, w2: Geometry) -> None:
     assert partitioned_by(w1, w2) == partitioned_by_definition(w1, w2)
 
 
-@settings(deadline=None)
 @given(small, small)
 def test_theorem_3_counts_the_covering_set(w1: Geometry, w2: Geometry) -> None:
     if covered_by(w1, w2):
@@ -84,7 +80,6 @@ def test_theorem_3_counts_the_covering_set(w1: Geometry, w2: Geometry) -> None:
             multiplier(w1, w2)
 
 
-@settings(deadline=None)
 @given(small, small, small)
 def test_theorem_2_a_partial_order(w1: Geometry, w2: Geometry, w3: Geometry) -> None:
     for holds in (covered_by, partitioned_by):
@@ -109,7 +104,6 @@ def test_a_window_with_gaps_reads_but_is_not_read() -> None:
     assert covered_by(gaps, gaps)
 
 
-@settings(deadline=None)
 @given(st.lists(small, min_size=1, max_size=12, unique=True), st.sampled_from(Semantics))
 def test_the_graph_has_the_edges_that_hold(windows: list[Geometry], semantics: Semantics) -> None:
     graph = CoverageGraph(tuple(windows), semantics)

@@ -32,7 +32,7 @@ def brute_force(windows: list[Geometry], pool: list[Geometry], semantics: Semant
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(windows_in, st.sampled_from(Semantics), st.floats(0.05, 20))
 def test_no_dearer_than_the_heuristic(windows: list[Geometry], semantics: Semantics, eta: float) -> None:
     heuristic, best = optimize(windows, semantics, eta), exact(windows, semantics, eta)
@@ -42,7 +42,7 @@ def test_no_dearer_than_the_heuristic(windows: list[Geometry], semantics: Semant
     assert all(best.children().get(factor) for factor in best.factors)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(windows_in, st.floats(0.05, 20))
 def test_the_closure_holds_an_optimum_over_all_tumbling_windows(windows: list[Geometry], eta: float) -> None:
     longest = max(w.range for w in windows)

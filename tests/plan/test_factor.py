@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from panes.plan.candidates import candidates
@@ -71,7 +71,6 @@ def test_example_8() -> None:
     assert best_factor(None, downstream, Semantics.PARTITIONED_BY, model) == Geometry(10, 10)
 
 
-@settings(deadline=None)
 @given(st.data(), st.booleans())
 def test_equation_2_is_the_difference_of_costs(data: st.DataObject, finite: bool) -> None:
     target = data.draw(targets)
@@ -85,7 +84,6 @@ def test_equation_2_is_the_difference_of_costs(data: st.DataObject, finite: bool
         assert benefit(factor, target, downstream, model) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_equation_4_and_algorithm_4(data: st.DataObject) -> None:
     target = data.draw(tumbling_targets)
@@ -104,7 +102,6 @@ def test_equation_4_and_algorithm_4(data: st.DataObject) -> None:
             assert saved < 0
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from(Semantics), st.booleans(), st.floats(0.05, 20))
 def test_no_candidate_beats_the_best_factor(data: st.DataObject, semantics: Semantics, raw: bool, eta: float) -> None:
     base = data.draw(tumbling_targets if semantics is Semantics.PARTITIONED_BY else targets)
@@ -127,7 +124,6 @@ def test_no_candidate_beats_the_best_factor(data: st.DataObject, semantics: Sema
         assert most <= 1e-9
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_over_a_finite_period_the_best_range_is_an_end_too(data: st.DataObject) -> None:
     target = data.draw(targets)
@@ -182,7 +178,6 @@ def test_candidates_keep_to_their_limit() -> None:
     assert len(candidates(windows, Semantics.COVERED_BY, limit=30)) <= 30
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5000), st.lists(st.integers(-500, 500), min_size=1, max_size=8))
 def test_divisors_and_common_divisors(number: int, column: list[int]) -> None:
     assert divisors(number) == tuple(d for d in range(1, number + 1) if number % d == 0)

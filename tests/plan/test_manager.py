@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -32,7 +33,7 @@ def assert_sound(manager: WindowManager, pool: Counter[Geometry]) -> None:
     found = [window for group in manager.groups for window in group.windows]
     assert Counter(found) == Counter(set(pool.elements()))
     for group in manager.groups:
-        for before, after in zip(group.links, group.links[1:], strict=False):
+        for before, after in pairwise(group.links):
             assert before.window.range < after.window.range
             assert subsumable(before.window, after.window)
         for link in group.links:

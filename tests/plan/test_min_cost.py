@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
@@ -48,7 +48,6 @@ def test_per_unit_of_time_is_the_limit_of_a_long_period() -> None:
     assert finite / long == pytest.approx(rate, rel=1e-6)
 
 
-@settings(deadline=None)
 @given(windows_in, st.sampled_from(Semantics), rates)
 def test_each_window_takes_its_cheapest_provider(windows: list[Geometry], semantics: Semantics, eta: float) -> None:
     model = CostModel(eta)
@@ -59,7 +58,6 @@ def test_each_window_takes_its_cheapest_provider(windows: list[Geometry], semant
         assert best.costs[at] == pytest.approx(min(offers), rel=1e-12)
 
 
-@settings(deadline=None)
 @given(windows_in, windows_in, st.sampled_from(Semantics), rates)
 def test_extending_equals_running_again(
     windows: list[Geometry], more: list[Geometry], semantics: Semantics, eta: float

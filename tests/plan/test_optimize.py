@@ -64,7 +64,6 @@ def costs(windows: list[Geometry], semantics: Semantics, eta: float) -> tuple[fl
     return best.total, paper.total, first.total, first.naive
 
 
-@settings(deadline=None)
 @given(windows_in | aligned, st.sampled_from(Semantics), rates)
 def test_each_step_is_no_dearer_than_the_one_before(windows: list[Geometry], semantics: Semantics, eta: float) -> None:
     best, paper, first, naive = costs(windows, semantics, eta)
@@ -147,7 +146,7 @@ def test_ranges_that_are_no_multiples_of_slides() -> None:
 
 
 @given(aligned, st.sampled_from(Semantics), st.sampled_from([2, 7, MINUTE]))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_unit_does_not_matter(windows: list[Geometry], semantics: Semantics, unit: int) -> None:
     scaled = [Geometry(w.range * unit, w.slide * unit, w.offset * unit) for w in windows]
     forest, other = optimize(windows, semantics, 3.0), optimize(scaled, semantics, 3.0 / unit)

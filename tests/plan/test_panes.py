@@ -76,13 +76,13 @@ def test_sequential_windows_share_one_progression(last: int) -> None:
     assert pane_edges(tumbling(*range(20, last, 10)), cost_at()) == (Edges(10 * SECOND),)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(windows_in, rates, key_counts)
 def test_no_window_cuts_a_pane(windows: list[Geometry], rate: float, keys: float) -> None:
     assert uncut(windows, pane_edges(windows, cost_at(rate, keys)))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(windows_in, rates, key_counts)
 def test_panes_are_never_more_than_under_the_gcd(windows: list[Geometry], rate: float, keys: float) -> None:
     cost = cost_at(rate, keys)
@@ -92,7 +92,7 @@ def test_panes_are_never_more_than_under_the_gcd(windows: list[Geometry], rate: 
         assert edge.within(gcd_of(windows)), "no pane is finer than the gcd"
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(windows_in, rates, key_counts)
 def test_merging_makes_nothing_dearer(windows: list[Geometry], rate: float, keys: float) -> None:
     cost = cost_at(rate, keys)
@@ -144,7 +144,7 @@ def test_many_stored_columns_take_fewer_lanes() -> None:
     assert lanes[0] > lanes[-1] == 1
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(windows_in, rates, key_counts, st.integers(1, 30))
 def test_the_column_taken_is_the_cheaper_one(windows: list[Geometry], rate: float, keys: float, stored: int) -> None:
     cost = cost_at(rate, keys)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ def test_no_key_is_split_and_no_row_is_lost(lengths: list[int], cuts: list[int],
     keys = [None if number == 0 else number for number, length in enumerate(lengths) for _ in range(length)]
     batch = pa.record_batch({"key": pa.array(keys, pa.int64()), "row": pa.array(range(len(keys)), pa.int64())})
     edges = sorted({0, len(keys), *(cut for cut in cuts if cut < len(keys))})
-    batches = [batch.slice(a, b - a) for a, b in zip(edges, edges[1:], strict=False)]
+    batches = [batch.slice(a, b - a) for a, b in pairwise(edges)]
     seen: list[int] = []
     owners: list[int | None] = []
     for chunk, starts in whole_keys(batches, 1, rows):

@@ -290,7 +290,6 @@ def grammar(depth: int) -> tuple[st.SearchStrategy[str], ...]:
 
 @settings(
     max_examples=EXAMPLES,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
