@@ -105,7 +105,7 @@ def _answer(program: Program, base: Level) -> Iterator[Answers]:
                 levels[number] = Level(Positions(instances.start, ends, starts), partials)
             for done in [p for p, last in readers.items() if last == number]:
                 del levels[done]
-            yield from _read(program, node.views, instances, partials)
+            yield from read(program, node.views, instances, partials)
 
 
 def _last_readers(program: Program) -> dict[int, int]:
@@ -113,9 +113,10 @@ def _last_readers(program: Program) -> dict[int, int]:
     return {node.provider: number for number, node in enumerate(program.nodes) if node.provider is not None}
 
 
-def _read(
+def read(
     program: Program, views: tuple[int, ...], instances: Frame, partials: dict[int, Partials]
 ) -> Iterator[Answers]:
+    """Some views of a window, read out of its partials."""
     stored = {i: partials[i].stored() for i in _read_components([program.views[v] for v in views])}
     for number in views:
         view = program.views[number]

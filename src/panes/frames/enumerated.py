@@ -15,16 +15,29 @@ from panes.frames.positions import Integers, Positions
 from panes.timeline import Geometry
 
 
-def extent(geometry: Geometry, positions: Positions) -> tuple[Integers, Integers]:
-    """Per key with rows: the number of its first instance, and how many there are up to its last."""
+def extent(
+    geometry: Geometry, positions: Positions, ending: tuple[int, int] | None = None
+) -> tuple[Integers, Integers]:
+    """Per key with rows: the number of its first instance, and how many there are up to its last.
+
+    Parameters
+    ----------
+    ending
+        Only instances that end after the first of two instants, and no later than the second.
+    """
     keys = positions.occupied
     head, tail = positions.key_starts[keys], positions.key_starts[keys + 1] - 1
     first, _ = holding(geometry, positions.start[head], positions.end[head])
     _, last = holding(geometry, positions.start[tail], positions.end[tail])
+    if ending is not None:
+        after, upto = ((edge - geometry.offset - geometry.range) // geometry.slide for edge in ending)
+        first, last = np.maximum(first, after + 1), np.minimum(last, upto)
     return first, np.maximum(last - first + 1, 0)
 
 
-def frame_enumerated(geometry: Geometry, positions: Positions, *, emit_all: bool = False) -> Frame:
+def frame_enumerated(
+    geometry: Geometry, positions: Positions, *, emit_all: bool = False, ending: tuple[int, int] | None = None
+) -> Frame:
     """The instances that hold rows, or with `emit_all` every one from a key's first row to its last.
 
     Examples
@@ -36,7 +49,7 @@ def frame_enumerated(geometry: Geometry, positions: Positions, *, emit_all: bool
     """
     if not len(positions):
         return Frame.empty()
-    first, count = extent(geometry, positions)
+    first, count = extent(geometry, positions, ending)
     stop = np.cumsum(count)
     total = int(stop[-1])
     order = np.arange(total, dtype=np.int64)
@@ -44,7 +57,7 @@ def frame_enumerated(geometry: Geometry, positions: Positions, *, emit_all: bool
     start = (order + np.repeat(first - (stop - count), count)) * geometry.slide + geometry.offset
     lo = positions.search(key, start)
     ahead, rest = divmod(geometry.range, geometry.slide)
-    if rest:
+    if rest or ending is not None:
         hi = positions.search(key, start + geometry.range)
     else:
         # Instance m ends where m + ahead starts; past a key's last instance there are no more rows.
@@ -57,4 +70,4 @@ def frame_enumerated(geometry: Geometry, positions: Positions, *, emit_all: bool
     held = lo < hi
     if held.all():
         return Frame(key, start, lo, hi)
-    return Frame(key[held], start[held], lo[held], hi[held])
+    return Frame(key, start, lo, hi).where(held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from panes.frames.positions import Integers
 
@@ -30,6 +31,10 @@ class Frame:
 
     def __len__(self) -> int:
         return len(self.lo)
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> Frame:
+        """Some of the instances."""
+        return Frame(self.key[keep], self.start[keep], self.lo[keep], self.hi[keep])
 
     @classmethod
     def empty(cls) -> Frame:

@@ -23,6 +23,7 @@ def frame(
     positions: Positions,
     *,
     emit_all: bool = False,
+    ending: tuple[int, int] | None = None,
     check: bool = True,
     method: Literal["enumerated", "rows"] | None = None,
 ) -> Frame:
@@ -36,6 +37,8 @@ def frame(
         The column's rows; none may be cut by an edge of the window.
     emit_all
         Also the instances without rows between the first and the last row of each key.
+    ending
+        Only the instances that end after the first of two instants, and no later than the second.
     check
         Whether to look for rows that are cut.
     method
@@ -56,10 +59,16 @@ def frame(
     if check:
         check_uncut(geometry, positions)
     if emit_all:
-        return frame_enumerated(geometry, positions, emit_all=True)
+        return frame_enumerated(geometry, positions, emit_all=True, ending=ending)
     if method is None:
         # Summed as floats: years of microseconds in a million keys are more instances than int64 counts.
-        instances = float(extent(geometry, positions)[1].sum(dtype=float))
+        instances = float(extent(geometry, positions, ending)[1].sum(dtype=float))
         per_row = _PER_ROW_TUMBLING if geometry.tumbling else _PER_ROW
         method = "enumerated" if instances * _PER_INSTANCE < len(positions) * per_row else "rows"
-    return frame_enumerated(geometry, positions) if method == "enumerated" else frame_by_rows(geometry, positions)
+    if method == "enumerated":
+        return frame_enumerated(geometry, positions, ending=ending)
+    found = frame_by_rows(geometry, positions)
+    if ending is None:
+        return found
+    end = found.start + geometry.range
+    return found.where((end > ending[0]) & (end <= ending[1]))

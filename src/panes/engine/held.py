@@ -1,0 +1,170 @@
+"""What a stream keeps between micro-batches: granules, the coarser the older, and what is read out of them.
+
+A micro-batch brings panes. They join the granules that are held; the instances whose end the watermark has passed
+since the last micro-batch are answered; then everything ages: granules that only wide windows still look at are
+merged along the stairs (``panes.plan.stairs``), and those that no window looks at any more are dropped.
+
+Lateness needs no rule of its own. An instance is answered once, by the watermark that passes its end; whatever comes
+later joins only instances that are still open, as in Spark, where a row too late for a short window still counts in
+a long one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.component import Component
+from panes.algebra.operations import Array
+from panes.engine.level import Level, Partials, floor_to_edges, next_edge
+from panes.engine.program import Node, Program
+from panes.engine.run import Answers, read
+from panes.frames import Frame, Positions, frame
+from panes.frames.positions import Integers
+from panes.plan.stairs import Stair
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Granules, or panes on their way to become some.
+
+    Parameters
+    ----------
+    key
+        The ordinal of each row's key in a dictionary that others keep.
+    start, end
+        The span of each row. Rows of a key coincide or are disjoint.
+    stored
+        One stored column per component.
+    """
+
+    key: Integers
+    start: Integers
+    end: Integers
+    stored: tuple[pa.Array, ...]
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @classmethod
+    def nothing(cls, components: Sequence[Component]) -> Held:
+        """Before the first micro-batch."""
+        none = np.zeros(0, np.int64)
+        return cls(none, none, none, tuple(pa.array([], component.storage) for component in components))
+
+    def and_(self, other: Held) -> Held:
+        """The rows of both, one after another."""
+        return Held(
+            np.concatenate([self.key, other.key]),
+            np.concatenate([self.start, other.start]),
+            np.concatenate([self.end, other.end]),
+            tuple(pa.concat_arrays(pair) for pair in zip(self.stored, other.stored, strict=True)),
+        )
+
+    def where(self, keep: Array) -> Held:
+        """Some of the rows."""
+        if keep.all():
+            return self
+        chosen = pa.array(keep)
+        stored = tuple(column.filter(chosen) for column in self.stored)
+        return Held(self.key[keep], self.start[keep], self.end[keep], stored)
+
+
+def settled(rows: Held, components: Sequence[Component], stairs: Sequence[Stair], watermark: int | None) -> Held:
+    """Rows as they are held under a watermark: sorted, merged, as coarse as their age allows, without the useless."""
+    if watermark is not None and len(rows):
+        rows = _coarsened(rows.where(rows.start + stairs[-1].reach > watermark), stairs, watermark)
+    order = np.lexsort((rows.start, rows.key))
+    key, start, end = rows.key[order], rows.start[order], rows.end[order]
+    begins = np.ones(len(key), dtype=bool)
+    begins[1:] = (key[1:] != key[:-1]) | (start[1:] != start[:-1])
+    lo = np.flatnonzero(begins)
+    same = Frame(key[lo], start[lo], lo, np.append(lo[1:], len(key)).astype(np.int64))
+    at = pa.array(order)
+    stored = [column.take(at) for column in rows.stored]
+    if len(lo) < len(key):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            stored = [
+                Partials(component.decode(column)).reduce(same).stored()
+                for component, column in zip(components, stored, strict=True)
+            ]
+    return Held(key[lo], start[lo], end[lo], tuple(stored))
+
+
+def answer_due(program: Program, held: Held, keys: int, after: int, upto: int) -> Iterator[Answers]:
+    """Every view's instances that end after one watermark and no later than the next.
+
+    Parameters
+    ----------
+    held
+        Settled.
+    keys
+        How many keys the dictionary has.
+    """
+    if not len(held):
+        return
+    level = _level(program, held, keys)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for node in program.nodes:
+            if not node.views:
+                continue
+            instances = frame(node.geometry, level.positions, ending=(after, upto), check=False)
+            if len(instances):
+                partials = {i: level.partials[i].reduce(instances) for i in node.needed}
+                yield from read(program, node.views, instances, partials)
+
+
+def answer_touched(program: Program, held: Held, touched: Held, keys: int, watermark: int) -> Iterator[Answers]:
+    """Every view's open instances that hold a row which a micro-batch has touched: early answers and corrections."""
+    if not len(held) or not len(touched):
+        return
+    level, news = _level(program, held, keys), _level(program, touched, keys)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for node in program.nodes:
+            if not node.views:
+                continue
+            changed = frame(node.geometry, news.positions, check=False)
+            changed = changed.where(changed.start + node.geometry.range > watermark)
+            for exists, views in _by_condition(program, node).items():
+                # What a query's own condition leaves out has changed nothing for it.
+                own = changed
+                if exists is not None:
+                    own = changed.where(news.partials[exists].reduce(changed).decoded.state[0] > 0)
+                if len(own):
+                    lo = level.positions.search(own.key, own.start)
+                    hi = level.positions.search(own.key, own.start + node.geometry.range)
+                    instances = Frame(own.key, own.start, lo, hi)
+                    partials = {i: level.partials[i].reduce(instances) for i in node.needed}
+                    yield from read(program, tuple(views), instances, partials)
+
+
+def _coarsened(rows: Held, stairs: Sequence[Stair], watermark: int) -> Held:
+    """Give every row the span of the coarsest granule that only windows of its age look at."""
+    start, end = rows.start, rows.end
+    for younger, stair in pairwise(stairs):
+        begin, stop = floor_to_edges(stair.edges, rows.start), next_edge(stair.edges, rows.start)
+        # Every instance of a narrower window that touches the granule has ended.
+        old = stop + younger.reach <= watermark
+        start, end = np.where(old, begin, start), np.where(old, stop, end)
+    return Held(rows.key, start, end, rows.stored)
+
+
+def _by_condition(program: Program, node: Node) -> dict[int | None, list[int]]:
+    """The views of a node by the component that counts their events."""
+    found: dict[int | None, list[int]] = {}
+    for view in node.views:
+        found.setdefault(program.views[view].exists, []).append(view)
+    return found
+
+
+def _level(program: Program, held: Held, keys: int) -> Level:
+    decoded = (component.decode(column) for component, column in zip(program.components, held.stored, strict=True))
+    return Level(_positions(held, keys), {i: Partials(column) for i, column in enumerate(decoded)})
+
+
+def _positions(held: Held, keys: int) -> Positions:
+    return Positions(held.start, held.end, np.searchsorted(held.key, np.arange(keys + 1)))
