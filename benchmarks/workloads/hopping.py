@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import panes as pn
 from benchmarks import data
-from benchmarks.contenders import decided, panes, spark_own
+from benchmarks.contenders import decided, in_duckdb, in_polars, panes, spark_own
 from benchmarks.runner import Bench
 from benchmarks.workloads.price import lowest
 
@@ -29,7 +29,7 @@ def _hops(bench: Bench, slides: Sequence[str]) -> None:
     )
     for slide in slides:
         queries = lowest([pn.hopping("1 hour", every=slide)])
-        contenders = [spark_own(spark, queries), panes(spark, queries)]
+        contenders = [spark_own(spark, queries), panes(spark, queries), in_duckdb(queries), in_polars(queries)]
         case = f"1 hour every {slide}"
         bench.check(case, contenders, events)
         timings = bench.race(case, contenders, events)
@@ -39,6 +39,8 @@ def _hops(bench: Bench, slides: Sequence[str]) -> None:
                 "chosen": decided(spark, queries, events).stores[0].strategy,
                 "Spark's own": timings.median("Spark's own"),
                 "Panes": timings.median("Panes"),
+                "DuckDB": timings.median("DuckDB"),
+                "Polars": timings.median("Polars"),
                 "Panes is faster ×": timings.ratio("Spark's own", "Panes"),
             }
         )

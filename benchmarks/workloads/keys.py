@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import CORES, data
-from benchmarks.contenders import decided, panes, spark_own
+from benchmarks.contenders import decided, in_duckdb, in_polars, panes, spark_own
 from benchmarks.data import Dataset
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
@@ -32,6 +32,8 @@ def keys(bench: Bench) -> None:
             contenders = [
                 spark_own(spark, queries),
                 panes(spark, queries),
+                in_duckdb(queries),
+                in_polars(queries),
                 *(panes(spark, queries, f"Panes {strategy}", strategy=strategy) for strategy in forced),
             ]
             case = f"{count} keys, {windows} windows"

@@ -15,11 +15,12 @@ from panes.declare.expressions import expression
 from panes.declare.query import Query
 from panes.engine.program import Program, assemble, bind_components
 from panes.engine.run import Answers, answer_events
-from panes.engine.schema import ResultSchema, check_columns, result_schema
+from panes.engine.schema import ResultSchema, check_columns
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.local.keys import key_ordinals
 from panes.local.layout import widen
+from panes.local.schema import answer_schema
 from panes.plan.blueprint import Blueprint, StorePlan
 
 NULL_TIMESTAMPS = b"panes.null_timestamps"
@@ -41,7 +42,7 @@ def run(blueprint: Blueprint, data: Any, *, layout: str = "long", kernel: str | 
     table = as_table(data, {name.lower() for query in blueprint.queries for name in query.used})
     check_columns(blueprint.queries, table.schema)
     programs = [_program(store, table.schema) for store in blueprint.stores]
-    schema = _schema(blueprint, programs, table.schema)
+    schema = answer_schema(blueprint.queries, programs, table.schema)
     pieces = [
         piece
         for store, program in zip(blueprint.stores, programs, strict=True)
@@ -60,25 +61,6 @@ def _program(store: StorePlan, schema: pa.Schema) -> Program:
             require_boolean(query.where, schema)
     components, readings = bind_components(store.queries, store.kept, lambda sql: result_type(expression(sql), schema))
     return assemble(components, store.edges, store.forest, store.queries, readings)
-
-
-def _schema(blueprint: Blueprint, programs: list[Program], schema: pa.Schema) -> ResultSchema:
-    types: list[dict[str, pa.DataType]] = [{} for _ in blueprint.queries]
-    for program in programs:
-        for view in program.views:
-            types[view.query].update({r.alias: r.bound.type for r in view.readings})
-    key_types = {key: _field(schema, key).type for query in blueprint.queries for key in query.by}
-    for query, known in zip(blueprint.queries, types, strict=True):
-        for alias, value in query.derived:
-            known[alias] = result_type(value, _answer_schema(query, key_types, known))
-        if query.having is not None:
-            require_boolean(query.having, _answer_schema(query, key_types, known))
-    instants = [_field(schema, query.at).type for query in blueprint.queries]
-    return result_schema(blueprint.queries, key_types, types, instants)
-
-
-def _answer_schema(query: Query, keys: dict[str, pa.DataType], known: dict[str, pa.DataType]) -> pa.Schema:
-    return pa.schema([*((key, keys[key]) for key in query.by), *known.items()])
 
 
 @dataclass(frozen=True)

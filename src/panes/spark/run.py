@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.program import Program
-from panes.engine.schema import result_schema
-from panes.local.evaluate import require_boolean, result_type
+from panes.local.schema import answer_schema
 from panes.plan.blueprint import Blueprint
 from panes.spark.binding import Input, bind, bind_family, examine
 from panes.spark.columnar import answers_from_events, answers_from_panes, coarser_panes, panes
@@ -64,21 +62,7 @@ def _programs(blueprint: Blueprint, source: Input) -> list[Program]:
 
 def _shape(blueprint: Blueprint, programs: list[Program], source: Input) -> Shape:
     """The Spark types of all key and output columns; derived columns and ``having`` are analysed here."""
-    aggregates: list[dict[str, pa.DataType]] = [{} for _ in blueprint.queries]
-    for program in programs:
-        for view in program.views:
-            aggregates[view.query].update({r.alias: r.bound.type for r in view.readings})
-    arrow = {name.lower(): source.schema.field(name).type for name in source.schema.names}
-    key_types = {key: arrow[key.lower()] for query in blueprint.queries for key in query.by}
-    for query, known in zip(blueprint.queries, aggregates, strict=True):
-        own = pa.schema([*((key, key_types[key]) for key in query.by), *known.items()])
-        for alias, value in query.derived:
-            known[alias] = result_type(value, own)
-            own = own.append(pa.field(alias, known[alias]))
-        if query.having is not None:
-            require_boolean(query.having, own)
-    instants = [arrow[query.at.lower()] for query in blueprint.queries]
-    schema = result_schema(blueprint.queries, key_types, aggregates, instants)
+    schema = answer_schema(blueprint.queries, programs, source.schema)
     return Shape(
         {name: source.spark_type(name) for name in schema.keys},
         {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
