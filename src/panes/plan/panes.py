@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -21,9 +22,6 @@ from panes.timeline import SECOND, Edges, Geometry
 
 _FEW, _MANY = 24, 512
 _LANES = (1, 2, 4, 8, 16)
-# Spark's generated code for a group-by with more aggregates grows beyond what the JVM compiles: measured with 16 and
-# 32 lanes of four aggregates, 4.2 s became 15.9 s.
-_WIDEST = 64
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class PaneCost:
     def side_by_side(self, pane: Edges, lanes: int, columns: int) -> float:
         """Cost per second of as many equal panes side by side in a row, each with some stored columns."""
         rows = self.rows([Edges(pane.period * lanes, pane.offset)])
-        per_event = LANE * lanes * columns if lanes > 1 else 0.0
+        per_event = LANE * (lanes * columns) ** 2 / 16 if lanes > 1 else 0.0
         return self.statistics.rate * (EDGE + per_event) + rows * (PANE + STORED * lanes * columns)
 
 
@@ -124,17 +122,17 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     events = cost.statistics.rate * (SCAN + EVENT + STORED * stored)
     if not in_jvm:
         return Column(edges, 1, True, events)
-    lanes, panes = 1, cost(edges)
-    if len(edges) == 1:
-        packed = {
-            lanes: cost.side_by_side(edges[0], lanes, stored)
-            for lanes in _LANES
-            if lanes * stored <= max(stored, _WIDEST)
-        }
-        lanes = min(packed, key=lambda width: packed[width])
-        panes = packed[lanes]
-    panes += cost.statistics.rate * (SCAN + PANE_EVENT)
-    return Column(edges, lanes, False, panes) if panes <= events else Column(edges, 1, True, events)
+    lanes, panes = 1, cost(edges) + cost.rows(edges) * STORED * stored
+    # Only equal panes can lie side by side, so that the gcd of all edges may be cheaper after all.
+    tick = reduce(Edges.common, edges)
+    for width in _LANES:
+        packed = cost.side_by_side(tick, width, stored)
+        if packed < panes:
+            lanes, panes = width, packed
+    built = panes + cost.statistics.rate * (SCAN + PANE_EVENT)
+    if built > events:
+        return Column(edges, 1, True, events)
+    return Column((tick,) if lanes > 1 else edges, lanes, False, built)
 
 
 def _merged(edges: tuple[Edges, ...], a: Edges, b: Edges) -> tuple[Edges, ...]:
