@@ -36,7 +36,7 @@ def test_planning_needs_no_spark(tmp_path: Path) -> None:
 
 def test_hopping_beside_spark(tmp_path: Path, spark: SparkSession) -> None:
     found = run("hopping", tmp_path, spark)
-    assert {t["contender"] for t in found["timings"]} == {"Spark's own", "Panes"}
+    assert {t["contender"] for t in found["timings"]} == {"Spark's own", "Panes", "DuckDB", "Polars"}
     assert all(len(t["seconds"]) == 1 for t in found["timings"])
     assert found["machine"]["java"]
 
