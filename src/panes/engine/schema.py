@@ -68,6 +68,11 @@ def _check_key(query: Query, key: str, type_: pa.DataType) -> None:
         )
 
 
+def field_of(schema: pa.Schema, name: str) -> pa.Field:
+    """The column of a name, whatever its case."""
+    return next(field for field in schema if field.name.lower() == name.lower())
+
+
 def result_schema(
     queries: Sequence[Query],
     key_types: Mapping[str, pa.DataType],

@@ -15,7 +15,7 @@ from panes.declare.expressions import expression
 from panes.declare.query import Query
 from panes.engine.program import Program, assemble, bind_components
 from panes.engine.run import Answers, answer_events
-from panes.engine.schema import ResultSchema, check_columns
+from panes.engine.schema import ResultSchema, check_columns, field_of
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.local.keys import key_ordinals
@@ -141,9 +141,5 @@ def _whole(array: Any) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _field(schema: pa.Schema, name: str) -> pa.Field:
-    return next(field for field in schema if field.name.lower() == name.lower())
-
-
 def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
-    return table.column(_field(table.schema, name).name)
+    return table.column(field_of(table.schema, name).name)

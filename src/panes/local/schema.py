@@ -8,18 +8,17 @@ import pyarrow as pa
 
 from panes.declare.query import Query
 from panes.engine.program import Program
-from panes.engine.schema import ResultSchema, result_schema
+from panes.engine.schema import ResultSchema, field_of, result_schema
 from panes.local.evaluate import require_boolean, result_type
 
 
 def answer_schema(queries: Sequence[Query], programs: Iterable[Program], events: pa.Schema) -> ResultSchema:
     """The types of all key and output columns; a derived column or ``having`` that cannot be evaluated is an error."""
-    types = {name.lower(): events.field(name).type for name in events.names}
     columns: list[dict[str, pa.DataType]] = [{} for _ in queries]
     for program in programs:
         for view in program.views:
             columns[view.query].update({r.alias: r.bound.type for r in view.readings})
-    keys = {key: types[key.lower()] for query in queries for key in query.by}
+    keys = {key: field_of(events, key).type for query in queries for key in query.by}
     for query, known in zip(queries, columns, strict=True):
         own = pa.schema([*((key, keys[key]) for key in query.by), *known.items()])
         for alias, value in query.derived:
@@ -27,4 +26,4 @@ def answer_schema(queries: Sequence[Query], programs: Iterable[Program], events:
             own = own.append(pa.field(alias, known[alias]))
         if query.having is not None:
             require_boolean(query.having, own)
-    return result_schema(queries, keys, columns, [types[query.at.lower()] for query in queries])
+    return result_schema(queries, keys, columns, [field_of(events, query.at).type for query in queries])

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from panes.algebra.operations import Array
 from panes.engine.program import Program
 from panes.engine.run import Answers, answer_events, answer_panes
+from panes.engine.schema import field_of
 from panes.plan.blueprint import StorePlan
 from panes.spark import lanes
 from panes.spark.batches import batch_of, large_batches
@@ -116,7 +117,7 @@ def _answer(
         ]
     )
     count = len(store.keys)
-    instant_type = source.schema.field(_exact_name(source.schema, store.at)).type
+    instant_type = field_of(source.schema, store.at).type
     # Many windows make every chunk dear, so that chunks grow with them.
     rows_per_chunk = max(_CHUNK, 1024 * len(program.nodes)) // store.lanes
 
@@ -128,8 +129,3 @@ def _answer(
             )
 
     return rows.mapInArrow(run, schema)
-
-
-def _exact_name(schema: pa.Schema, name: str) -> str:
-    names: list[str] = schema.names
-    return next(found for found in names if found.lower() == name.lower())
