@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panes.plan.panes import PaneCost, finest_column, pane_edges
+from panes.plan.panes import PaneCost, finest_column, lanes_of, pane_edges
 from panes.plan.statistics import Statistics
 from panes.timeline import HOUR, SECOND, Edges, Geometry, common_tick
 
@@ -132,10 +132,20 @@ def test_what_the_jvm_cannot_build_comes_from_events() -> None:
     assert column.edges == finest_column(window, 1, cost_at()).edges
 
 
-def test_lanes_are_for_one_progression() -> None:
+def test_uneven_panes_lie_side_by_side_too() -> None:
     assert finest_column(tumbling(10), 1, cost_at()).lanes > 1
     primes = finest_column(tumbling(15, 17, 19), 1, cost_at())
-    assert (len(primes.edges), primes.lanes, primes.from_events) == (3, 1, False)
+    assert (len(primes.edges), primes.from_events) == (3, False)
+    assert primes.lanes > 1
+
+
+@given(st.lists(st.builds(Edges, st.integers(1, 50), st.integers(0, 50)), min_size=1, max_size=4), st.integers(1, 8))
+def test_a_block_has_a_lane_for_every_edge_inside(edges: list[Edges], count: int) -> None:
+    block = Edges(min(edges).period * count, min(edges).offset)
+    blocks = range(block.offset - 50 * block.period, block.offset + 50 * block.period, block.period)
+    counts = [sum(e.floor(t) == t for t in range(b + 1, b + block.period) for e in edges) for b in blocks]
+    assert max(counts) <= lanes_of(edges, block) - 1
+    assert len(edges) > 1 or max(counts) == lanes_of(edges, block) - 1
 
 
 def test_many_stored_columns_take_fewer_lanes() -> None:
@@ -150,5 +160,5 @@ def test_the_column_taken_is_the_cheaper_one(windows: list[Geometry], rate: floa
     cost = cost_at(rate, keys)
     column = finest_column(windows, stored, cost)
     assert column.cost <= finest_column(windows, stored, cost, in_jvm=False).cost
-    assert column.lanes == 1 or (len(column.edges) == 1 and not column.from_events)
+    assert column.lanes == 1 or not column.from_events
     assert uncut(windows, column.edges)

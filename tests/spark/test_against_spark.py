@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import panes as pn
 from panes.spark.run import run
 from panes.testing import assert_same_answers, brute_force, events, spark_answers
+from panes.timeline import SECOND, Edges
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -246,22 +247,32 @@ def test_idempotent_aggregates_may_read_overlapping_windows(spark):
         assert_same_answers(plan.run(data, strategy=strategy), expected)
 
 
-def test_panes_side_by_side(spark):
+@pytest.mark.parametrize(
+    "add", [[], [pn.tumbling("7s"), pn.tumbling("11s", offset="3s")]], ids=["equal panes", "uneven panes"]
+)
+def test_panes_side_by_side(spark, add):
     """Where panes are rarely empty several of them travel in one row; the data here leave most of them empty."""
     keys = {"a": pa.int32(), "b": pa.string()}
     table = events(150, keys=keys, values=VALUES, special=0.05, seed=22)
     data = frame(spark, table)
     select = {"n": pn.count(), "mean": pn.mean("x"), "last": pn.last("s"), "low": pn.min("d"), "total": pn.sum("l")}
-    over = [pn.tumbling("10s"), pn.tumbling("30s"), pn.hopping("40s", every="20s"), pn.hopping("10s", every="30s")]
+    over = [
+        pn.tumbling("10s"),
+        pn.tumbling("30s"),
+        pn.hopping("40s", every="20s"),
+        pn.hopping("10s", every="30s"),
+        *add,
+    ]
     queries = [
         pn.query("fine", by=("a", "b"), at="ts", select=select, over=over),
         pn.query("coarse", by="b", at="ts", select=select, over=over, where="i > 0"),
     ]
     blueprint = pn.plan(queries, rate=1e6, keys=2).blueprint(strategy="columnar")
-    assert [len(store.edges) for store in blueprint.stores] == [1, 1]
     assert blueprint.stores[1].source == 0
     # Whether lanes pay is a matter of calibration; whether they are right is not.
-    stores = tuple(replace(store, lanes=3) for store in blueprint.stores)
+    edges = (Edges(10 * SECOND), *(edge for window in add for edge in window.geometry.edges()))
+    stores = tuple(replace(store, edges=edges, block=Edges(30 * SECOND)) for store in blueprint.stores)
+    assert stores[0].lanes == (3 if not add else 11)
     answers = run(replace(blueprint, stores=stores), data)
     assert_same_answers(answers, once(spark, spark_answers(queries, data)), absolute=1e-6)
 

@@ -17,7 +17,7 @@ from panes.plan.cost import CostModel
 from panes.plan.coverage import Semantics
 from panes.plan.forest import Forest, Node
 from panes.plan.optimize import optimize
-from panes.plan.panes import PaneCost, finest_column
+from panes.plan.panes import PaneCost, finest_column, lanes_of
 from panes.plan.piggyback import piggyback
 from panes.plan.statistics import Keys, Statistics
 from panes.plan.strategy import Costs, Strategy, answers_cost, cost_of_strategies
@@ -43,8 +43,8 @@ class StorePlan:
         The condition that all its events fulfil; queries with another one get conditional components.
     strategy, costs
         How it runs, and what each way was predicted to cost.
-    edges, lanes
-        Where its panes begin and end (``columnar``), and how many lie side by side in a row.
+    edges, block
+        Where its panes begin and end (``columnar``), and the spans of time whose panes lie side by side in a row.
     from_events
         Whether ``columnar`` sorts the events themselves, since panes would hardly be fewer.
     forest
@@ -60,11 +60,16 @@ class StorePlan:
     strategy: Strategy
     costs: Costs
     edges: tuple[Edges, ...]
-    lanes: int
+    block: Edges | None
     from_events: bool
     forest: Forest
     source: int | None = None
     trace: tuple[str, ...] = ()
+
+    @property
+    def lanes(self) -> int:
+        """How many panes lie side by side in a row."""
+        return 1 if self.block is None else lanes_of(self.edges, self.block)
 
     @property
     def windows(self) -> tuple[Geometry, ...]:
@@ -144,7 +149,7 @@ def _store(
         strategy=chosen,
         costs=costs,
         edges=column.edges,
-        lanes=column.lanes,
+        block=column.block,
         from_events=column.from_events,
         forest=forest,
         trace=(*trace, *forest.trace),
@@ -225,7 +230,7 @@ def _fed(
     cost = PaneCost(statistics, fine.keys)
     together = finest_column(_distinct_windows(queries), _stored_columns(queries), cost)
     before = finest_column(fine.windows, _stored_columns(fine.queries), cost)
-    merging = cost.rows(together.edges) / together.lanes * c.TREE_ROW
+    merging = cost.rows([together.block] if together.block else together.edges) * c.TREE_ROW
     extra = together.cost - before.cost + merging + answers_cost(coarse.views, coarse.keys, statistics)
     if together.from_events or extra >= coarse.costs.by_strategy[coarse.strategy]:
         return None
@@ -237,7 +242,7 @@ def _fed(
             store,
             strategy="columnar",
             edges=together.edges,
-            lanes=together.lanes,
+            block=together.block,
             from_events=False,
             forest=forest,
             trace=(_uncut(together.edges), *forest.trace),

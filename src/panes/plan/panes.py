@@ -9,7 +9,7 @@ progression of ten seconds remains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
@@ -21,7 +21,8 @@ from panes.plan.statistics import Keys, Statistics
 from panes.timeline import SECOND, Edges, Geometry
 
 _FEW, _MANY = 24, 512
-_LANES = (1, 2, 4, 8, 16)
+_FINEST_PER_BLOCK = (1, 2, 4, 8, 16)
+_MOST_LANES = 32
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,26 @@ class PaneCost:
         """Cost per second."""
         return self.statistics.rate * EDGE * len(edges) + self.rows(edges) * PANE
 
-    def side_by_side(self, pane: Edges, lanes: int, columns: int) -> float:
-        """Cost per second of as many equal panes side by side in a row, each with some stored columns."""
-        rows = self.rows([Edges(pane.period * lanes, pane.offset)])
-        per_event = LANE * (lanes * columns) ** 2 / 16 if lanes > 1 else 0.0
-        return self.statistics.rate * (EDGE + per_event) + rows * (PANE + STORED * lanes * columns)
+    def side_by_side(self, edges: Sequence[Edges], block: Edges, columns: int) -> float:
+        """Cost per second of the panes of a block side by side in a row, each with some stored columns."""
+        lanes = lanes_of(edges, block)
+        per_event = EDGE * len(edges) + (LANE * (lanes * columns) ** 2 / 16 if lanes > 1 else 0.0)
+        return self.statistics.rate * per_event + self.rows([block]) * (PANE + STORED * lanes * columns)
+
+
+def lanes_of(edges: Iterable[Edges], block: Edges) -> int:
+    """How many panes lie side by side in a row that holds a block of time, at most.
+
+    Every edge within the block begins a lane. Where edges coincide, a lane stays empty.
+
+    Examples
+    --------
+    >>> lanes_of([Edges(10)], Edges(40))
+    4
+    >>> lanes_of([Edges(15), Edges(17)], Edges(30))
+    4
+    """
+    return 1 + sum(e.inside(block) for e in edges)
 
 
 def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]:
@@ -83,8 +99,8 @@ class Column:
     ----------
     edges
         Where panes begin and end.
-    lanes
-        How many panes lie side by side in a row.
+    block
+        The spans of time whose panes lie side by side in a row; None for a row per pane.
     from_events
         Whether the events themselves are sorted and sent to Python, because panes would hardly be fewer, or because
         the JVM cannot build them.
@@ -93,9 +109,14 @@ class Column:
     """
 
     edges: tuple[Edges, ...]
-    lanes: int
+    block: Edges | None
     from_events: bool
     cost: float
+
+    @property
+    def lanes(self) -> int:
+        """How many panes lie side by side in a row."""
+        return 1 if self.block is None else lanes_of(self.edges, self.block)
 
 
 def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, in_jvm: bool = True) -> Column:
@@ -119,20 +140,27 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     (1, True)
     """
     edges = pane_edges(windows, cost)
-    events = cost.statistics.rate * (SCAN + EVENT + STORED * stored)
+    events = Column(edges, None, True, cost.statistics.rate * (SCAN + EVENT + STORED * stored))
     if not in_jvm:
-        return Column(edges, 1, True, events)
-    lanes, panes = 1, cost(edges) + cost.rows(edges) * STORED * stored
-    # Only equal panes can lie side by side, so that the gcd of all edges may be cheaper after all.
-    tick = reduce(Edges.common, edges)
-    for width in _LANES:
-        packed = cost.side_by_side(tick, width, stored)
-        if packed < panes:
-            lanes, panes = width, packed
+        return events
+    apart = cost(edges) + cost.rows(edges) * STORED * stored
+    costs = [(apart, edges, None), *_side_by_side(edges, stored, cost)]
+    panes, edges, block = min(costs, key=lambda option: option[0])
     built = panes + cost.statistics.rate * (SCAN + PANE_EVENT)
-    if built > events:
-        return Column(edges, 1, True, events)
-    return Column((tick,) if lanes > 1 else edges, lanes, False, built)
+    return events if built > events.cost else Column(edges, block, False, built)
+
+
+def _side_by_side(
+    edges: tuple[Edges, ...], stored: int, cost: PaneCost
+) -> Iterator[tuple[float, tuple[Edges, ...], Edges]]:
+    """Ways to lay panes side by side, with their costs."""
+    # Equal panes need fewer lanes, so that the gcd of all edges may be cheaper after all.
+    for some in {edges, (reduce(Edges.common, edges),)}:
+        finest = min(some)
+        for count in _FINEST_PER_BLOCK:
+            block = Edges(finest.period * count, finest.offset)
+            if 1 < lanes_of(some, block) <= _MOST_LANES:
+                yield cost.side_by_side(some, block, stored), some, block
 
 
 def _merged(edges: tuple[Edges, ...], a: Edges, b: Edges) -> tuple[Edges, ...]:

@@ -30,12 +30,12 @@ _CHUNK = 1 << 18
 
 
 def panes(store: StorePlan, program: Program, source: Input) -> DataFrame:
-    """The finest panes of a store: one row per key and pane, or per key and ``lanes`` panes side by side."""
+    """The finest panes of a store: one row per key and pane, or per key and block of panes side by side."""
     names = [key(i) for i in range(len(store.keys))]
     events = keep_events(store, source).selectExpr("*", *_keys(store))
     instant = micros(quoted(store.at), source.spark_type(store.at))
-    if store.lanes > 1:
-        return lanes.panes_side_by_side(events, names, instant, store.edges[0], store.lanes, program.components)
+    if store.block is not None:
+        return lanes.panes_side_by_side(events, names, instant, store.edges, store.block, program.components)
     placed = events.selectExpr("*", f"{floor_to_edges(store.edges, instant)} AS {lanes.INSTANT}")
     built = [F.expr(f"{component.build()} AS {stored(i)}") for i, component in enumerate(program.components)]
     return placed.groupBy(*names, lanes.INSTANT).agg(*built)
@@ -47,7 +47,7 @@ def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: 
     keys = [F.col(names[name]).alias(key(i)) for i, name in enumerate(store.keys)]
     # Every component is merged, needed here or not: pruning one would give the events another aggregate,
     # and Spark would read them twice instead of reusing the shuffle.
-    if store.lanes > 1:
+    if store.block is not None:
         merged = lanes.merge_side_by_side(store.lanes, program.components)
     else:
         merged = [F.expr(f"{c.merge(stored(i))} AS {stored(i)}") for i, c in enumerate(program.components)]
@@ -56,12 +56,12 @@ def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: 
 
 def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, source: Input) -> DataFrame:
     """Every view of a store, answered from its panes."""
-    count, width, period = len(store.keys), store.lanes, store.edges[0].period
+    count, edges, block = len(store.keys), store.edges, store.block
 
     def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
         start, columns = chunk.column(count).to_numpy(), chunk.columns[count + 1 :]
-        if width > 1:
-            start, starts, columns = lanes.one_after_another(start, starts, columns, width, period)
+        if block is not None:
+            start, starts, columns = lanes.one_after_another(start, starts, columns, edges, block)
         return answer_panes(program, start, starts, columns)
 
     return _answer(_by_key(panes, count), store, program, source, answer)

@@ -1,7 +1,7 @@
 """Several panes side by side in one row, for streams whose panes are rarely empty.
 
 A row per pane costs the same to hash, shuffle, sort and send to Python however little it holds. Where a key has events
-in most panes, a row for ``lanes`` consecutive panes moves that many times fewer rows; an event then passes a few
+in most panes, a row for the panes of a block of time moves that many times fewer rows; an event then passes a few
 conditions more. Which panes had events at all is a bit set, so that nothing else needs to tell.
 """
 
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from panes.algebra.component import Component
 from panes.algebra.operations import Array
+from panes.plan.panes import lanes_of
 from panes.spark.naming import stored
 from panes.timeline import Edges
 
@@ -26,18 +27,29 @@ _LANE, _OCCUPIED = "__panes_lane", "__panes_occupied"
 
 
 def panes_side_by_side(
-    events: DataFrame, keys: Sequence[str], instant: str, edges: Edges, lanes: int, components: Sequence[Component]
+    events: DataFrame,
+    keys: Sequence[str],
+    instant: str,
+    edges: Sequence[Edges],
+    block: Edges,
+    components: Sequence[Component],
 ) -> DataFrame:
-    """One row per key and ``lanes`` panes: a column per component and lane.
+    """One row per key and block of time: a column per component and lane.
+
+    A lane's number is how many edges lie between the start of the block and an event. Where edges of two progressions
+    coincide, the lane between them stays empty, which costs less than to find out.
 
     Parameters
     ----------
     keys, instant
         The names of the key columns, and the SQL of the event time in µs.
     """
-    position = f"pmod({instant} - {edges.offset}L, {edges.period * lanes}L)"
-    block = f"{instant} - {position} AS {INSTANT}"
-    placed = events.selectExpr("*", block, f"CAST({position} div {edges.period}L AS INT) AS {_LANE}")
+    lanes = lanes_of(edges, block)
+    start = f"{instant} - pmod({instant} - {block.offset}L, {block.period}L) AS {INSTANT}"
+    passed = [f"(pmod({INSTANT} - {e.offset}L, {e.period}L) + {instant} - {INSTANT}) div {e.period}L" for e in edges]
+    if len(passed) == 1 and block.within(edges[0]):
+        passed = [f"({instant} - {INSTANT}) div {edges[0].period}L"]
+    placed = events.selectExpr("*", start).selectExpr("*", f"CAST({' + '.join(passed)} AS INT) AS {_LANE}")
     built = [
         F.expr(f"{component.build(f'{_LANE} = {lane}')} AS {_stored(i, lane)}")
         for i, component in enumerate(components)
@@ -58,17 +70,17 @@ def merge_side_by_side(lanes: int, components: Sequence[Component]) -> list[Colu
 
 
 def one_after_another(
-    start: Array, key_starts: Array, columns: Sequence[pa.Array], lanes: int, period: int
+    start: Array, key_starts: Array, columns: Sequence[pa.Array], edges: Sequence[Edges], block: Edges
 ) -> tuple[Array, Array, list[pa.Array]]:
     """Panes side by side as a column of panes: starts, first rows of keys, and a stored column per component.
 
     Examples
     --------
     >>> occupied, low = pa.array([0b01, 0b11]), [pa.array([5, 7]), pa.array([None, 9])]
-    >>> one_after_another(np.array([0, 20]), np.array([0, 2]), [occupied, *low], lanes=2, period=10)[0]
+    >>> one_after_another(np.array([0, 20]), np.array([0, 2]), [occupied, *low], [Edges(10)], Edges(20))[0]
     array([ 0, 20, 30])
     """
-    rows = len(start)
+    rows, lanes = len(start), lanes_of(edges, block)
     bits = (columns[0].to_numpy()[:, None] >> np.arange(lanes)) & 1
     row, lane = np.nonzero(bits)
     before = np.concatenate([[0], np.cumsum(bits.sum(axis=1))])
@@ -76,7 +88,18 @@ def one_after_another(
     unpacked = []
     for first in range(1, len(columns), lanes):
         unpacked.append(pa.concat_arrays(columns[first : first + lanes]).take(index))
-    return start[row] + lane * period, before[key_starts], unpacked
+    blocks, block_of_row = np.unique(start, return_inverse=True)
+    return _lane_starts(blocks, edges, block)[block_of_row[row], lane], before[key_starts], unpacked
+
+
+def _lane_starts(blocks: Array, edges: Sequence[Edges], block: Edges) -> Array:
+    """Where the lanes of some blocks start: a row per block."""
+    starts = [blocks[:, None]]
+    for e in edges:
+        first = blocks - (blocks - e.offset) % e.period + e.period
+        starts.append(first[:, None] + np.arange(e.inside(block)) * e.period)
+    # Edges beyond the end of a block sort behind all others, to lanes that no event is in.
+    return np.sort(np.concatenate(starts, axis=1), axis=1)
 
 
 def _stored(component: int, lane: int) -> str:
