@@ -18,6 +18,8 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "16",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # Racing plans with a stage per window would push one another's compiled code out (100 classes by default).
+    "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
