@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from panes.declare.query import Query
 from panes.engine.schema import wide_columns
+from panes.engine.shard import Mode
 from panes.errors import PlanError
 from panes.plan import picture
 from panes.plan.blueprint import Blueprint, draw_up
@@ -54,6 +55,8 @@ class Plan:
         layout: Layout = "long",
         strategy: Strategy | None = None,
         observation: Any = None,
+        mode: Mode = "append",
+        shards: int = 8,
     ) -> Any:
         """Answer every query.
 
@@ -68,6 +71,11 @@ class Plan:
             Run all of it one way (``native``, ``rewrite`` or ``columnar``), for comparison.
         observation
             A ``pyspark.sql.Observation`` that counts ``events`` and ``null_timestamps``.
+        mode
+            Of a stream: ``append`` gives an answer once, when the watermark has passed its end; ``update`` gives early
+            answers and corrections, only what changed. Write the stream with the same output mode.
+        shards
+            Of a stream: into how many parts its keys are divided. A checkpoint keeps its number.
 
         Examples
         --------
@@ -85,6 +93,8 @@ class Plan:
         if layout == "wide":
             wide_columns(self.queries)
         if _is_spark(data):
+            if data.isStreaming:
+                return self._run_stream(data, layout, strategy, observation, mode, shards)
             return self._run_on_spark(data, layout, strategy, observation)
         if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
             raise PlanError(
@@ -122,11 +132,27 @@ class Plan:
     def __str__(self) -> str:
         return picture.summary(self.blueprint())
 
+    def _run_stream(
+        self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, mode: Mode, shards: int
+    ) -> Any:
+        from panes.spark.stream import run_stream
+
+        if layout == "wide":
+            raise PlanError(
+                "layout='wide' puts all windows that end together into one row, which a stream would have to wait for. "
+                "Run it with layout='long', and pivot what you have read back."
+            )
+        if strategy in ("native", "rewrite") or observation is not None:
+            raise PlanError(
+                "strategy='native' or 'rewrite', and observation=, are for batches. A stream runs one stateful "
+                "operator; its figures are observed metrics of the streaming query."
+            )
+        blueprint = draw_up(self.queries, self.statistics, "columnar", factor_windows=False)
+        return run_stream(blueprint, events, mode=mode, shards=shards)
+
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any) -> Any:
         from panes.spark.run import run
 
-        if events.isStreaming:
-            raise PlanError("this DataFrame is a stream; this version of Panes runs batches only.")
         made = self
         if self.statistics.origin == "assumed" and (strategy or self.strategy) is None:
             made = self.with_statistics(events)

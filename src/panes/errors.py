@@ -8,6 +8,7 @@
      │    └── ExpressionError  an expression outside the SQL subset, or with wrong types
      ├── SchemaError           the data do not have the columns or types that the queries need
      ├── PlanError             the plan cannot be run the way it was asked to run
+     ├── StateError            a checkpoint cannot serve the queries, or was not written by Panes
      ├── AlgebraError          an aggregate does not have the law that was asked of it
      └── AnswerOverflowError   an exact integer or decimal answer does not fit its type
 
@@ -42,6 +43,10 @@ class SchemaError(PanesError, ValueError):
 
 class PlanError(PanesError, ValueError):
     """The plan cannot be run the way it was asked to run."""
+
+
+class StateError(PanesError, RuntimeError):
+    """The state of a stream cannot serve the queries, or was not written by Panes."""
 
 
 class AlgebraError(PanesError, TypeError):

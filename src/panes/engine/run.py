@@ -64,15 +64,23 @@ def answer_events(
     program: Program, instants: Array, key_starts: Array, arguments: dict[str, pa.Array], *, kernel: str | None = None
 ) -> Iterator[Answers]:
     """Answer every view from single events, sorted by key and time: lift them, make panes, go on from there."""
+    panes, partials = lift_panes(program, instants, key_starts, arguments, kernel=kernel)
+    ends = next_edge(program.edges, panes.start)
+    positions = Positions(panes.start, ends, key_starts_of(panes, len(key_starts) - 1))
+    yield from _answer(program, Level(positions, dict(enumerate(partials))))
+
+
+def lift_panes(
+    program: Program, instants: Array, key_starts: Array, arguments: dict[str, pa.Array], *, kernel: str | None = None
+) -> tuple[Frame, list[Partials]]:
+    """The panes of single events, sorted by key and time: where they lie among the events, and their components."""
     events = Positions.of_events(instants, key_starts)
     panes = panes_of(program.edges, events)
-    partials = {}
-    for i, component in enumerate(program.components):
+    partials = []
+    for component in program.components:
         lifted = component.lift(*_in_order(component, [arguments[a] for a in component.arguments], events))
-        partials[i] = Partials(component.decode(lifted), kernel).reduce(panes)
-    ends = next_edge(program.edges, panes.start)
-    positions = Positions(panes.start, ends, key_starts_of(panes, events.keys))
-    yield from _answer(program, Level(positions, partials))
+        partials.append(Partials(component.decode(lifted), kernel).reduce(panes))
+    return panes, partials
 
 
 def _in_order(component: Component, values: list[pa.Array], events: Positions) -> list[pa.Array]:

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panes.declare.query import Query
+from panes.engine.keys import key_ordinals
 from panes.engine.schema import ResultSchema, wide_columns
-from panes.local.keys import key_ordinals
 
 
 def widen(answers: pa.Table, queries: Sequence[Query], schema: ResultSchema) -> pa.Table:

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from panes.algebra.operations import Array
 from panes.declare.expressions import expression
 from panes.declare.query import Query
+from panes.engine.keys import key_ordinals
 from panes.engine.program import Program, assemble, bind_components
 from panes.engine.run import Answers, answer_events
 from panes.engine.schema import ResultSchema, check_columns, field_of
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
-from panes.local.keys import key_ordinals
 from panes.local.layout import widen
 from panes.local.schema import answer_schema
 from panes.plan.blueprint import Blueprint, StorePlan

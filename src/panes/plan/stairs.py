@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 
 from panes.plan.manager import Group
 from panes.timeline import Edges
+
+_FEW = 8
 
 
 @dataclass(frozen=True)
@@ -59,15 +62,44 @@ def stairs(groups: Iterable[Group]) -> tuple[Stair, ...]:
     return tuple(reversed(found))
 
 
+def worthwhile(steps: tuple[Stair, ...], finest: tuple[Edges, ...]) -> tuple[Stair, ...]:
+    """The stairs that a state keeps: each has half the granules of the one before, or fewer.
+
+    A step from stair to stair rewrites the granules of that age, and thousands of windows have thousands of stairs.
+
+    Parameters
+    ----------
+    finest
+        Where the panes of new events begin and end, at least wherever a window does.
+
+    Examples
+    --------
+    >>> steps = [Stair((Edges(10),), 10), Stair((Edges(15), Edges(20)), 20), Stair((Edges(60),), 300)]
+    >>> [(stair.edges[0].period, stair.reach) for stair in worthwhile(tuple(steps), (Edges(5),))]
+    [(5, 20), (60, 300)]
+    """
+    found: list[Stair] = []
+    edges = finest
+    for younger, stair in pairwise(steps):
+        nested = all(any(e.within(finer) for finer in edges) for e in stair.edges)
+        if nested and len(stair.edges) <= _FEW and 2 * _density(stair.edges) <= _density(edges):
+            found.append(Stair(edges, younger.reach))
+            edges = stair.edges
+    return (*found, Stair(edges, steps[-1].reach))
+
+
 def granules_kept(steps: Iterable[Stair]) -> float:
     """How many granules of one key the stairs hold at most, whatever the windows are."""
     total, younger = 0.0, 0
     for stair in steps:
-        apart = sum(1 / edge.period for edge in stair.edges)
-        tick = reduce(Edges.common, stair.edges).period
-        total += (stair.reach - younger) * min(apart, 1 / tick)
+        total += (stair.reach - younger) * _density(stair.edges)
         younger = stair.reach
     return total
+
+
+def _density(edges: tuple[Edges, ...]) -> float:
+    """Granules per unit of time, at most."""
+    return min(sum(1 / edge.period for edge in edges), 1 / reduce(Edges.common, edges).period)
 
 
 def _sparsest(edges: set[Edges]) -> set[Edges]:

@@ -5,7 +5,7 @@ Executors import this module, so it imports nothing that only the driver needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,26 @@ _BATCH = 1 << 17
 
 
 def batch_of(
-    program: Program, answers: Answers, keys: list[pa.Array], columns: dict[str, pa.DataType], instant: pa.DataType
+    program: Program,
+    answers: Answers,
+    keys: Sequence[pa.Array],
+    columns: Mapping[str, pa.DataType],
+    instant: pa.DataType,
+    *,
+    first_view: int = 0,
 ) -> pa.RecordBatch:
-    """The answers of one view, with the columns of all views."""
+    """The answers of one view, with the columns of all views.
+
+    Parameters
+    ----------
+    first_view
+        What the first view of the program is numbered, where there are several programs.
+    """
     view, length = program.views[answers.view], len(answers.start)
     found = {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
     at = pa.array(answers.key)
     arrays = [
-        pa.array(np.full(length, answers.view, dtype=np.int32)),
+        pa.array(np.full(length, first_view + answers.view, dtype=np.int32)),
         pa.array(answers.start).view(instant),
         pa.array(answers.start + view.window.geometry.range).view(instant),
         *(column.take(at) for column in keys),

@@ -1,0 +1,224 @@
+"""A plan on Structured Streaming: panes where events are read, one stateful operator by shard, answers unpacked.
+
+Every event is touched once, by the ``mapInArrow`` that makes panes of it. What travels by shard, lies in the state
+store and comes out of the operator are packed columns: a handful of calls per shard and micro-batch, whatever the
+number of keys and windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_type
+
+from panes.algebra.operations import Array
+from panes.engine.intake import pack_panes
+from panes.engine.program import Program
+from panes.engine.schema import field_of
+from panes.engine.shard import Mode, Store
+from panes.errors import PlanError
+from panes.local.schema import answer_schema
+from panes.plan.blueprint import Blueprint, StorePlan
+from panes.plan.manager import WindowManager
+from panes.plan.stairs import stairs, worthwhile
+from panes.spark.binding import Input, bind, examine
+from panes.spark.finish import Shape, finish_many
+from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
+from panes.spark.processor import DATA, FIGURES, OUTPUT, WATERMARK, Job, ShardProcessor, unpack_answers
+
+METRICS, INPUT_METRICS = "panes", "panes_input"
+"""What the figures of answers and of events are called among a query's observed metrics."""
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_ROWS = 1 << 18
+_INSTANT, _EVERYTHING = "__panes_instant", "__panes_everything"
+_PACKED = "shard INT, store INT, keys BINARY, panes BINARY"
+
+
+@dataclass(frozen=True)
+class _Intake:
+    """Which columns the events of a store come in: keys (and what they are really called), arguments, the shard of
+    the key, and whether any of its queries wants the event.
+    """
+
+    program: Program
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+    arguments: Mapping[str, str]
+    shard: str
+    kept: str | None
+
+
+def run_stream(blueprint: Blueprint, events: DataFrame, *, mode: Mode, shards: int) -> DataFrame:
+    """Answer every query of a plan while events come; nothing runs until the result is written somewhere.
+
+    Parameters
+    ----------
+    mode
+        ``append``: an answer once, when the watermark has passed its end. ``update``: early answers and corrections.
+    shards
+        Into how many parts keys are divided. A checkpoint keeps its number.
+    """
+    _check(blueprint, events, mode, shards)
+    source = examine(blueprint, events)
+    programs = [bind(store, source) for store in blueprint.stores]
+    schema = answer_schema(blueprint.queries, programs, source.schema)
+    shape = Shape(
+        {name: source.spark_type(name) for name in schema.keys},
+        {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
+    )
+    intakes, columns = _columns(blueprint.stores, programs, source, shards)
+    counted = _counted(events, blueprint.queries[0].at)
+    packed = counted.selectExpr(*columns).mapInArrow(_packing(intakes, shards), _PACKED)
+    aggregates = {r.alias: r.bound.type for program in programs for view in program.views for r in view.readings}
+    job = Job(
+        tuple(_store(plan, program, source) for plan, program in zip(blueprint.stores, programs, strict=True)),
+        mode,
+        schema.keys,
+        aggregates,
+        schema.instant,
+    )
+    worked = packed.groupBy("shard").transformWithState(ShardProcessor(job), OUTPUT, mode, "EventTime")
+    figures = [F.sum(name).alias(name) for name in FIGURES]
+    observed = worked.observe(METRICS, *figures, F.max(WATERMARK).alias(WATERMARK))
+    instant = source.spark_type(blueprint.queries[0].at)
+    packed_answers = observed.where(f"{DATA} IS NOT NULL").select(DATA)
+    answers = packed_answers.mapInArrow(unpack_answers, _answers(job, shape, instant))
+    views = [view for program in programs for view in program.views]
+    return finish_many(answers, views, tuple(schema.keys), blueprint.queries, shape)
+
+
+def _check(blueprint: Blueprint, events: DataFrame, mode: str, shards: int) -> None:
+    if mode not in ("append", "update"):
+        raise PlanError(
+            f"mode={mode!r}: write 'append' (an answer once, when the watermark has passed its end) or 'update' "
+            "(early answers and corrections). All answers again and again ('complete') would never end."
+        )
+    if not isinstance(shards, int) or shards < 1:
+        raise PlanError(f"shards={shards!r}: write a whole number, 1 or more.")
+    times = list(dict.fromkeys(query.at for query in blueprint.queries))
+    if len(times) > 1:
+        raise PlanError(
+            f"the queries have several event times ({', '.join(times)}), but a stream has one watermark. "
+            "Run the queries of each event time as a stream of their own."
+        )
+    fields = {field.name.lower(): field for field in events.schema}
+    at = fields.get(times[0].lower())
+    if at is not None and "spark.watermarkDelayMs" not in at.metadata:
+        raise PlanError(
+            f"the stream has no watermark on {at.name!r}, so no window could ever be known to be complete. Write "
+            f"events.withWatermark({at.name!r}, '10 minutes') first, with the delay that late events may have."
+        )
+    session = events.sparkSession
+    if session.conf.get(_PROVIDER, "") != _ROCKSDB:
+        if "HDFSBackedStateStoreProvider" not in (session.conf.get(_PROVIDER) or ""):
+            raise PlanError(f"{_PROVIDER} is {session.conf.get(_PROVIDER)}; transformWithState needs {_ROCKSDB}.")
+        session.conf.set(_PROVIDER, _ROCKSDB)
+
+
+def _store(plan: StorePlan, program: Program, source: Input) -> Store:
+    steps = stairs(WindowManager(plan.windows).groups)
+    keys = [pa.field(name, field_of(source.schema, name).type) for name in plan.keys]
+    # A store without keys has one for everything, which no answer shows.
+    schema = pa.schema(keys or [pa.field(_EVERYTHING, pa.int32())])
+    return Store(program, schema, worthwhile(steps, plan.edges))
+
+
+def _counted(events: DataFrame, at: str) -> DataFrame:
+    """Count events and those without a time, which are in no window."""
+    missing = F.count_if(F.col(quoted(at)).isNull()).alias("null_timestamps")
+    counted = events.observe(INPUT_METRICS, F.count(F.lit(1)).alias("events"), missing)
+    return counted.where(f"{quoted(at)} IS NOT NULL")
+
+
+def _columns(
+    stores: Iterable[StorePlan], programs: Iterable[Program], source: Input, shards: int
+) -> tuple[list[_Intake], list[str]]:
+    """What is read of each event, and how each store finds its part of it."""
+    aliases: dict[str, str] = {}
+    arguments: dict[str, str] = {}
+    intakes: list[_Intake] = []
+    columns: dict[str, str] = {}
+    for i, (store, program) in enumerate(zip(stores, programs, strict=True)):
+        columns[_INSTANT] = micros(quoted(store.at), source.spark_type(store.at))
+        keys = tuple(aliases.setdefault(name.lower(), key(len(aliases))) for name in store.keys)
+        columns |= {alias: quoted(name) for name, alias in zip(store.keys, keys, strict=True)}
+        for sql in program.arguments:
+            columns[arguments.setdefault(sql, stored(len(arguments)))] = sql
+        shard, kept = f"__panes_shard{i}", None
+        hashed = f"pmod(xxhash64({', '.join(map(quoted, store.keys))}), {shards})" if keys else str(i % shards)
+        columns[shard] = f"CAST({hashed} AS INT)"
+        if store.kept is not None:
+            kept = f"__panes_kept{i}"
+            columns[kept] = f"coalesce({store.kept.sql}, FALSE)"
+        found = {sql: arguments[sql] for sql in program.arguments}
+        intakes.append(_Intake(program, keys, store.keys, found, shard, kept))
+    return intakes, [f"{sql} AS {alias}" for alias, sql in columns.items()]
+
+
+def _packing(intakes: list[_Intake], shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in _gathered(batches):
+            for number, intake in enumerate(intakes):
+                yield from _packed(table, number, intake)
+        # One row for every shard, whatever came: all of them see every micro-batch.
+        nothing = pa.nulls(shards, pa.binary())
+        yield _batch(np.arange(shards), np.zeros(shards), nothing, nothing)
+
+    return run
+
+
+def _packed(table: pa.RecordBatch, number: int, intake: _Intake) -> Iterator[pa.RecordBatch]:
+    if intake.kept is not None:
+        table = table.filter(table.column(intake.kept))
+    instants = table.column(_INSTANT).to_numpy()
+    if intake.keys:
+        keys = pa.RecordBatch.from_arrays([table.column(alias) for alias in intake.keys], names=list(intake.names))
+    else:
+        keys = pa.RecordBatch.from_pydict({_EVERYTHING: pa.array(np.zeros(len(instants), np.int32))})
+    arguments = {sql: table.column(alias) for sql, alias in intake.arguments.items()}
+    packed = list(pack_panes(intake.program, keys, table.column(intake.shard).to_numpy(), instants, arguments))
+    if packed:
+        shards = np.array([part.shard for part in packed])
+        keys_, panes = (
+            pa.array(column, pa.binary()) for column in zip(*((p.keys, p.panes) for p in packed), strict=True)
+        )
+        yield _batch(shards, np.full(len(packed), number), keys_, panes)
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches joined until there are enough rows to be worth a pair of blobs per shard."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= _ROWS:
+            yield pa.concat_batches(held)
+            held, rows = [], 0
+    if rows:
+        yield pa.concat_batches(held)
+
+
+def _batch(shards: Array, stores: Array, keys: pa.Array, panes: pa.Array) -> pa.RecordBatch:
+    columns = [pa.array(shards, pa.int32()), pa.array(stores.astype(np.int32)), keys, panes]
+    return pa.RecordBatch.from_arrays(columns, names=["shard", "store", "keys", "panes"])
+
+
+def _answers(job: Job, shape: Shape, instant: t.DataType) -> t.StructType:
+    return t.StructType(
+        [
+            t.StructField(VIEW, t.IntegerType(), nullable=False),
+            t.StructField(START, instant, nullable=False),
+            t.StructField(END, instant, nullable=False),
+            *(t.StructField(key(i), type_) for i, type_ in enumerate(shape.keys.values())),
+            *(t.StructField(alias, from_arrow_type(type_)) for alias, type_ in job.columns.items()),
+        ]
+    )

@@ -1,0 +1,94 @@
+"""What every query alone would do with a stream, and how random streams look."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import strategies as st
+
+import panes as pn
+from panes.declare.expressions import expression
+from panes.engine.program import Program, assemble, bind_components
+from panes.local.evaluate import evaluate, result_type
+
+Event: TypeAlias = tuple[int, int, int | None]
+"""Key, µs, value."""
+Found: TypeAlias = dict[tuple[int, int, int], tuple[Any, ...]]
+"""Answers by view, key and start."""
+
+KEYS = 3
+SCHEMA = pa.schema([("key", pa.int64()), ("ts", pa.timestamp("us")), ("x", pa.int64())])
+
+windows = st.builds(
+    lambda size, slide, offset: pn.hopping(f"{size}us", every=f"{slide}us", offset=f"{offset}us"),
+    st.integers(1, 60),
+    st.integers(1, 25),
+    st.integers(0, 7),
+)
+
+
+def events(first: int, last: int) -> st.SearchStrategy[list[Event]]:
+    return st.lists(
+        st.tuples(st.integers(0, KEYS - 1), st.integers(first, last), st.none() | st.integers(-5, 5)), max_size=12
+    )
+
+
+def queries(over: list[pn.Window]) -> list[pn.Query]:
+    select = {"n": pn.count(), "total": pn.sum("x"), "top": pn.max("x"), "spread": pn.std("x")}
+    everything = pn.query("all", at="ts", by="key", select=select, over=over)
+    some = pn.query("some", at="ts", by="key", select={"m": pn.count()}, over=over, where="x > 0")
+    return [everything, some]
+
+
+def program_of(over: list[pn.Window]) -> Program:
+    store = pn.plan(queries(over), strategy="columnar").blueprint().stores[0]
+    types = {"kept": store.kept, "type_of": lambda sql: result_type(expression(sql), SCHEMA)}
+    components, readings = bind_components(store.queries, **types)
+    return assemble(components, store.edges, store.forest, store.queries, readings)
+
+
+def arguments_of(program: Program, batch: list[Event]) -> dict[str, pa.Array]:
+    columns = ([event[i] for event in batch] for i in range(3))
+    table = pa.table([pa.array(c, t.type) for c, t in zip(columns, SCHEMA, strict=True)], SCHEMA)
+    arguments = {sql: evaluate(expression(sql), table) for sql in program.arguments}
+    return {sql: a.combine_chunks() if isinstance(a, pa.ChunkedArray) else a for sql, a in arguments.items()}
+
+
+class Simulation:
+    """What each query alone would do: every instance has its events, those that came in time for it."""
+
+    def __init__(self, program: Program, watermark: int) -> None:
+        self.program, self.watermark = program, watermark
+        self.open: dict[tuple[int, int, int], list[int | None]] = defaultdict(list)
+
+    def step(self, batch: list[Event], watermark: int) -> tuple[Found, Found]:
+        changed: Found = {}
+        for number, view in enumerate(self.program.views):
+            geometry, only = view.window.geometry, view.query == 1
+            for key, instant, value in batch:
+                for m in geometry.instances(instant):
+                    start = geometry.offset + m * geometry.slide
+                    if start + geometry.range > self.watermark and not (only and (value is None or value <= 0)):
+                        self.open[number, key, start].append(value)
+                        changed[number, key, start] = ()
+        changed = {at: self.lower(at) for at in changed}
+        due = {at: self.lower(at) for at in self.open if at[2] + self._range(at[0]) <= watermark}
+        for at in due:
+            del self.open[at]
+        self.watermark = watermark
+        return due, changed
+
+    def lower(self, at: tuple[int, int, int]) -> tuple[Any, ...]:
+        values = self.open[at]
+        if self.program.views[at[0]].query == 1:
+            return (len(values),)
+        known = [v for v in values if v is not None]
+        total, top = (sum(known), max(known)) if known else (None, None)
+        return (len(values), total, top, pytest.approx(np.std(known, ddof=1)) if len(known) > 1 else None)
+
+    def _range(self, view: int) -> int:
+        return self.program.views[view].window.geometry.range

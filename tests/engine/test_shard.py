@@ -1,0 +1,104 @@
+"""Shards in memory, opened anew in every micro-batch, give the answers of every query alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panes as pn
+from panes.engine.cabinet import InMemory
+from panes.engine.intake import pack_panes, unpack_panes
+from panes.engine.shard import EPOCH, Figures, Mode, Shard, Store
+from panes.plan.manager import WindowManager
+from panes.plan.stairs import stairs, worthwhile
+from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
+
+SHARDS = 2
+AT_LAST = 10**6
+
+
+class Stream:
+    """A stream in one process: events in parts, panes by shard, a cabinet per shard."""
+
+    def __init__(self, over: list[pn.Window], mode: Mode) -> None:
+        self.program, self.mode = program_of(over), mode
+        steps = stairs(WindowManager([window.geometry for window in over]).groups)
+        keys = pa.schema([("key", pa.int64())])
+        self.stores = [Store(self.program, keys, worthwhile(steps, self.program.edges))]
+        self.cabinets = [InMemory() for _ in range(SHARDS)]
+        self.figures: list[Figures] = []
+
+    def step(self, parts: list[list[Event]], watermark: int) -> Found:
+        mail: list[list[tuple[int, object]]] = [[] for _ in range(SHARDS)]
+        for part in parts:
+            key = np.array([event[0] for event in part], np.int64)
+            keys = pa.RecordBatch.from_pydict({"key": pa.array(key)})
+            instants = np.array([event[1] for event in part], np.int64)
+            for packed in pack_panes(self.program, keys, key % SHARDS, instants, arguments_of(self.program, part)):
+                mail[packed.shard].append((packed.keys, packed.panes))
+        found: Found = {}
+        for cabinet, letters in zip(self.cabinets, mail, strict=True):
+            shard = Shard.open(self.stores, cabinet, self.mode)
+            program = self.program
+            news = [(0, unpack_panes(*letter, program.components, program.edges)) for letter in letters]
+            for _, answers, dictionary in shard.step(news, watermark):
+                key = dictionary.keys.column(0).take(pa.array(answers.key)).to_pylist()
+                columns = zip(*(column.to_pylist() for column in answers.columns), strict=True)
+                for name, start, values in zip(key, answers.start.tolist(), columns, strict=True):
+                    assert (answers.view, name, start) not in found
+                    found[answers.view, name, start] = values
+            self.figures.append(shard.figures)
+        return found
+
+
+@settings(max_examples=150)
+@given(
+    over=st.lists(windows, min_size=1, max_size=4, unique_by=lambda w: w.name),
+    batches=st.lists(st.lists(events(0, 300), max_size=3), min_size=1, max_size=8),
+    delay=st.integers(0, 60),
+    mode=st.sampled_from(["append", "update"]),
+)
+def test_shards_answer_as_every_query_alone(
+    over: list[pn.Window], batches: list[list[list[Event]]], delay: int, mode: Mode
+) -> None:
+    stream = Stream(over, mode)
+    simulation = Simulation(stream.program, EPOCH)
+    watermark = EPOCH
+    for parts in [*batches, []]:
+        together = [event for part in parts for event in part]
+        due, changed = simulation.step(together, watermark)
+        assert stream.step(parts, watermark) == (due if mode == "append" else changed)
+        watermark = max([watermark, *(instant - delay for _, instant, _ in together)])
+    due, _ = simulation.step([], AT_LAST)
+    assert stream.step([], AT_LAST) == (due if mode == "append" else {})
+    assert all(not shard.figures.granules for shard in [Shard.open(stream.stores, c, mode) for c in stream.cabinets])
+    assert sum(len(cabinet.blobs) for cabinet in stream.cabinets) <= KEYS
+
+
+@pytest.mark.parametrize("mode", ["append", "update"])
+def test_late_events_are_counted(mode: Mode) -> None:
+    stream = Stream([pn.tumbling("10us"), pn.tumbling("100us")], mode)
+    stream.step([[(0, 55, 1)]], 0)
+    stream.step([], 60)
+    stream.step([[(0, 52, 1), (0, 61, 1)]], 110)
+    assert sum(f.late for f in stream.figures) == 1
+    assert sum(f.lost for f in stream.figures) == 0
+    stream.step([[(0, 52, 1)]], 110)
+    assert sum(f.late for f in stream.figures) == 2
+    assert sum(f.lost for f in stream.figures) == 1
+    assert sum(f.events for f in stream.figures) == 4
+
+
+def test_a_micro_batch_writes_only_what_it_touched() -> None:
+    stream = Stream([pn.hopping("100000us", every="50us")], "append")
+    written = []
+    for batch in range(200):
+        before = sum(cabinet.written for cabinet in stream.cabinets)
+        stream.step([[(k, batch * 100 + 50 * i, 1) for i in range(2) for k in range(500)]], batch * 100)
+        written.append(sum(cabinet.written for cabinet in stream.cabinets) - before)
+    held = sum(len(data) for cabinet in stream.cabinets for data in cabinet.blobs.values())
+    assert sum(written[100:]) / 100 < held / 20
+    assert all(len(cabinet.blobs) < 30 for cabinet in stream.cabinets)
