@@ -13,6 +13,7 @@ from benchmarks.workloads.keys import keys
 from benchmarks.workloads.paper import TABLES, table
 from benchmarks.workloads.planning import planning
 from benchmarks.workloads.price import price
+from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.trades import trades
 
 
@@ -32,5 +33,6 @@ WORKLOADS = {
     **{f"table{t.number}": Workload(partial(table, which=t), f"{t.title} of Factor Windows") for t in TABLES},
     "planning": Workload(planning, "how long a plan takes, and how far it is from the exact optimum"),
     "trades": Workload(trades, "queries about real trades: Panes, Spark's own, DuckDB, Polars"),
+    "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "calibrate": Workload(calibrate, "the figures of panes.plan.calibration, measured"),
 }

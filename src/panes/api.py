@@ -56,7 +56,7 @@ class Plan:
         strategy: Strategy | None = None,
         observation: Any = None,
         mode: Mode = "append",
-        shards: int = 8,
+        shards: int = 4,
     ) -> Any:
         """Answer every query.
 

@@ -13,7 +13,7 @@ from panes.engine.cabinet import InMemory
 from panes.engine.intake import pack_panes, unpack_panes
 from panes.engine.shard import EPOCH, Figures, Mode, Shard, Store
 from panes.plan.manager import WindowManager
-from panes.plan.stairs import stairs, worthwhile
+from panes.plan.stairs import worthwhile
 from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 SHARDS = 2
@@ -25,9 +25,9 @@ class Stream:
 
     def __init__(self, over: list[pn.Window], mode: Mode) -> None:
         self.program, self.mode = program_of(over), mode
-        steps = stairs(WindowManager([window.geometry for window in over]).groups)
+        groups = WindowManager([window.geometry for window in over]).groups
         keys = pa.schema([("key", pa.int64())])
-        self.stores = [Store(self.program, keys, worthwhile(steps, self.program.edges))]
+        self.stores = [Store(self.program, keys, worthwhile(groups, self.program.edges))]
         self.cabinets = [InMemory() for _ in range(SHARDS)]
         self.figures: list[Figures] = []
 

@@ -26,6 +26,7 @@ from panes.engine.run import Answers, read
 from panes.frames import Frame, Positions, frame
 from panes.frames.positions import Integers
 from panes.plan.stairs import Stair
+from panes.timeline import Geometry
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ def answer_due(program: Program, held: Held, keys: int, after: int, upto: int) -
     level = _level(program, held, keys)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for node in program.nodes:
-            if not node.views:
+            if not node.views or not _any_ends(node.geometry, after, upto):
                 continue
             instances = frame(node.geometry, level.positions, ending=(after, upto), check=False)
             if len(instances):
@@ -151,6 +152,12 @@ def _coarsened(rows: Held, stairs: Sequence[Stair], watermark: int) -> Held:
         old = stop + younger.reach <= watermark
         start, end = np.where(old, begin, start), np.where(old, stop, end)
     return Held(rows.key, start, end, rows.stored)
+
+
+def _any_ends(geometry: Geometry, after: int, upto: int) -> bool:
+    """Whether some instance ends after one instant and no later than another."""
+    first, last = ((edge - geometry.offset - geometry.range) // geometry.slide for edge in (after, upto))
+    return first < last
 
 
 def _by_condition(program: Program, node: Node) -> dict[int | None, list[int]]:

@@ -36,9 +36,19 @@ def extent(
 
 
 def frame_enumerated(
-    geometry: Geometry, positions: Positions, *, emit_all: bool = False, ending: tuple[int, int] | None = None
+    geometry: Geometry,
+    positions: Positions,
+    *,
+    emit_all: bool = False,
+    ending: tuple[int, int] | None = None,
+    known: tuple[Integers, Integers] | None = None,
 ) -> Frame:
     """The instances that hold rows, or with `emit_all` every one from a key's first row to its last.
+
+    Parameters
+    ----------
+    known
+        The extent, where it was asked for already.
 
     Examples
     --------
@@ -49,7 +59,7 @@ def frame_enumerated(
     """
     if not len(positions):
         return Frame.empty()
-    first, count = extent(geometry, positions, ending)
+    first, count = extent(geometry, positions, ending) if known is None else known
     stop = np.cumsum(count)
     total = int(stop[-1])
     order = np.arange(total, dtype=np.int64)

@@ -60,13 +60,15 @@ def frame(
         check_uncut(geometry, positions)
     if emit_all:
         return frame_enumerated(geometry, positions, emit_all=True, ending=ending)
+    known = None
     if method is None:
+        known = extent(geometry, positions, ending)
         # Summed as floats: years of microseconds in a million keys are more instances than int64 counts.
-        instances = float(extent(geometry, positions, ending)[1].sum(dtype=float))
+        instances = float(known[1].sum(dtype=float))
         per_row = _PER_ROW_TUMBLING if geometry.tumbling else _PER_ROW
         method = "enumerated" if instances * _PER_INSTANCE < len(positions) * per_row else "rows"
     if method == "enumerated":
-        return frame_enumerated(geometry, positions, ending=ending)
+        return frame_enumerated(geometry, positions, ending=ending, known=known)
     found = frame_by_rows(geometry, positions)
     if ending is None:
         return found

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Final
 
 from panes.algebra.operations import Operations, State
 from panes.kernels.choose import candidates, cost, named
 from panes.kernels.kernel import Kernel
 from panes.kernels.pairs import Integers, Pairs
+
+_LITTLE: Final = 1 << 14
+"""Elements that NumPy folds in less time than it takes to choose a kernel."""
 
 
 class Reducer:
@@ -38,6 +42,7 @@ class Reducer:
         self._kernels: tuple[Kernel, ...] = tuple(kind(operations, state) for kind in kinds)
         self._regret: defaultdict[tuple[str, int], float] = defaultdict(float)
         self._rows = len(state[0])
+        self._folds_fast = operations.ufunc is not None and state[0].dtype != object
 
     def reduce(self, lo: Integers, hi: Integers) -> State:
         """The combined state of each pair ``[lo, hi)``; the identity for an empty one."""
@@ -47,7 +52,7 @@ class Reducer:
     def _choose(self, pairs: Pairs) -> Kernel:
         if len(self._kernels) == 1:
             return self._kernels[0]
-        if pairs.widest <= 1:
+        if pairs.widest <= 1 or (self._folds_fast and len(pairs) * pairs.widest <= _LITTLE):
             return self._kernels[-1]
         held = pairs if pairs.narrowest > 0 else pairs.only(pairs.width > 0)
         costs = [(kernel, (kernel.name, kernel.part(held)), *cost(kernel, held)) for kernel in self._kernels]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
+import numpy as np
+
 from panes.plan.manager import Group
 from panes.timeline import Edges
 
@@ -35,8 +37,14 @@ class Stair:
     reach: int
 
 
-def stairs(groups: Iterable[Group]) -> tuple[Stair, ...]:
+def stairs(groups: Iterable[Group], most: int | None = None) -> tuple[Stair, ...]:
     """The stairs of all groups together, from the youngest data to the oldest.
+
+    Parameters
+    ----------
+    most
+        Leave out stairs with more progressions of edges than this: a younger stair, which has more edges, reaches
+        as far. Thousands of windows have as many stairs, each with up to as many progressions.
 
     Examples
     --------
@@ -47,25 +55,28 @@ def stairs(groups: Iterable[Group]) -> tuple[Stair, ...]:
     8 [2]
     24 [8]
     """
-    # From the oldest data on: the younger the data, the more windows look at them.
     by_range: dict[int, set[Edges]] = {}
     for group in groups:
         for window in group.windows:
             by_range.setdefault(window.range, set()).update(window.edges())
     found: list[Stair] = []
-    edges: set[Edges] = set()
+    sparsest, left_out = _Sparsest(), 0
+    # From the oldest data on: the younger the data, the more windows look at them.
     for reach in sorted(by_range, reverse=True):
-        denser = _sparsest(edges | by_range[reach])
-        if denser != edges:
-            found.append(Stair(tuple(sorted(denser)), reach))
-            edges = denser
+        if sparsest.add(by_range[reach]):
+            left_out = left_out or reach
+            if most is None or len(sparsest) <= most:
+                found.append(Stair(sparsest.edges(), left_out))
+                left_out = 0
+    if left_out:
+        found.append(Stair(sparsest.edges(), left_out))
     return tuple(reversed(found))
 
 
-def worthwhile(steps: tuple[Stair, ...], finest: tuple[Edges, ...]) -> tuple[Stair, ...]:
-    """The stairs that a state keeps: each has half the granules of the one before, or fewer.
+def worthwhile(groups: Iterable[Group], finest: tuple[Edges, ...]) -> tuple[Stair, ...]:
+    """The stairs that a state keeps: a step has to save half the granules of its age, and a quarter of all.
 
-    A step from stair to stair rewrites the granules of that age, and thousands of windows have thousands of stairs.
+    A step from stair to stair rewrites the granules of that age, so it has to be worth it.
 
     Parameters
     ----------
@@ -74,18 +85,32 @@ def worthwhile(steps: tuple[Stair, ...], finest: tuple[Edges, ...]) -> tuple[Sta
 
     Examples
     --------
-    >>> steps = [Stair((Edges(10),), 10), Stair((Edges(15), Edges(20)), 20), Stair((Edges(60),), 300)]
-    >>> [(stair.edges[0].period, stair.reach) for stair in worthwhile(tuple(steps), (Edges(5),))]
-    [(5, 20), (60, 300)]
+    >>> from panes.plan.manager import WindowManager
+    >>> from panes.timeline import Geometry
+    >>> windows = WindowManager([Geometry(10, 10), Geometry(15, 15), Geometry(300, 60)])
+    >>> [(stair.edges[0].period, stair.reach) for stair in worthwhile(windows.groups, (Edges(5),))]
+    [(5, 15), (60, 300)]
     """
-    found: list[Stair] = []
-    edges = finest
-    for younger, stair in pairwise(steps):
-        nested = all(any(e.within(finer) for finer in edges) for e in stair.edges)
-        if nested and len(stair.edges) <= _FEW and 2 * _density(stair.edges) <= _density(edges):
-            found.append(Stair(edges, younger.reach))
-            edges = stair.edges
-    return (*found, Stair(edges, steps[-1].reach))
+    steps = stairs(groups, _FEW)
+    found = [Stair(finest, steps[0].reach)]
+    for stair in steps[1:]:
+        finer = found[-1].edges
+        nested = all(any(e.within(other) for other in finer) for e in stair.edges)
+        if nested and len(stair.edges) <= _FEW and 2 * _density(stair.edges) <= _density(finer):
+            found.append(stair)
+        else:
+            found[-1] = Stair(finer, stair.reach)
+    while len(found) > 1:
+        saved = [
+            (stair.reach - younger.reach) * (_density(younger.edges) - _density(stair.edges))
+            for younger, stair in pairwise(found)
+        ]
+        least = min(range(len(saved)), key=saved.__getitem__)
+        if 4 * saved[least] >= granules_kept(found):
+            break
+        # The younger stair does it all.
+        found[least : least + 2] = [Stair(found[least].edges, found[least + 1].reach)]
+    return tuple(found)
 
 
 def granules_kept(steps: Iterable[Stair]) -> float:
@@ -102,6 +127,27 @@ def _density(edges: tuple[Edges, ...]) -> float:
     return min(sum(1 / edge.period for edge in edges), 1 / reduce(Edges.common, edges).period)
 
 
-def _sparsest(edges: set[Edges]) -> set[Edges]:
-    """Without the progressions that lie within others."""
-    return {e for e in edges if not any(e != other and e.within(other) for other in edges)}
+class _Sparsest:
+    """Progressions of edges, without those that lie within others."""
+
+    def __init__(self) -> None:
+        self._period = np.zeros(0, np.int64)
+        self._offset = np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._period)
+
+    def add(self, edges: Iterable[Edges]) -> bool:
+        """Whether there are more edges for it."""
+        changed = False
+        for e in edges:
+            if ((e.period % self._period == 0) & ((e.offset - self._offset) % self._period == 0)).any():
+                continue
+            others = (self._period % e.period != 0) | ((self._offset - e.offset) % e.period != 0)
+            self._period = np.append(self._period[others], e.period)
+            self._offset = np.append(self._offset[others], e.offset)
+            changed = True
+        return changed
+
+    def edges(self) -> tuple[Edges, ...]:
+        return tuple(sorted(Edges(int(p), int(o)) for p, o in zip(self._period, self._offset, strict=True)))

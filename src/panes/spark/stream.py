@@ -26,7 +26,7 @@ from panes.errors import PlanError
 from panes.local.schema import answer_schema
 from panes.plan.blueprint import Blueprint, StorePlan
 from panes.plan.manager import WindowManager
-from panes.plan.stairs import stairs, worthwhile
+from panes.plan.stairs import worthwhile
 from panes.spark.binding import Input, bind, examine
 from panes.spark.finish import Shape, finish_many
 from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
@@ -124,11 +124,10 @@ def _check(blueprint: Blueprint, events: DataFrame, mode: str, shards: int) -> N
 
 
 def _store(plan: StorePlan, program: Program, source: Input) -> Store:
-    steps = stairs(WindowManager(plan.windows).groups)
     keys = [pa.field(name, field_of(source.schema, name).type) for name in plan.keys]
     # A store without keys has one for everything, which no answer shows.
     schema = pa.schema(keys or [pa.field(_EVERYTHING, pa.int32())])
-    return Store(program, schema, worthwhile(steps, plan.edges))
+    return Store(program, schema, worthwhile(WindowManager(plan.windows).groups, plan.edges))
 
 
 def _counted(events: DataFrame, at: str) -> DataFrame:

@@ -1,0 +1,119 @@
+"""Streams: all windows in one stateful operator, beside one native streaming query per window.
+
+A stream reads a file per micro-batch and writes to ``noop``. Every run has a checkpoint of its own and includes
+starting the query. Spark's own windows run with the same state store provider (RocksDB) and number of partitions.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import panes as pn
+from benchmarks import data
+from benchmarks.contenders import Contender
+from benchmarks.data import Dataset
+from benchmarks.runner import Bench
+from benchmarks.workloads.price import lowest, sequential
+from panes.testing import spark_answers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COUNTS = (1, 10, 100, 1000)
+MICRO_BATCHES = 11
+NATIVE_UP_TO = 10
+ONE, OWN = "one native query", "a native query per window"
+PARTITIONS = "4"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def streaming(bench: Bench) -> None:
+    """Race streams for every number of windows and keys."""
+    spark = bench.spark
+    spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS)
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", _ROCKSDB)
+    for keys in bench.few((100, 1_000_000), quick=1) if bench.options.keys is None else (bench.options.keys,):
+        events = data.synthetic(bench.events(4_000_000), keys)
+        table = bench.report.table(
+            f"MIN by key over N tumbling windows (20 s, 30 s, ...) of a stream, {events.events:,} events in "
+            f"{MICRO_BATCHES} micro-batches, {keys:,} keys, append mode; seconds",
+            f"× is times {ONE} (20 s), timed in the same rounds. Blank: not run.",
+        )
+        for count in bench.few(COUNTS):
+            queries = lowest(sequential(count))
+            contenders = [_panes(spark, queries), _native(spark, lowest(sequential(1)), ONE)]
+            if count <= NATIVE_UP_TO:
+                contenders.append(_native(spark, queries, OWN))
+            timings = bench.race(f"{keys} keys, {count} windows", contenders, events)
+            row: dict[str, object] = {"windows": count}
+            for name in ("Panes", ONE, OWN):
+                row[name] = timings.median(name)
+                if name != ONE:
+                    row[f"{name} ×"] = timings.ratio(name, ONE)
+            table.rows.append(row)
+
+
+def _panes(spark: SparkSession, queries: Sequence[pn.Query]) -> Contender:
+    def run(events: Dataset) -> None:
+        _written([pn.plan(queries).run(_stream(spark, events))])
+
+    return Contender("Panes", run, _no_answers)
+
+
+def _native(spark: SparkSession, queries: Sequence[pn.Query], name: str) -> Contender:
+    def run(events: Dataset) -> None:
+        alone = [pn.query(q.name, at=q.at, by=q.by, select=dict(q.aggregates), over=w) for q in queries for w in q.over]
+        _written([spark_answers(query, _stream(spark, events)) for query in alone])
+
+    return Contender(name, run, _no_answers)
+
+
+def _written(streams: Sequence[DataFrame]) -> None:
+    """Run streams side by side until all files have been read."""
+    folder = Path(tempfile.mkdtemp(prefix="panes-stream-"))
+    try:
+        started = [
+            stream.writeStream.format("noop")
+            .outputMode("append")
+            .option("checkpointLocation", str(folder / str(i)))
+            .trigger(availableNow=True)
+            .start()
+            for i, stream in enumerate(streams)
+        ]
+        for query in started:
+            query.awaitTermination()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stream(spark: SparkSession, events: Dataset) -> DataFrame:
+    folder = _in_micro_batches(events)
+    schema = spark.read.parquet(str(folder)).schema
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder)).withWatermark("ts", "10 seconds")
+
+
+def _in_micro_batches(events: Dataset) -> Path:
+    """The same events, a file per micro-batch."""
+    folder = events.path.with_name(f"{events.path.name}-in-{MICRO_BATCHES}")
+    if not folder.exists():
+        making = folder.with_name(f"{folder.name}.making")
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir(parents=True)
+        table = pq.read_table(events.path).sort_by("ts")
+        size = -(-table.num_rows // MICRO_BATCHES)
+        for i in range(MICRO_BATCHES):
+            pq.write_table(table.slice(i * size, size), making / f"{i:03}.parquet")
+        making.rename(folder)
+    return folder
+
+
+def _no_answers(events: Dataset) -> pa.Table:
+    raise NotImplementedError("tests compare the answers of streams, micro-batch by micro-batch")
