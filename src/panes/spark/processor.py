@@ -69,6 +69,7 @@ class ShardProcessor(StatefulProcessor):
         """Name the state: a manifest, and blobs."""
         self._handle = handle
         self._cabinet = _StateStore(handle)
+        self._stepped: set[Any] = set()
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Panes came, or a row that only says that there is a micro-batch."""
@@ -77,31 +78,35 @@ class ShardProcessor(StatefulProcessor):
             if row.panes is not None:
                 program = self._job.stores[row.store].program
                 news.append((row.store, unpack_panes(row.keys, row.panes, program.components, program.edges)))
-        yield from self._step(news, timerValues.getCurrentWatermarkInMs(), fired=False)
+        yield from self._step(key, news, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        """No row came, but the watermark has moved."""
-        yield from self._step([], timerValues.getCurrentWatermarkInMs(), fired=True)
+        """The watermark has moved; rows may have come before, in the same micro-batch, or none."""
+        milliseconds = timerValues.getCurrentWatermarkInMs()
+        if tuple(key) not in self._stepped:
+            yield from self._step(key, [], milliseconds)
+        self._wait_for(milliseconds)
 
     def close(self) -> None:
         """Nothing is open between micro-batches."""
 
-    def _step(self, news: Sequence[tuple[int, Delivered]], milliseconds: int, *, fired: bool) -> Iterator[Row]:
+    def _step(self, key: Any, news: Sequence[tuple[int, Delivered]], milliseconds: int) -> Iterator[Row]:
+        self._stepped.add(tuple(key))
         job, watermark = self._job, milliseconds * 1000
         shard = Shard.open(job.stores, self._cabinet, job.mode)
-        before, first = shard.watermark, not shard.opened
-        if not news and not first and watermark <= before:
+        if shard.opened and not news and watermark <= shard.watermark:
             return
-        watermark = max(watermark, before)
+        if not shard.opened:
+            self._wait_for(milliseconds)
+        watermark = max(watermark, shard.watermark)
         answers = (job.batch(*answered) for answered in shard.step(news, watermark))
         for batch in large_batches(answers):
             yield _row(data=pack(batch))
         yield _row(watermark=watermark, **asdict(shard.figures))
-        if watermark > before or first:
-            # A timer a millisecond ahead: whenever the watermark moves, so does the shard, with or without rows.
-            if not first and not fired:
-                self._handle.deleteTimer(before // 1000 + 1)
-            self._handle.registerTimer(watermark // 1000 + 1)
+
+    def _wait_for(self, milliseconds: int) -> None:
+        """A timer a millisecond ahead: whenever the watermark moves, so does the shard, with or without rows."""
+        self._handle.registerTimer(milliseconds + 1)
 
 
 class _StateStore:

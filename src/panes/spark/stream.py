@@ -30,6 +30,7 @@ from panes.plan.stairs import worthwhile
 from panes.spark.binding import Input, bind, examine
 from panes.spark.finish import Shape, finish_many
 from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
+from panes.spark.placing import labels
 from panes.spark.processor import DATA, FIGURES, OUTPUT, WATERMARK, Job, ShardProcessor, unpack_answers
 
 METRICS, INPUT_METRICS = "panes", "panes_input"
@@ -37,7 +38,8 @@ METRICS, INPUT_METRICS = "panes", "panes_input"
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_ROWS = 1 << 18
+_ROWS = 1 << 16
+_MOST_SHARDS = 1024
 _INSTANT, _EVERYTHING = "__panes_instant", "__panes_everything"
 _PACKED = "shard INT, store INT, keys BINARY, panes BINARY"
 
@@ -101,8 +103,8 @@ def _check(blueprint: Blueprint, events: DataFrame, mode: str, shards: int) -> N
             f"mode={mode!r}: write 'append' (an answer once, when the watermark has passed its end) or 'update' "
             "(early answers and corrections). All answers again and again ('complete') would never end."
         )
-    if not isinstance(shards, int) or shards < 1:
-        raise PlanError(f"shards={shards!r}: write a whole number, 1 or more.")
+    if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
+        raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
     times = list(dict.fromkeys(query.at for query in blueprint.queries))
     if len(times) > 1:
         raise PlanError(
@@ -163,18 +165,20 @@ def _columns(
 
 
 def _packing(intakes: list[_Intake], shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    names = np.array(labels(shards), np.int32)
+
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in _gathered(batches):
             for number, intake in enumerate(intakes):
-                yield from _packed(table, number, intake)
+                yield from _packed(table, number, intake, names)
         # One row for every shard, whatever came: all of them see every micro-batch.
         nothing = pa.nulls(shards, pa.binary())
-        yield _batch(np.arange(shards), np.zeros(shards), nothing, nothing)
+        yield _batch(names, np.zeros(shards), nothing, nothing)
 
     return run
 
 
-def _packed(table: pa.RecordBatch, number: int, intake: _Intake) -> Iterator[pa.RecordBatch]:
+def _packed(table: pa.RecordBatch, number: int, intake: _Intake, names: Array) -> Iterator[pa.RecordBatch]:
     if intake.kept is not None:
         table = table.filter(table.column(intake.kept))
     instants = table.column(_INSTANT).to_numpy()
@@ -185,7 +189,7 @@ def _packed(table: pa.RecordBatch, number: int, intake: _Intake) -> Iterator[pa.
     arguments = {sql: table.column(alias) for sql, alias in intake.arguments.items()}
     packed = list(pack_panes(intake.program, keys, table.column(intake.shard).to_numpy(), instants, arguments))
     if packed:
-        shards = np.array([part.shard for part in packed])
+        shards = names[[part.shard for part in packed]]
         keys_, panes = (
             pa.array(column, pa.binary()) for column in zip(*((p.keys, p.panes) for p in packed), strict=True)
         )
