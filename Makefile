@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types imports unit bench compile java clean
+.PHONY: help run test lint types imports unit soak bench compile java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ imports: $(READY) ## which room may import which
 
 unit: $(READY) java ## doctests and tests; make unit ARGS='-k hopping'
 	$(BIN)/python -m pytest $(ARGS)
+
+soak: $(READY) java ## what takes very long: streams killed again and again
+	$(BIN)/python -m pytest -m soak $(ARGS)
 
 bench: $(READY) java ## benchmarks; make bench NAME=price ARGS='--events 1000000'
 	$(BIN)/python -m benchmarks $(NAME) $(ARGS)

@@ -30,7 +30,7 @@ COUNTS = (1, 10, 100, 1000)
 MICRO_BATCHES = 11
 NATIVE_UP_TO = 10
 ONE, OWN = "one native query", "a native query per window"
-PARTITIONS = "4"
+PARTITIONS = "2"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -39,6 +39,7 @@ def streaming(bench: Bench) -> None:
     spark = bench.spark
     spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", _ROCKSDB)
+    spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
     for keys in bench.few((100, 1_000_000), quick=1) if bench.options.keys is None else (bench.options.keys,):
         events = data.synthetic(bench.events(4_000_000), keys)
         table = bench.report.table(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import panes as pn
+from panes.errors import PlanError, SchemaError
 from panes.testing import assert_same_answers, events, spark_answers
+from tests.spark.job import QUERY
 from tests.spark.streams import Collected, Recorded, finished, split
 
 START = 1_700_000_000_000_000
@@ -31,7 +39,7 @@ EVERY_AGGREGATE = {
 @pytest.fixture(autouse=True)
 def few_partitions(spark):
     before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
     yield
     spark.conf.set("spark.sql.shuffle.partitions", before)
 
@@ -51,22 +59,24 @@ def recorded(spark, folder: Path, seed: int, *, rows: int = 160, batches: int = 
 def windows(seed: int) -> list[pn.Window]:
     rng = random.Random(seed)
     drawn = [pn.tumbling("10s"), pn.hopping("30s", every="10s")]
-    for _ in range(3):
+    for _ in range(2):
         slide = rng.randint(2, 20)
         size = slide + rng.randint(0, 40)
         drawn.append(pn.hopping(f"{size}s", every=f"{slide}s", offset=f"{rng.randint(0, 5)}s"))
     return list({window.name: window for window in drawn}.values())
 
 
-@pytest.mark.parametrize("mode", ["append", "update"])
-@pytest.mark.parametrize("seed", range(3))
+SOAK = [pytest.param(mode, seed, marks=pytest.mark.soak) for seed in range(2, 20) for mode in ("append", "update")]
+
+
+@pytest.mark.parametrize(("mode", "seed"), [("append", 0), ("update", 1), *SOAK])
 def test_every_micro_batch_equals_one_query_per_window(spark, tmp_path, mode, seed):
     record = recorded(spark, tmp_path, seed)
     over = windows(seed)
     queries = [
         pn.query("all", by="k", at="ts", select=EVERY_AGGREGATE, over=over),
         pn.query("some", by="k", at="ts", select={"n": pn.count()}, over=over[:2], where="i > 0"),
-        pn.query("keyless", at="ts", select={"n": pn.count(), "total": pn.sum("i")}, over=over[1:3]),
+        pn.query("keyless", at="ts", select={"n": pn.count(), "total": pn.sum("i")}, over=over[2]),
     ]
     ours = Collected(pn.plan(queries).run(record.stream(), mode=mode, shards=3), tmp_path / "ours", mode)
     theirs = Collected(spark_answers(queries, record.stream()), tmp_path / "theirs", mode)
@@ -79,3 +89,81 @@ def test_every_micro_batch_equals_one_query_per_window(spark, tmp_path, mode, se
             record.spark.read.schema(record.stream().schema).parquet(str(record.folder))
         )
         assert ours.rows.num_rows < batch_answers.count()
+
+
+GOLDEN = Path(__file__).parents[3] / "shared" / "golden" / "spark.json"
+
+
+@pytest.mark.skipif(not GOLDEN.exists(), reason="../shared/golden is not there")
+@pytest.mark.parametrize("name", ["spark/stream-append", "spark/stream-update"])
+def test_spark_s_own_cases(spark, tmp_path, name):
+    case = next(c for c in json.loads(GOLDEN.read_text())["cases"] if c["id"] == name)
+    record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC"))]))
+    query = pn.query("q", at="ts", select={"n": pn.count()}, over=pn.tumbling(f"{case['window']['size']}s"))
+    mode = case["output_mode"]
+    for step in case["steps"]:
+        # A run of its own for every step, from one checkpoint: so that the watermark moves between them, as there.
+        record.add(pa.table({"ts": pa.array([row[0] * 10**6 for row in step["batch"]], pa.timestamp("us", "UTC"))}))
+        stream = record.stream(delay=f"{case['watermark_delay']} seconds")
+        found = Collected(pn.plan(query).run(stream, mode=mode, shards=1), tmp_path / "checkpoint", mode).finish()
+        answers = [[row["window"]["start"].timestamp(), row["n"]] for row in found.rows.to_pylist()]
+        assert sorted(answers) == sorted(step["emits"])
+        assert found.figures.get("late", 0) == step.get("dropped", 0)
+
+
+def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
+    record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string())]))
+    plan = pn.plan(pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s")))
+    bare = spark.readStream.schema("ts TIMESTAMP, k STRING").parquet(str(record.folder))
+    with pytest.raises(PlanError, match=r"no watermark on 'ts'.*withWatermark\('ts'"):
+        plan.run(bare)
+    with pytest.raises(PlanError, match="mode='complete'"):
+        plan.run(record.stream(), mode="complete")
+    with pytest.raises(PlanError, match="shards=0"):
+        plan.run(record.stream(), shards=0)
+    with pytest.raises(PlanError, match="layout='wide'"):
+        plan.run(record.stream(), layout="wide")
+    with pytest.raises(PlanError, match="for batches"):
+        plan.run(record.stream(), strategy="native")
+    with pytest.raises(SchemaError, match="'kk' is not a column"):
+        pn.plan(pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))).run(record.stream())
+
+
+def test_a_driver_killed_twice_loses_nothing_and_repeats_nothing(spark, tmp_path):
+    """The same job, killed with SIGKILL while it runs and started again, writes the same files' content."""
+    record = recorded(spark, tmp_path, 7, rows=400, batches=6)
+    killed = written_by(record, tmp_path / "killed", kills=2, seed=7)
+    calm = Collected(pn.plan(QUERY).run(record.stream()), tmp_path / "calm").finish()
+    assert calm.rows.num_rows > 100
+    assert_same_answers(killed, calm.rows, absolute=1e-9)
+
+
+@pytest.mark.soak
+def test_a_driver_killed_twenty_times(spark, tmp_path):
+    record = recorded(spark, tmp_path, 8, rows=4000, batches=60)
+    killed = written_by(record, tmp_path / "killed", kills=20, seed=8)
+    calm = Collected(pn.plan(QUERY).run(record.stream()), tmp_path / "calm").finish()
+    assert_same_answers(killed, calm.rows, absolute=1e-9)
+
+
+def written_by(record: Recorded, folder: Path, *, kills: int, seed: int) -> pa.Table:
+    """What a job has written when it has run to its end, after it was killed some times."""
+    folder.mkdir()
+    rng = random.Random(seed)
+    command = [sys.executable, "-m", "tests.spark.job", str(record.folder), str(folder)]
+    while True:
+        job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        if not kills:
+            said, _ = job.communicate(timeout=600)
+            assert job.returncode == 0, said.decode()[-3000:]
+            break
+        # Killed in the middle of its work: some time after it has begun a micro-batch of its own.
+        offsets = folder / "checkpoint" / "offsets"
+        begun = len(list(offsets.glob("[0-9]*"))) if offsets.exists() else 0
+        while job.poll() is None and (len(list(offsets.glob("[0-9]*"))) if offsets.exists() else 0) <= begun:
+            time.sleep(0.05)
+        time.sleep(rng.random() * 3)
+        os.killpg(job.pid, signal.SIGKILL)
+        job.communicate()
+        kills -= 1
+    return record.spark.read.parquet(str(folder / "answers")).toArrow()

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
@@ -38,6 +39,7 @@ METRICS, INPUT_METRICS = "panes", "panes_input"
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _ROWS = 1 << 16
 _MOST_SHARDS = 1024
 _INSTANT, _EVERYTHING = "__panes_instant", "__panes_everything"
@@ -118,11 +120,20 @@ def _check(blueprint: Blueprint, events: DataFrame, mode: str, shards: int) -> N
             f"the stream has no watermark on {at.name!r}, so no window could ever be known to be complete. Write "
             f"events.withWatermark({at.name!r}, '10 minutes') first, with the delay that late events may have."
         )
-    session = events.sparkSession
-    if session.conf.get(_PROVIDER, "") != _ROCKSDB:
-        if "HDFSBackedStateStoreProvider" not in (session.conf.get(_PROVIDER) or ""):
-            raise PlanError(f"{_PROVIDER} is {session.conf.get(_PROVIDER)}; transformWithState needs {_ROCKSDB}.")
+    _prepare(events.sparkSession)
+
+
+def _prepare(session: SparkSession) -> None:
+    """Settings without which ``transformWithState`` does not run; what a user has set is left as it is."""
+    if find_spec("google") is None or find_spec("google.protobuf") is None:
+        raise PlanError("streams need the package protobuf: pip install 'protobuf>=6.33.5'.")
+    provider = session.conf.get(_PROVIDER) or ""
+    if provider.endswith("HDFSBackedStateStoreProvider"):
+        # Spark's default, which has no map state. With RocksDB, write changes and not whole snapshots.
         session.conf.set(_PROVIDER, _ROCKSDB)
+        session.conf.set(_CHANGELOG, "true")
+    elif provider != _ROCKSDB:
+        raise PlanError(f"{_PROVIDER} is {provider}, but the state of Panes needs {_ROCKSDB}. Set that.")
 
 
 def _store(plan: StorePlan, program: Program, source: Input) -> Store:

@@ -1,0 +1,33 @@
+"""A streaming job of its own process, to be killed: ``python -m tests.spark.job EVENTS FOLDER``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import panes as pn
+from panes.spark.session import local_session
+
+QUERY = pn.query(
+    "q",
+    by="k",
+    at="ts",
+    select={"n": pn.count(), "total": pn.sum("i"), "mean": pn.mean("x"), "last": pn.last("s")},
+    over=[pn.tumbling("10s"), pn.hopping("60s", every="20s"), pn.hopping("45s", every="15s", offset="5s")],
+)
+
+
+def main(events: str, folder: str) -> None:
+    """Read the files of a folder, one per micro-batch, and write answers beside the checkpoint."""
+    spark = local_session("panes-job", cores=2, memory="1g")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    schema = spark.read.parquet(events).schema
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    stream = reader.parquet(events).withWatermark("ts", "10 seconds")
+    writer = pn.plan(QUERY).run(stream).writeStream.format("parquet").option("path", str(Path(folder) / "answers"))
+    query = writer.option("checkpointLocation", str(Path(folder) / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
