@@ -16,6 +16,7 @@ from panes.algebra.declare import (
     var,
 )
 from panes.api import Plan, plan
+from panes.catalogue import Catalogue
 from panes.declare.expressions import Expression
 from panes.declare.query import Query, query
 from panes.declare.windows import Window, hopping, tumbling
@@ -23,6 +24,7 @@ from panes.errors import PanesError
 
 __all__ = [
     "Aggregate",
+    "Catalogue",
     "Expression",
     "PanesError",
     "Plan",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from panes.catalogue import Catalogue
 from panes.declare.query import Query
 from panes.engine.schema import wide_columns
 from panes.engine.shard import Mode
@@ -15,6 +16,7 @@ from panes.plan import picture
 from panes.plan.blueprint import Blueprint, draw_up
 from panes.plan.statistics import Statistics
 from panes.plan.strategy import STRATEGIES, Strategy
+from panes.timeline import DurationLike, parse_duration
 
 Layout = Literal["long", "wide"]
 
@@ -57,6 +59,8 @@ class Plan:
         observation: Any = None,
         mode: Mode = "append",
         shards: int = 4,
+        catalogue: Catalogue | None = None,
+        history: DurationLike | None = None,
     ) -> Any:
         """Answer every query.
 
@@ -76,6 +80,12 @@ class Plan:
             answers and corrections, only what changed. Write the stream with the same output mode.
         shards
             Of a stream: into how many parts its keys are divided. A checkpoint keeps its number.
+        catalogue
+            Of a stream: a :class:`Catalogue` of queries that come and go while it runs. Answers then carry
+            ``coverage``, ``kind`` and ``detail``.
+        history
+            Of a stream with a catalogue: for how long events are kept for queries that are registered later, beyond
+            what the declared ones need.
 
         Examples
         --------
@@ -94,7 +104,8 @@ class Plan:
             wide_columns(self.queries)
         if _is_spark(data):
             if data.isStreaming:
-                return self._run_stream(data, layout, strategy, observation, mode, shards)
+                _refuse_for_streams(layout, strategy, observation)
+                return self._run_stream(data, mode, shards, catalogue, history)
             return self._run_on_spark(data, layout, strategy, observation)
         if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
             raise PlanError(
@@ -133,22 +144,14 @@ class Plan:
         return picture.summary(self.blueprint())
 
     def _run_stream(
-        self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, mode: Mode, shards: int
+        self, events: Any, mode: Mode, shards: int, catalogue: Catalogue | None, history: DurationLike | None
     ) -> Any:
-        from panes.spark.stream import run_stream
+        from panes.spark.stream import Asked, run_stream
 
-        if layout == "wide":
-            raise PlanError(
-                "layout='wide' puts all windows that end together into one row, which a stream would have to wait for. "
-                "Run it with layout='long', and pivot what you have read back."
-            )
-        if strategy in ("native", "rewrite") or observation is not None:
-            raise PlanError(
-                "strategy='native' or 'rewrite', and observation=, are for batches. A stream runs one stateful "
-                "operator; its figures are observed metrics of the streaming query."
-            )
         blueprint = draw_up(self.queries, self.statistics, "columnar", factor_windows=False)
-        return run_stream(blueprint, events, mode=mode, shards=shards)
+        folder = None if catalogue is None else catalogue.path
+        asked = Asked(mode, shards, folder, 0 if history is None else parse_duration(history))
+        return run_stream(blueprint, events, asked)
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any) -> Any:
         from panes.spark.run import run
@@ -195,6 +198,19 @@ def plan(
     made = Plan(listed, Statistics.given(rate, keys), strategy, factor_windows)
     made.blueprint()  # so that a mistake shows here, not when it is run
     return made
+
+
+def _refuse_for_streams(layout: str, strategy: str | None, observation: Any) -> None:
+    if layout == "wide":
+        raise PlanError(
+            "layout='wide' puts all windows that end together into one row, which a stream would have to wait for. "
+            "Run it with layout='long', and pivot what you have read back."
+        )
+    if strategy in ("native", "rewrite") or observation is not None:
+        raise PlanError(
+            "strategy='native' or 'rewrite', and observation=, are for batches. A stream runs one stateful operator; "
+            "its figures are observed metrics of the streaming query."
+        )
 
 
 def _check_strategy(strategy: str | None) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.held import Held, answer_due, answer_touched, settled
+from panes.engine.held import Held, answer_due, answer_touched, level_of, settled
 from panes.engine.level import floor_to_edges, next_edge
 from panes.engine.program import Program
 from panes.engine.run import Answers
@@ -41,8 +41,9 @@ class Job:
         news = self.panes(batch)
         self.held = settled(self.held.and_(news), components, self.stairs, self.watermark)
         touched = settled(news, components, self.stairs, self.watermark)
-        changed = list(answer_touched(self.program, self.held, touched, KEYS, self.watermark))
-        due = list(answer_due(self.program, self.held, KEYS, self.watermark, watermark))
+        level = level_of(components, self.held, KEYS)
+        changed = list(answer_touched(self.program, level, level_of(components, touched, KEYS), self.watermark))
+        due = list(answer_due(self.program, level, self.watermark, watermark))
         self.held = settled(self.held, components, self.stairs, watermark)
         self.watermark = watermark
         return due, changed

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.engine.cabinet import InMemory
 from panes.engine.intake import pack_panes, unpack_panes
-from panes.engine.shard import EPOCH, Figures, Mode, Shard, Store
-from panes.plan.manager import WindowManager
-from panes.plan.stairs import worthwhile
+from panes.engine.shard import EPOCH, Figures, Mode, Shard, Store, Terms
+from panes.engine.views import Offer
 from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 SHARDS = 2
@@ -25,9 +24,8 @@ class Stream:
 
     def __init__(self, over: list[pn.Window], mode: Mode) -> None:
         self.program, self.mode = program_of(over), mode
-        groups = WindowManager([window.geometry for window in over]).groups
-        keys = pa.schema([("key", pa.int64())])
-        self.stores = [Store(self.program, keys, worthwhile(groups, self.program.edges))]
+        offer = Offer((), ("key",), self.program.edges)
+        self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
         self.cabinets = [InMemory() for _ in range(SHARDS)]
         self.figures: list[Figures] = []
 
@@ -41,11 +39,14 @@ class Stream:
                 mail[packed.shard].append((packed.keys, packed.panes))
         found: Found = {}
         for cabinet, letters in zip(self.cabinets, mail, strict=True):
-            shard = Shard.open(self.stores, cabinet, self.mode)
+            shard = Shard(self.stores, cabinet, Terms(self.mode, SHARDS))
             program = self.program
             news = [(0, unpack_panes(*letter, program.components, program.edges)) for letter in letters]
-            for _, answers, dictionary in shard.step(news, watermark):
-                key = dictionary.keys.column(0).take(pa.array(answers.key)).to_pylist()
+            for answered in shard.step(news, watermark):
+                answers = answered.answers
+                assert answered.number == answers.view
+                assert (answered.coverage == 1).all()
+                key = answered.dictionary.keys.column(0).take(pa.array(answers.key)).to_pylist()
                 columns = zip(*(column.to_pylist() for column in answers.columns), strict=True)
                 for name, start, values in zip(key, answers.start.tolist(), columns, strict=True):
                     assert (answers.view, name, start) not in found
@@ -74,7 +75,7 @@ def test_shards_answer_as_every_query_alone(
         watermark = max([watermark, *(instant - delay for _, instant, _ in together)])
     due, _ = simulation.step([], AT_LAST)
     assert stream.step([], AT_LAST) == (due if mode == "append" else {})
-    assert all(not shard.figures.granules for shard in [Shard.open(stream.stores, c, mode) for c in stream.cabinets])
+    assert all(not figures.granules for figures in stream.figures[-SHARDS:])
     assert sum(len(cabinet.blobs) for cabinet in stream.cabinets) <= KEYS
 
 

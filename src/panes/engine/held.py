@@ -96,19 +96,23 @@ def settled(rows: Held, components: Sequence[Component], stairs: Sequence[Stair]
     return Held(key[lo], start[lo], end[lo], tuple(stored))
 
 
-def answer_due(program: Program, held: Held, keys: int, after: int, upto: int) -> Iterator[Answers]:
-    """Every view's instances that end after one watermark and no later than the next.
+def level_of(components: Sequence[Component], held: Held, keys: int) -> Level:
+    """Settled rows ready for kernels.
 
     Parameters
     ----------
-    held
-        Settled.
     keys
         How many keys the dictionary has.
     """
-    if not len(held):
+    decoded = (component.decode(column) for component, column in zip(components, held.stored, strict=True))
+    positions = Positions(held.start, held.end, np.searchsorted(held.key, np.arange(keys + 1)))
+    return Level(positions, {i: Partials(column) for i, column in enumerate(decoded)})
+
+
+def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterator[Answers]:
+    """Every view's instances that end after one watermark and no later than the next."""
+    if not len(level.positions):
         return
-    level = _level(program, held, keys)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for node in program.nodes:
             if not node.views or not _any_ends(node.geometry, after, upto):
@@ -119,11 +123,10 @@ def answer_due(program: Program, held: Held, keys: int, after: int, upto: int) -
                 yield from read(program, node.views, instances, partials)
 
 
-def answer_touched(program: Program, held: Held, touched: Held, keys: int, watermark: int) -> Iterator[Answers]:
+def answer_touched(program: Program, level: Level, news: Level, watermark: int) -> Iterator[Answers]:
     """Every view's open instances that hold a row which a micro-batch has touched: early answers and corrections."""
-    if not len(held) or not len(touched):
+    if not len(level.positions) or not len(news.positions):
         return
-    level, news = _level(program, held, keys), _level(program, touched, keys)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for node in program.nodes:
             if not node.views:
@@ -166,12 +169,3 @@ def _by_condition(program: Program, node: Node) -> dict[int | None, list[int]]:
     for view in node.views:
         found.setdefault(program.views[view].exists, []).append(view)
     return found
-
-
-def _level(program: Program, held: Held, keys: int) -> Level:
-    decoded = (component.decode(column) for component, column in zip(program.components, held.stored, strict=True))
-    return Level(_positions(held, keys), {i: Partials(column) for i, column in enumerate(decoded)})
-
-
-def _positions(held: Held, keys: int) -> Positions:
-    return Positions(held.start, held.end, np.searchsorted(held.key, np.arange(keys + 1)))

@@ -8,27 +8,36 @@ shard remembers the last watermark it saw, and is called in every micro-batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from panes.algebra.component import Component
+from panes.algebra.operations import Array
+from panes.declare.expressions import Expression
 from panes.engine.blobs import FORMAT
 from panes.engine.cabinet import Cabinet
 from panes.engine.dictionary import Dictionary
-from panes.engine.held import Held, answer_due, answer_touched, settled
+from panes.engine.held import Held, answer_due, answer_touched, level_of, settled
+from panes.engine.history import ALWAYS, History
 from panes.engine.intake import Delivered
-from panes.engine.program import Program
+from panes.engine.program import Program, View
 from panes.engine.run import Answers
 from panes.engine.runs import Runs
+from panes.engine.views import Offer, Roll, Served, program_of
 from panes.errors import StateError
-from panes.plan.stairs import Stair
-from panes.timeline import Geometry
+from panes.plan.manager import WindowManager
+from panes.plan.stairs import Stair, worthwhile
+from panes.timeline import Edges, Geometry
 
 Mode: TypeAlias = Literal["append", "update"]
+
+KeyFilter: TypeAlias = Callable[[Expression, pa.RecordBatch], Array]
+"""Which of some keys fulfil a condition."""
 
 EPOCH = 0
 """Spark's watermark before any event has been seen; rows before it are late from the start."""
@@ -36,11 +45,35 @@ EPOCH = 0
 
 @dataclass(frozen=True)
 class Store:
-    """What a shard has to know of one store: its program, its key columns, and how its granules age."""
+    """What a shard has to know of one store: its program, its key columns, what may be registered, how long to keep.
+
+    Parameters
+    ----------
+    history
+        For how long panes are kept as they are, in µs, whatever the windows need: for those that come later.
+    """
 
     program: Program
     keys: pa.Schema
-    stairs: tuple[Stair, ...]
+    offer: Offer
+    history: int = 0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a job was asked for, beside its stores.
+
+    Parameters
+    ----------
+    shards
+        How many there are; a checkpoint keeps its number.
+    partial
+        Whether instances come out that miss events from before their window was known, with the part that was seen.
+    """
+
+    mode: Mode
+    shards: int = 1
+    partial: bool = False
 
 
 @dataclass
@@ -66,82 +99,209 @@ class Figures:
     bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Answered:
+    """Answers of one view, with what a row needs to be told.
+
+    Parameters
+    ----------
+    view
+        The view that is answered, and its number among the declared ones of its store, or None.
+    name
+        What a registered query is called; None for a declared one.
+    coverage
+        The part of each instance that was seen.
+    """
+
+    store: int
+    view: View
+    number: int | None
+    name: str | None
+    answers: Answers
+    dictionary: Dictionary
+    coverage: Array
+
+
 @dataclass
 class _Held:
     """One store of a shard, as its manifest describes it."""
 
     dictionary: Dictionary
     runs: Runs
+    history: History
+    since: dict[str, int]
+    """Since when each declared window sees everything."""
     checked: int = 0
     """How many keys there were when the dictionary was last looked through for keys without granules."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Asked:
+    """Views that see everything since one instant, as one program."""
+
+    program: Program
+    since: int
+    names: tuple[str | None, ...]
+    filters: tuple[Expression | None, ...]
+
+
 class Shard:
-    """The stores of one shard, read from a cabinet."""
+    """The stores of one shard, as its last micro-batch left them.
 
-    stores: Sequence[Store]
-    cabinet: Cabinet
-    mode: Mode
-    watermark: int = EPOCH
-    opened: bool = False
-    """Whether an earlier micro-batch has left anything."""
-    figures: Figures = field(default_factory=Figures)
-    _held: list[_Held] = field(default_factory=list)
+    Parameters
+    ----------
+    filter_keys
+        Evaluates conditions of registered queries on keys.
+    """
 
-    @classmethod
-    def open(cls, stores: Sequence[Store], cabinet: Cabinet, mode: Mode) -> Shard:
-        """A shard as its last micro-batch left it."""
-        shard = cls(stores, cabinet, mode)
+    def __init__(
+        self, stores: Sequence[Store], cabinet: Cabinet, terms: Terms, filter_keys: KeyFilter | None = None
+    ) -> None:
+        self.figures = Figures()
+        self.refused: list[str] = []
+        self._stores, self._cabinet, self._terms, self._filter_keys = stores, cabinet, terms, filter_keys
         data = cabinet.manifest()
         manifest: dict[str, Any] = {} if data is None else json.loads(data)
-        if manifest and manifest["format"] > FORMAT:
-            raise StateError(
-                f"the checkpoint was written in format {manifest['format']}, and this version of Panes reads up to "
-                f"{FORMAT}. Upgrade Panes."
-            )
-        shard.watermark, shard.opened = manifest.get("watermark", EPOCH), bool(manifest)
+        _check(manifest, terms)
+        self.opened = bool(manifest)
+        self.watermark: int = manifest.get("watermark", EPOCH)
+        self._roll = Roll([store.offer for store in stores], manifest.get("views", {}))
         known = {_identity(entry["by"]): entry for entry in manifest.get("stores", [])}
-        for store in stores:
-            entry = known.pop(_identity(store.keys.names), {"keys": [], "runs": [], "checked": 0})
-            dictionary = Dictionary(store.keys, cabinet, entry["keys"])
-            runs = Runs.from_json(store.program.components, cabinet, entry["runs"])
-            shard._held.append(_Held(dictionary, runs, entry["checked"]))
-        return shard
+        self._held = [self._open(store, known.get(_identity(store.keys.names))) for store in stores]
 
-    def step(self, news: Sequence[tuple[int, Delivered]], watermark: int) -> Iterator[tuple[int, Answers, Dictionary]]:
-        """Take in the panes of a micro-batch and answer what it makes due or changes, store by store."""
-        for number, store in enumerate(self.stores):
+    def step(
+        self, news: Sequence[tuple[int, Delivered]], watermark: int, changes: Sequence[str] = ()
+    ) -> Iterator[Answered]:
+        """Take in the panes and changes of a micro-batch, and answer what it makes due or changes."""
+        self.refused = [reason for text in changes if (reason := self._change(text)) is not None]
+        registered, unserved = self._roll.active()
+        self.refused += unserved
+        for number, store in enumerate(self._stores):
+            held = self._held[number]
             delivered = [delivery for i, delivery in news if i == number]
-            for answers in self._answer(store, self._held[number], delivered, watermark):
-                self.figures.answers += len(answers.start)
-                yield number, answers, self._held[number].dictionary
+            asked = self._asked(store, held, [(s, since) for s, since in registered if s.store == number])
+            for answered in self._answer(number, store, held, asked, delivered, watermark):
+                self.figures.answers += len(answered.answers.start)
+                yield answered
         self.watermark = watermark
         self._write()
 
-    def _answer(self, store: Store, held: _Held, delivered: list[Delivered], watermark: int) -> Iterator[Answers]:
-        program, components = store.program, store.program.components
-        news = self._taken_in(store, held, delivered)
-        update, keys = self.mode == "update", len(held.dictionary)
-        from_ = self._touched_from(program, news) if update else self._due_from(program, watermark)
+    def _open(self, store: Store, entry: dict[str, Any] | None) -> _Held:
+        if entry is None:
+            # A store that this checkpoint has not had before sees what comes from now on.
+            entry = {"keys": [], "runs": [], "checked": 0, "since": {}}
+            entry["history"] = {"dropped": self.watermark if self.opened else ALWAYS, "coarse": []}
+        history = History.from_json(entry["history"])
+        since = {
+            _text(view.window.geometry): entry["since"].get(
+                _text(view.window.geometry), history.sees_from(view.window.geometry)
+            )
+            for view in store.program.views
+        }
+        dictionary = Dictionary(store.keys, self._cabinet, entry["keys"])
+        runs = Runs.from_json(store.program.components, self._cabinet, entry["runs"])
+        return _Held(dictionary, runs, history, since, entry["checked"])
+
+    def _change(self, text: str) -> str | None:
+        """Apply a change of the catalogue; the reason why not, where it is refused."""
+        declared = frozenset(query.name for store in self._stores for query, _, _ in store.offer.queries)
+        served, refused = self._roll.change(text, declared)
+        if served is not None:
+            history = self._held[served.store].history
+            since = {view.window.name: history.sees_from(view.window.geometry) for view in served.views}
+            entry = self._roll.listed.get(served.name, (text,))[0]
+            self._roll.listed[served.name] = (entry, True, since)
+        return refused
+
+    def _asked(self, store: Store, held: _Held, registered: Sequence[tuple[Served, dict[str, int]]]) -> list[_Asked]:
+        """All views of a store, by the instant since which they see everything."""
+        groups: dict[int, list[tuple[View, str | None, Expression | None]]] = {}
+        for view in store.program.views:
+            instant = self._matters(held.since[_text(view.window.geometry)], view)
+            groups.setdefault(instant, []).append((view, None, None))
+        if len(groups) == 1 and ALWAYS in groups and not registered:
+            nothing = (None,) * len(store.program.views)
+            return [_Asked(store.program, ALWAYS, nothing, nothing)]
+        for served, since in registered:
+            for view in served.views:
+                instant = self._matters(since[view.window.name], view)
+                groups.setdefault(instant, []).append((view, served.name, served.keys))
+        found = []
+        for instant, listed in groups.items():
+            views, names, filters = zip(*listed, strict=True)
+            found.append(_Asked(program_of(views, store.program), instant, names, filters))
+        return found
+
+    def _matters(self, since: int, view: View) -> int:
+        """Since when a view sees everything, unless all its open instances start later anyway."""
+        return since if since > self.watermark - view.window.geometry.range else ALWAYS
+
+    def _answer(
+        self,
+        number: int,
+        store: Store,
+        held: _Held,
+        asked: Sequence[_Asked],
+        delivered: list[Delivered],
+        watermark: int,
+    ) -> Iterator[Answered]:
+        components = store.program.components
+        windows = {view.window.geometry for some in asked for view in some.program.views}
+        stairs = _stairs(frozenset(windows), store.program.edges, store.history)
+        news = self._taken_in(windows, held, delivered, components, stairs)
+        update, keys = self._terms.mode == "update", len(held.dictionary)
+        from_ = self._touched_from(windows, news) if update else self._due_from(windows, watermark)
         if from_ < _NEVER:
-            rows = settled(held.runs.starting_from(from_).and_(news), components, store.stairs, self.watermark)
-            if update:
-                yield from answer_touched(program, rows, news, keys, self.watermark)
-            else:
-                yield from answer_due(program, rows, keys, self.watermark, watermark)
-        held.runs.add(settled(news, components, store.stairs, watermark))
-        held.runs.age(store.stairs, watermark)
+            rows = settled(held.runs.starting_from(from_).and_(news), components, stairs, self.watermark)
+            touched = level_of(components, news, keys)
+            numbers = {id(view): i for i, view in enumerate(store.program.views)}
+            for some in asked:
+                seen = rows if some.since == ALWAYS else rows.where(rows.start >= some.since)
+                level = level_of(components, seen, keys)
+                found = (
+                    answer_touched(some.program, level, touched, self.watermark)
+                    if update
+                    else answer_due(some.program, level, self.watermark, watermark)
+                )
+                for answers in found:
+                    view = some.program.views[answers.view]
+                    kept, coverage = self._kept(some, answers, held.dictionary)
+                    if len(kept.start):
+                        of = numbers.get(id(view))
+                        yield Answered(number, view, of, some.names[answers.view], kept, held.dictionary, coverage)
+        held.runs.add(settled(news, components, stairs, watermark))
+        held.runs.age(stairs, watermark)
+        held.history.age(stairs, watermark)
         self._forget_keys(held)
 
-    def _taken_in(self, store: Store, held: _Held, delivered: list[Delivered]) -> Held:
+    def _kept(self, asked: _Asked, answers: Answers, dictionary: Dictionary) -> tuple[Answers, Array]:
+        """The answers to give, and the part of each instance that was seen."""
+        range_ = asked.program.views[answers.view].window.geometry.range
+        seen = np.minimum(answers.start + range_ - asked.since, range_) / range_
+        keep = seen > 0 if self._terms.partial else seen >= 1
+        condition = asked.filters[answers.view]
+        if condition is not None and self._filter_keys is not None:
+            keep = keep & self._filter_keys(condition, dictionary.keys)[answers.key]
+        if keep.all():
+            return answers, seen
+        chosen = pa.array(keep)
+        columns = tuple(column.filter(chosen) for column in answers.columns)
+        return Answers(answers.view, answers.key[keep], answers.start[keep], columns), seen[keep]
+
+    def _taken_in(
+        self,
+        windows: set[Geometry],
+        held: _Held,
+        delivered: list[Delivered],
+        components: Sequence[Component],
+        stairs: Sequence[Stair],
+    ) -> Held:
         """The panes of a micro-batch under the ordinals of the dictionary, without those that no window waits for."""
-        components = store.program.components
         parts = []
         for delivery in delivered:
             panes = delivery.panes
-            self._count(store.program, panes.start, delivery.events)
-            useful = panes.start + store.stairs[-1].reach > self.watermark
+            self._count(windows, panes.start, delivery.events)
+            useful = panes.start + stairs[-1].reach > self.watermark
             if useful.any():
                 kept = panes.where(useful)
                 used, local = np.unique(kept.key, return_inverse=True)
@@ -149,39 +309,38 @@ class Shard:
                 parts.append(Held(ordinals[local], kept.start, kept.end, kept.stored))
         if not parts:
             return Held.nothing(components)
-        return settled(reduce(Held.and_, parts), components, store.stairs, self.watermark)
+        return settled(reduce(Held.and_, parts), components, stairs, self.watermark)
 
-    def _count(self, program: Program, start: np.ndarray[Any, Any], events: np.ndarray[Any, Any]) -> None:
+    def _count(self, windows: set[Geometry], start: Array, events: Array) -> None:
         self.figures.events += int(events.sum())
         old = start < self.watermark
         if not old.any():
             return
         start, events = start[old], events[old]
         late, lost = np.zeros(len(start), dtype=bool), np.ones(len(start), dtype=bool)
-        for geometry in {view.window.geometry for view in program.views}:
+        for geometry in windows:
             first, last, inside = _ends(geometry, start)
             late |= inside & (first <= self.watermark)
             lost &= ~inside | (last <= self.watermark)
         self.figures.late += int(events[late].sum())
         self.figures.lost += int(events[late & lost].sum())
 
-    def _due_from(self, program: Program, watermark: int) -> int:
+    def _due_from(self, windows: set[Geometry], watermark: int) -> int:
         """Where the first instance starts that this micro-batch makes due."""
         starts = [_NEVER]
-        for node in program.nodes:
-            g = node.geometry
+        for g in windows:
             # The first instance that ends after the last watermark.
             start = g.offset + ((self.watermark - g.offset - g.range) // g.slide + 1) * g.slide
             if start + g.range <= watermark:
                 starts.append(start)
         return min(starts)
 
-    def _touched_from(self, program: Program, news: Held) -> int:
+    def _touched_from(self, windows: set[Geometry], news: Held) -> int:
         """Where the first open instance starts that holds a row of this micro-batch."""
         if not len(news):
             return _NEVER
-        first = int(news.start.min())
-        return min(max(first, self.watermark) - node.geometry.range for node in program.nodes)
+        first = max(int(news.start.min()), self.watermark)
+        return first - max(g.range for g in windows)
 
     def _forget_keys(self, held: _Held) -> None:
         """Forget keys without granules, looking only when their number has doubled."""
@@ -194,11 +353,19 @@ class Shard:
 
     def _write(self) -> None:
         stores = [
-            {"by": s.keys.names, "keys": h.dictionary.listed, "runs": h.runs.to_json(), "checked": h.checked}
-            for s, h in zip(self.stores, self._held, strict=True)
+            {
+                "by": store.keys.names,
+                "keys": held.dictionary.listed,
+                "runs": held.runs.to_json(),
+                "checked": held.checked,
+                "since": held.since,
+                "history": held.history.to_json(),
+            }
+            for store, held in zip(self._stores, self._held, strict=True)
         ]
-        manifest = {"format": FORMAT, "watermark": self.watermark, "stores": stores}
-        self.cabinet.write_manifest(json.dumps(manifest).encode())
+        terms = {"mode": self._terms.mode, "shards": self._terms.shards}
+        manifest = {"format": FORMAT, **terms, "watermark": self.watermark, "stores": stores}
+        self._cabinet.write_manifest(json.dumps({**manifest, "views": self._roll.listed}).encode())
         self.figures.keys = sum(len(held.dictionary) for held in self._held)
         self.figures.granules = sum(held.runs.rows for held in self._held)
         self.figures.bytes = sum(held.runs.size for held in self._held)
@@ -208,11 +375,42 @@ _NEVER = 2**62
 _FEW_KEYS = 1024
 
 
+def _check(manifest: dict[str, Any], terms: Terms) -> None:
+    """Refuse a checkpoint that was written by another version, or for other terms."""
+    if not manifest:
+        return
+    if manifest["format"] > FORMAT:
+        raise StateError(
+            f"the checkpoint was written in format {manifest['format']}, and this version of Panes reads up to "
+            f"{FORMAT}. Upgrade Panes."
+        )
+    for name, now in (("shards", terms.shards), ("mode", terms.mode)):
+        if manifest[name] != now:
+            raise StateError(
+                f"the checkpoint was written with {name}={manifest[name]!r}, and this run has {name}={now!r}. Give it "
+                f"{name}={manifest[name]!r}, or a new checkpoint."
+            )
+
+
+@lru_cache(maxsize=64)
+def _stairs(windows: frozenset[Geometry], edges: tuple[Edges, ...], history: int) -> tuple[Stair, ...]:
+    """How granules age under some windows, kept as they are for a while."""
+    steps = worthwhile(WindowManager(sorted(windows)).groups, edges)
+    if not history:
+        return steps
+    older = tuple(stair for stair in steps if stair.reach > history)
+    return older if older and older[0].edges == edges else (Stair(edges, history), *older)
+
+
 def _identity(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.lower() for name in names)
 
 
-def _ends(geometry: Geometry, instants: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
+def _text(geometry: Geometry) -> str:
+    return f"{geometry.range}/{geometry.slide}+{geometry.offset}"
+
+
+def _ends(geometry: Geometry, instants: Array) -> tuple[Any, Any, Any]:
     """Where the first and the last instance end that hold some instants, and whether any does."""
     last = (instants - geometry.offset) // geometry.slide
     first = (instants - geometry.offset - geometry.range) // geometry.slide + 1

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from panes.engine.program import Program
+from panes.engine.program import View
 from panes.engine.run import Answers
 from panes.spark.naming import END, START, VIEW, key
 
@@ -18,26 +18,19 @@ _BATCH = 1 << 17
 
 
 def batch_of(
-    program: Program,
+    view: View,
+    number: int,
     answers: Answers,
     keys: Sequence[pa.Array],
     columns: Mapping[str, pa.DataType],
     instant: pa.DataType,
-    *,
-    first_view: int = 0,
 ) -> pa.RecordBatch:
-    """The answers of one view, with the columns of all views.
-
-    Parameters
-    ----------
-    first_view
-        What the first view of the program is numbered, where there are several programs.
-    """
-    view, length = program.views[answers.view], len(answers.start)
+    """The answers of one view, with the columns of all views and the number of this one."""
+    length = len(answers.start)
     found = {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
     at = pa.array(answers.key)
     arrays = [
-        pa.array(np.full(length, first_view + answers.view, dtype=np.int32)),
+        pa.array(np.full(length, number, dtype=np.int32)),
         pa.array(answers.start).view(instant),
         pa.array(answers.start + view.window.geometry.range).view(instant),
         *(column.take(at) for column in keys),

@@ -125,7 +125,8 @@ def _answer(
         for chunk, starts in whole_keys(batches, count, rows_per_chunk):
             keys = [column.take(pa.array(starts[:-1])) for column in chunk.columns[:count]]
             yield from large_batches(
-                batch_of(program, answers, keys, columns, instant_type) for answers in answer(chunk, starts)
+                batch_of(program.views[answers.view], answers.view, answers, keys, columns, instant_type)
+                for answers in answer(chunk, starts)
             )
 
     return rows.mapInArrow(run, schema)

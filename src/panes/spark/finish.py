@@ -49,8 +49,30 @@ def finish_one(answered: Answered, query: Query, shape: Shape) -> DataFrame:
     return _select(rows, [*labels, *(_column(name, type_, own.get(name)) for name, type_ in columns)])
 
 
+@dataclass(frozen=True)
+class Remarks:
+    """Columns of rows that have more to say than the number of their view.
+
+    Parameters
+    ----------
+    name, window_name
+        Of the query and the window, where the view has no number.
+    shown
+        What else comes out, by name.
+    """
+
+    name: str
+    window_name: str
+    shown: dict[str, str]
+
+
 def finish_many(
-    rows: DataFrame, views: Sequence[View], keys: Sequence[str], queries: Sequence[Query], shape: Shape
+    rows: DataFrame,
+    views: Sequence[View],
+    keys: Sequence[str],
+    queries: Sequence[Query],
+    shape: Shape,
+    remarks: Remarks | None = None,
 ) -> DataFrame:
     """The answers of all views of a store, told apart by the number in their first column, in the schema of all."""
     aggregates = list(dict.fromkeys(r.alias for v in views for r in v.readings))
@@ -58,17 +80,28 @@ def finish_many(
     derived = {alias for _, query in numbered for alias, _ in query.derived}
     known = {name: key(i) for i, name in enumerate(keys)} | {alias: quoted(alias) for alias in aggregates}
     columns = (*shape.keys.items(), *shape.columns.items())
+    query_name = _looked_up([_text(queries[v.query].name) for v in views])
+    window_name = _looked_up([_text(v.window.name) for v in views])
+    number = _looked_up([str(v.query) for v in views])
+    window, shown = f"struct({START} AS start, {END} AS end)", {}
+    if remarks is not None:
+        query_name, window_name, number = (
+            f"CASE WHEN {VIEW} < 0 THEN {own} ELSE {declared} END"
+            for own, declared in ((remarks.name, query_name), (remarks.window_name, window_name), ("-1", number))
+        )
+        window, shown = f"CASE WHEN {START} IS NOT NULL THEN {window} END", remarks.shown
     first = [
-        f"{_looked_up([_text(queries[v.query].name) for v in views])} AS query",
-        f"{_looked_up([_text(v.window.name) for v in views])} AS window_name",
-        f"struct({START} AS start, {END} AS end) AS window",
+        f"{query_name} AS query",
+        f"{window_name} AS window_name",
+        f"{window} AS window",
         *(_column(name, type_, known.get(name)) for name, type_ in columns if name in known or name not in derived),
+        *(f"{column} AS {name}" for name, column in shown.items()),
     ]
     if not derived and all(query.having is None for _, query in numbered):
         return _select(rows, first)
-    rows = _select(rows, [*first, f"{_looked_up([str(v.query) for v in views])} AS {_QUERY}"])
-    rows = _having(_derived(rows, numbered, set(aggregates)), numbered)
-    return rows.select("query", "window_name", "window", *(quoted(name) for name, _ in columns))
+    rows = _select(rows, [*first, f"{number} AS {_QUERY}"])
+    rows = _having(_derived(rows, numbered, set(aggregates)), numbered, every=remarks is None)
+    return rows.select("query", "window_name", "window", *(quoted(name) for name, _ in columns), *shown)
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:
@@ -103,14 +136,17 @@ def _derived(rows: DataFrame, queries: list[tuple[int, Query]], known: set[str])
     return rows
 
 
-def _having(rows: DataFrame, queries: list[tuple[int, Query]]) -> DataFrame:
+def _having(rows: DataFrame, queries: list[tuple[int, Query]], *, every: bool = True) -> DataFrame:
+    """Drop what a query does not want; ``every`` says whether all rows are of one of the queries."""
     branches = [(number, query.having.sql) for number, query in queries if query.having is not None]
-    return rows.where(_by_query(branches, queries, "TRUE")) if branches else rows
+    return rows.where(_by_query(branches, queries, "TRUE", every=every)) if branches else rows
 
 
-def _by_query(branches: list[tuple[int, str]], queries: list[tuple[int, Query]], otherwise: str | None) -> Column:
+def _by_query(
+    branches: list[tuple[int, str]], queries: list[tuple[int, Query]], otherwise: str | None, *, every: bool = True
+) -> Column:
     distinct = {sql for _, sql in branches}
-    if len(distinct) == 1 and len(branches) == len(queries):
+    if len(distinct) == 1 and len(branches) == len(queries) and every:
         return F.expr(distinct.pop())
     cases = " ".join(f"WHEN {number} THEN ({sql})" for number, sql in branches)
     return F.expr(f"CASE {_QUERY} {cases} {f'ELSE {otherwise} ' if otherwise else ''}END")

@@ -13,17 +13,27 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from panes.algebra.operations import Array
+from panes.declare.expressions import Expression
 from panes.engine.blobs import pack, unpack
-from panes.engine.dictionary import Dictionary
 from panes.engine.intake import Delivered, unpack_panes
-from panes.engine.run import Answers
-from panes.engine.shard import Figures, Mode, Shard, Store
+from panes.engine.shard import Answered, Figures, Shard, Store, Terms
 from panes.spark.batches import batch_of, large_batches
+from panes.spark.naming import END, START, VIEW, key
+from panes.spark.placing import labels
 
 FIGURES = tuple(field.name for field in fields(Figures))
 DATA, WATERMARK = "data", "watermark"
 OUTPUT = ", ".join([f"{DATA} BINARY", f"{WATERMARK} BIGINT", *(f"{name} BIGINT" for name in FIGURES)])
 """Answers as packed batches, and a row of figures per shard."""
+
+KIND, NAME, WINDOW_NAME, COVERAGE, DETAIL = (
+    f"__panes_{name}" for name in ("kind", "name", "window_name", "coverage", "detail")
+)
+REMARKS = {KIND: pa.string(), NAME: pa.string(), WINDOW_NAME: pa.string(), COVERAGE: pa.float64(), DETAIL: pa.string()}
+"""What answers carry beside, where a job has a catalogue."""
+
+ANSWER, REFUSED = "answer", "refused"
 
 _MANIFEST, _BLOBS = "manifest", "blobs"
 
@@ -41,22 +51,45 @@ class Job:
     """
 
     stores: tuple[Store, ...]
-    mode: Mode
+    terms: Terms
     keys: Mapping[str, pa.DataType]
     columns: Mapping[str, pa.DataType]
     instant: pa.DataType
 
-    def batch(self, number: int, answers: Answers, dictionary: Dictionary) -> pa.RecordBatch:
-        """The answers of one view of one store, with the columns of all."""
-        store = self.stores[number]
-        known = dictionary.keys
-        names = {name.lower(): i for i, name in enumerate(store.keys.names)}
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The columns of packed answers."""
+        numbered = {key(i): type_ for i, type_ in enumerate(self.keys.values())}
+        named = {VIEW: pa.int32(), START: self.instant, END: self.instant, **numbered, **self.columns}
+        return named | (REMARKS if self.terms.partial else {})
+
+    def batch(self, answered: Answered) -> pa.RecordBatch:
+        """The answers of one view, with the columns of all."""
+        names = {name.lower(): i for i, name in enumerate(self.stores[answered.store].keys.names)}
+        known = answered.dictionary.keys
         keys = [
             known.column(names[name.lower()]) if name.lower() in names else pa.nulls(len(known), type_)
             for name, type_ in self.keys.items()
         ]
-        first = sum(len(other.program.views) for other in self.stores[:number])
-        return batch_of(store.program, answers, keys, self.columns, self.instant, first_view=first)
+        number = -1
+        if answered.number is not None:
+            number = answered.number + sum(len(other.program.views) for other in self.stores[: answered.store])
+        batch = batch_of(answered.view, number, answered.answers, keys, self.columns, self.instant)
+        if not self.terms.partial:
+            return batch
+        labelled = {KIND: ANSWER, NAME: answered.name, WINDOW_NAME: answered.view.window.name}
+        remarks = {name: pa.repeat(pa.scalar(text, pa.string()), len(batch)) for name, text in labelled.items()}
+        return self._filled({**_columns(batch), **remarks, COVERAGE: pa.array(answered.coverage)}, len(batch))
+
+    def refusals(self, reasons: Sequence[str]) -> pa.RecordBatch:
+        """Rows that say what was refused, and why."""
+        rows = len(reasons)
+        numbers, kinds = pa.array([-1] * rows, pa.int32()), pa.repeat(REFUSED, rows)
+        return self._filled({VIEW: numbers, KIND: kinds, DETAIL: pa.array(reasons, pa.string())}, rows)
+
+    def _filled(self, columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
+        arrays = [columns.get(name, pa.nulls(rows, type_)) for name, type_ in self.types.items()]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.types))
 
 
 class ShardProcessor(StatefulProcessor):
@@ -72,36 +105,45 @@ class ShardProcessor(StatefulProcessor):
         self._stepped: set[Any] = set()
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
-        """Panes came, or a row that only says that there is a micro-batch."""
-        news = []
+        """Panes came, changes of the catalogue, or a row that only says that there is a micro-batch."""
+        news, changes = [], []
         for row in rows:
             if row.panes is not None:
                 program = self._job.stores[row.store].program
                 news.append((row.store, unpack_panes(row.keys, row.panes, program.components, program.edges)))
-        yield from self._step(key, news, timerValues.getCurrentWatermarkInMs())
+            elif row.change is not None:
+                changes.append((row.place, row.change))
+        # In the order of the catalogue, in whatever order they came.
+        ordered = [text for _, text in sorted(changes)]
+        yield from self._step(key, news, timerValues.getCurrentWatermarkInMs(), ordered)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """The watermark has moved; rows may have come before, in the same micro-batch, or none."""
         milliseconds = timerValues.getCurrentWatermarkInMs()
         if tuple(key) not in self._stepped:
-            yield from self._step(key, [], milliseconds)
+            yield from self._step(key, [], milliseconds, [])
         self._wait_for(milliseconds)
 
     def close(self) -> None:
         """Nothing is open between micro-batches."""
 
-    def _step(self, key: Any, news: Sequence[tuple[int, Delivered]], milliseconds: int) -> Iterator[Row]:
+    def _step(
+        self, key: Any, news: Sequence[tuple[int, Delivered]], milliseconds: int, changes: Sequence[str]
+    ) -> Iterator[Row]:
         self._stepped.add(tuple(key))
         job, watermark = self._job, milliseconds * 1000
-        shard = Shard.open(job.stores, self._cabinet, job.mode)
-        if shard.opened and not news and watermark <= shard.watermark:
+        shard = Shard(job.stores, self._cabinet, job.terms, _filter_keys)
+        if shard.opened and not news and not changes and watermark <= shard.watermark:
             return
         if not shard.opened:
             self._wait_for(milliseconds)
         watermark = max(watermark, shard.watermark)
-        answers = (job.batch(*answered) for answered in shard.step(news, watermark))
+        answers = (job.batch(answered) for answered in shard.step(news, watermark, changes))
         for batch in large_batches(answers):
             yield _row(data=pack(batch))
+        if shard.refused and key[0] == labels(1)[0]:
+            # All shards refuse the same; the first one says so.
+            yield _row(data=pack(job.refusals(shard.refused)))
         yield _row(watermark=watermark, **asdict(shard.figures))
 
     def _wait_for(self, milliseconds: int) -> None:
@@ -138,6 +180,18 @@ def unpack_answers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     for batch in batches:
         packed = (unpack(data.as_py()).replace_schema_metadata(None) for data in batch.column(0))
         yield from large_batches(packed)
+
+
+def _filter_keys(condition: Expression, keys: pa.RecordBatch) -> Array:
+    # Loaded where a condition is: it brings the SQL parser with it.
+    from panes.local.evaluate import evaluate
+
+    fulfilled: Array = evaluate(condition, pa.Table.from_batches([keys])).fill_null(False).to_numpy()
+    return fulfilled
+
+
+def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
 def _row(**values: Any) -> Row:

@@ -22,17 +22,30 @@ from panes.algebra.operations import Array
 from panes.engine.intake import pack_panes
 from panes.engine.program import Program
 from panes.engine.schema import field_of
-from panes.engine.shard import Mode, Store
+from panes.engine.shard import Mode, Store, Terms
+from panes.engine.views import Offer
 from panes.errors import PlanError
 from panes.local.schema import answer_schema
 from panes.plan.blueprint import Blueprint, StorePlan
-from panes.plan.manager import WindowManager
-from panes.plan.stairs import worthwhile
 from panes.spark.binding import Input, bind, examine
-from panes.spark.finish import Shape, finish_many
+from panes.spark.changes import changes
+from panes.spark.finish import Remarks, Shape, finish_many
 from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
 from panes.spark.placing import labels
-from panes.spark.processor import DATA, FIGURES, OUTPUT, WATERMARK, Job, ShardProcessor, unpack_answers
+from panes.spark.processor import (
+    COVERAGE,
+    DATA,
+    DETAIL,
+    FIGURES,
+    KIND,
+    NAME,
+    OUTPUT,
+    WATERMARK,
+    WINDOW_NAME,
+    Job,
+    ShardProcessor,
+    unpack_answers,
+)
 
 METRICS, INPUT_METRICS = "panes", "panes_input"
 """What the figures of answers and of events are called among a query's observed metrics."""
@@ -43,7 +56,7 @@ _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enab
 _ROWS = 1 << 16
 _MOST_SHARDS = 1024
 _INSTANT, _EVERYTHING = "__panes_instant", "__panes_everything"
-_PACKED = "shard INT, store INT, keys BINARY, panes BINARY"
+_PACKED = "shard INT, store INT, keys BINARY, panes BINARY, place STRING, change STRING"
 
 
 @dataclass(frozen=True)
@@ -60,8 +73,9 @@ class _Intake:
     kept: str | None
 
 
-def run_stream(blueprint: Blueprint, events: DataFrame, *, mode: Mode, shards: int) -> DataFrame:
-    """Answer every query of a plan while events come; nothing runs until the result is written somewhere.
+@dataclass(frozen=True)
+class Asked:
+    """How a stream is to run.
 
     Parameters
     ----------
@@ -69,8 +83,21 @@ def run_stream(blueprint: Blueprint, events: DataFrame, *, mode: Mode, shards: i
         ``append``: an answer once, when the watermark has passed its end. ``update``: early answers and corrections.
     shards
         Into how many parts keys are divided. A checkpoint keeps its number.
+    catalogue
+        The folder of a catalogue of views that come and go.
+    history
+        For how long panes are kept as they are for views that come later, in µs.
     """
-    _check(blueprint, events, mode, shards)
+
+    mode: Mode
+    shards: int
+    catalogue: str | None = None
+    history: int = 0
+
+
+def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFrame:
+    """Answer every query of a plan while events come; nothing runs until the result is written somewhere."""
+    _check(blueprint, events, asked)
     source = examine(blueprint, events)
     programs = [bind(store, source) for store in blueprint.stores]
     schema = answer_schema(blueprint.queries, programs, source.schema)
@@ -78,28 +105,33 @@ def run_stream(blueprint: Blueprint, events: DataFrame, *, mode: Mode, shards: i
         {name: source.spark_type(name) for name in schema.keys},
         {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
     )
-    intakes, columns = _columns(blueprint.stores, programs, source, shards)
+    intakes, columns = _columns(blueprint.stores, programs, source, asked.shards)
     counted = _counted(events, blueprint.queries[0].at)
-    packed = counted.selectExpr(*columns).mapInArrow(_packing(intakes, shards), _PACKED)
+    packed = counted.selectExpr(*columns).mapInArrow(_packing(intakes, asked.shards), _PACKED)
+    if asked.catalogue is not None:
+        packed = packed.unionByName(changes(events.sparkSession, asked.catalogue, asked.shards))
+    stores = [
+        _store(plan, program, source, blueprint, asked.history)
+        for plan, program in zip(blueprint.stores, programs, strict=True)
+    ]
     aggregates = {r.alias: r.bound.type for program in programs for view in program.views for r in view.readings}
-    job = Job(
-        tuple(_store(plan, program, source) for plan, program in zip(blueprint.stores, programs, strict=True)),
-        mode,
-        schema.keys,
-        aggregates,
-        schema.instant,
-    )
-    worked = packed.groupBy("shard").transformWithState(ShardProcessor(job), OUTPUT, mode, "EventTime")
+    terms = Terms(asked.mode, asked.shards, partial=asked.catalogue is not None)
+    job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant)
+    worked = packed.groupBy("shard").transformWithState(ShardProcessor(job), OUTPUT, asked.mode, "EventTime")
     figures = [F.sum(name).alias(name) for name in FIGURES]
     observed = worked.observe(METRICS, *figures, F.max(WATERMARK).alias(WATERMARK))
     instant = source.spark_type(blueprint.queries[0].at)
     packed_answers = observed.where(f"{DATA} IS NOT NULL").select(DATA)
     answers = packed_answers.mapInArrow(unpack_answers, _answers(job, shape, instant))
     views = [view for program in programs for view in program.views]
-    return finish_many(answers, views, tuple(schema.keys), blueprint.queries, shape)
+    remarks = None
+    if terms.partial:
+        remarks = Remarks(NAME, WINDOW_NAME, {"coverage": COVERAGE, "kind": KIND, "detail": DETAIL})
+    return finish_many(answers, views, tuple(schema.keys), blueprint.queries, shape, remarks)
 
 
-def _check(blueprint: Blueprint, events: DataFrame, mode: str, shards: int) -> None:
+def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
+    mode, shards = asked.mode, asked.shards
     if mode not in ("append", "update"):
         raise PlanError(
             f"mode={mode!r}: write 'append' (an answer once, when the watermark has passed its end) or 'update' "
@@ -136,11 +168,13 @@ def _prepare(session: SparkSession) -> None:
         raise PlanError(f"{_PROVIDER} is {provider}, but the state of Panes needs {_ROCKSDB}. Set that.")
 
 
-def _store(plan: StorePlan, program: Program, source: Input) -> Store:
+def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprint, history: int) -> Store:
     keys = [pa.field(name, field_of(source.schema, name).type) for name in plan.keys]
     # A store without keys has one for everything, which no answer shows.
     schema = pa.schema(keys or [pa.field(_EVERYTHING, pa.int32())])
-    return Store(program, schema, worthwhile(WindowManager(plan.windows).groups, plan.edges))
+    read = {view.query: (view.readings, view.exists) for view in program.views}
+    offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges)
+    return Store(program, schema, offer, history)
 
 
 def _counted(events: DataFrame, at: str) -> DataFrame:
@@ -222,17 +256,18 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(shards: Array, stores: Array, keys: pa.Array, panes: pa.Array) -> pa.RecordBatch:
-    columns = [pa.array(shards, pa.int32()), pa.array(stores.astype(np.int32)), keys, panes]
-    return pa.RecordBatch.from_arrays(columns, names=["shard", "store", "keys", "panes"])
+    nothing = pa.nulls(len(shards), pa.string())
+    columns = [pa.array(shards, pa.int32()), pa.array(stores.astype(np.int32)), keys, panes, nothing, nothing]
+    return pa.RecordBatch.from_arrays(columns, names=["shard", "store", "keys", "panes", "place", "change"])
 
 
 def _answers(job: Job, shape: Shape, instant: t.DataType) -> t.StructType:
+    """The columns of packed answers as Spark types them; where all rows are answers, their bounds are never null."""
+    known = {START: instant, END: instant} | {key(i): type_ for i, type_ in enumerate(shape.keys.values())}
+    never_null = {VIEW} if job.terms.partial else {VIEW, START, END}
     return t.StructType(
         [
-            t.StructField(VIEW, t.IntegerType(), nullable=False),
-            t.StructField(START, instant, nullable=False),
-            t.StructField(END, instant, nullable=False),
-            *(t.StructField(key(i), type_) for i, type_ in enumerate(shape.keys.values())),
-            *(t.StructField(alias, from_arrow_type(type_)) for alias, type_ in job.columns.items()),
+            t.StructField(name, known[name] if name in known else from_arrow_type(type_), name not in never_null)
+            for name, type_ in job.types.items()
         ]
     )

@@ -1,0 +1,122 @@
+"""A catalogue: queries that are registered with a running job, and taken back, without a restart.
+
+It is a folder with a small file of JSON per change, which the job reads as a stream. So a change takes effect at the
+next micro-batch, and a job that is started again sees the same changes at the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import uuid4
+
+from pyarrow import fs
+
+from panes.declare.entries import Entry, read_entry, registration
+from panes.declare.query import Query
+from panes.errors import DeclarationError, PanesError
+
+Status = Literal["active", "suspended"]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A query of a catalogue: whether it is asked for. Whether the job can serve it, the job says (``kind``)."""
+
+    name: str
+    status: Status
+    windows: tuple[str, ...]
+
+
+class Catalogue:
+    """Queries that come and go while a job runs.
+
+    Parameters
+    ----------
+    path
+        A folder that the job can read too: a path, or an address such as ``s3://bucket/folder``.
+
+    Examples
+    --------
+    >>> import tempfile, panes as pn
+    >>> catalogue = pn.Catalogue(tempfile.mkdtemp())
+    >>> catalogue.register(pn.query("hourly", at="ts", by="k", select={"n": pn.count()}, over=pn.tumbling("1h")))
+    >>> catalogue.suspend("hourly")
+    >>> catalogue.list()
+    [Listed(name='hourly', status='suspended', windows=('1h',))]
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = str(path)
+        self._files, self._folder = _opened(self.path)
+        self._files.create_dir(self._folder, recursive=True)
+
+    def register(self, query: Query) -> None:
+        """Ask for a query over keys, aggregates and events that the job keeps, with any windows from its panes on."""
+        if not isinstance(query, Query):
+            raise DeclarationError(f"{query!r} is not a query. Make one with pn.query(name, at=..., ...).")
+        if query.name in {listed.name for listed in self.list()}:
+            raise DeclarationError(f"the catalogue has a query {query.name!r} already. Drop it, or rename this one.")
+        self._write(registration(query))
+
+    def suspend(self, name: str) -> None:
+        """Withdraw a query for a while; what only its windows need is forgotten meanwhile."""
+        self._change("suspend", name, "active")
+
+    def resume(self, name: str) -> None:
+        """Ask for a suspended query again; its ``coverage`` says how much of each answer was seen."""
+        self._change("resume", name, "suspended")
+
+    def drop(self, name: str) -> None:
+        """Take a query out of the catalogue."""
+        self._change("drop", name, None)
+
+    def list(self) -> list[Listed]:
+        """The queries of the catalogue, in the order in which they were registered."""
+        found: dict[str, Listed] = {}
+        for _, text in self._entries():
+            try:
+                entry = read_entry(text)
+            except PanesError:
+                continue  # The job refuses it too, and says so.
+            if entry.action == "register":
+                found.setdefault(entry.name, Listed(entry.name, "active", tuple(w.name for w in entry.over)))
+            elif entry.action == "drop":
+                found.pop(entry.name, None)
+            elif entry.name in found:
+                status: Status = "active" if entry.action == "resume" else "suspended"
+                found[entry.name] = Listed(entry.name, status, found[entry.name].windows)
+        return list(found.values())
+
+    def _change(self, action: Literal["suspend", "resume", "drop"], name: str, only: Status | None) -> None:
+        listed = {found.name: found for found in self.list()}
+        if name not in listed:
+            known = ", ".join(listed) or "none"
+            raise DeclarationError(f"the catalogue has no query {name!r} to {action}; it has: {known}.")
+        if only is not None and listed[name].status != only:
+            raise DeclarationError(f"the query {name!r} is {listed[name].status}, so there is nothing to {action}.")
+        self._write(Entry(action, name))
+
+    def _write(self, entry: Entry) -> None:
+        numbers = [int(name.split("-")[0]) for name, _ in self._named() if name.split("-")[0].isdigit()]
+        name = f"{max(numbers, default=0) + 1:08}-{uuid4().hex[:8]}.json"
+        # Under a name that the job does not read, until it is complete.
+        with self._files.open_output_stream(f"{self._folder}/.{name}") as file:
+            file.write(entry.to_json().encode())
+        self._files.move(f"{self._folder}/.{name}", f"{self._folder}/{name}")
+
+    def _named(self) -> Sequence[tuple[str, str]]:
+        found = self._files.get_file_info(fs.FileSelector(self._folder))
+        return sorted((f.base_name, f.path) for f in found if f.is_file and not f.base_name.startswith((".", "_")))
+
+    def _entries(self) -> Sequence[tuple[str, str]]:
+        entries = []
+        for name, path in self._named():
+            with self._files.open_input_stream(path) as file:
+                entries.append((name, file.read().decode(errors="replace")))
+        return entries
+
+
+def _opened(path: str) -> tuple[fs.FileSystem, str]:
+    return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)

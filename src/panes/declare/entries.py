@@ -1,0 +1,133 @@
+"""Changes to a running job's views as text: data that anybody can write, checked before it is believed.
+
+An entry is a line of JSON. It never holds code: a query's aggregates are named by their signatures, which the job
+compares with those that it keeps, and its conditions are SQL of the documented subset.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, TypeAlias
+
+from panes.algebra.aggregates import Aggregate
+from panes.declare.query import Query
+from panes.declare.windows import Window
+from panes.errors import DeclarationError
+from panes.timeline import Geometry
+
+Action: TypeAlias = Literal["register", "suspend", "resume", "drop"]
+ACTIONS: Final[tuple[Action, ...]] = ("register", "suspend", "resume", "drop")
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One change.
+
+    Parameters
+    ----------
+    by, select, where, over
+        Of a registration: key columns, the signature of each output column, a condition, and the windows.
+    """
+
+    action: Action
+    name: str
+    by: tuple[str, ...] = ()
+    select: tuple[tuple[str, str], ...] = ()
+    where: str | None = None
+    over: tuple[Window, ...] = ()
+
+    def to_json(self) -> str:
+        """The entry as a line of text.
+
+        Examples
+        --------
+        >>> Entry("drop", "q").to_json()
+        '{"format": 1, "action": "drop", "name": "q"}'
+        """
+        data: dict[str, Any] = {"format": FORMAT, "action": self.action, "name": self.name}
+        if self.action == "register":
+            windows = [
+                {"name": w.name, "range": w.geometry.range, "slide": w.geometry.slide, "offset": w.geometry.offset}
+                for w in self.over
+            ]
+            data |= {"by": list(self.by), "select": dict(self.select), "where": self.where, "over": windows}
+        return json.dumps(data)
+
+
+def signature(aggregate: Aggregate) -> str:
+    """What an aggregate computes, as text: equal for equal aggregates.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> signature(pn.std("temp"))
+    "var('temp', root=True, ddof=1)"
+    """
+    options = [
+        f"{field.name}={getattr(aggregate, field.name)!r}"
+        for field in fields(aggregate)
+        if isinstance(getattr(aggregate, field.name), (bool, int, str))
+    ]
+    return f"{aggregate.name}({', '.join([*map(repr, aggregate.arguments), *options])})"
+
+
+def registration(query: Query) -> Entry:
+    """A query as an entry; one that no running job could serve as a view is refused here."""
+    if query.derived or query.having is not None:
+        raise DeclarationError(
+            f"query {query.name!r} has derived columns or having, which a view of a running job cannot have. Register "
+            "it without them, and apply them to the answers."
+        )
+    select = tuple((alias, signature(aggregate)) for alias, aggregate in query.aggregates)
+    where = None if query.where is None else query.where.sql
+    return Entry("register", query.name, query.by, select, where, query.over)
+
+
+def read_entry(text: str) -> Entry:
+    """An entry out of text; anything else is refused with the reason.
+
+    Examples
+    --------
+    >>> read_entry('{"format": 1, "action": "suspend", "name": "q"}')
+    Entry(action='suspend', name='q', by=(), select=(), where=None, over=())
+    >>> read_entry("rm -rf /")
+    Traceback (most recent call last):
+    ...
+    panes.errors.DeclarationError: not an entry of a catalogue: Expecting value: line 1 column 1 (char 0).
+    """
+    try:
+        data = json.loads(text)
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise ValueError(f"it is not of format {FORMAT}")
+        if data.get("action") not in ACTIONS:
+            raise ValueError(f"the action {data.get('action')!r} is none of {', '.join(ACTIONS)}")
+        if not isinstance(data.get("name"), str) or not data["name"]:
+            raise ValueError("it has no name")
+        if data["action"] != "register":
+            return Entry(data["action"], data["name"])
+        over = tuple(
+            Window(Geometry(_whole(w["range"]), _whole(w["slide"]), _whole(w["offset"])), _text(w["name"]))
+            for w in data["over"]
+        )
+        if not over:
+            raise ValueError("it has no window")
+        select = tuple((_text(alias), _text(what)) for alias, what in data["select"].items())
+        where = None if data["where"] is None else _text(data["where"])
+        return Entry("register", data["name"], tuple(map(_text, data["by"])), select, where, over)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise DeclarationError(f"not an entry of a catalogue: {reason}.") from error
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is not a whole number of microseconds")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value

@@ -1,0 +1,62 @@
+"""What the granules of a store can still tell: since when every event is seen, for a window that comes later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from panes.plan.stairs import Stair
+from panes.timeline import Edges, Geometry
+
+ALWAYS = -(2**62)
+
+
+@dataclass
+class History:
+    """How far the granules of a store have aged.
+
+    Parameters
+    ----------
+    dropped
+        Granules that start before it may be gone.
+    coarse
+        By edges: granules that end no later than an instant may be no finer than these edges.
+    """
+
+    dropped: int = ALWAYS
+    coarse: dict[tuple[Edges, ...], int] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> History:
+        """As a manifest has it."""
+        return cls(data["dropped"], {tuple(Edges(*e) for e in edges): upto for edges, upto in data["coarse"]})
+
+    def to_json(self) -> dict[str, Any]:
+        """For a manifest."""
+        coarse = [[[(e.period, e.offset) for e in edges], upto] for edges, upto in self.coarse.items()]
+        return {"dropped": self.dropped, "coarse": coarse}
+
+    def age(self, stairs: Sequence[Stair], watermark: int) -> None:
+        """Note what a watermark has made coarse or dropped."""
+        for younger, stair in pairwise(stairs):
+            self.coarse[stair.edges] = max(self.coarse.get(stair.edges, ALWAYS), watermark - younger.reach)
+        self.dropped = max(self.dropped, watermark - stairs[-1].reach + 1)
+        # What is gone needs no note of how coarse it was.
+        self.coarse = {edges: upto for edges, upto in self.coarse.items() if upto > self.dropped}
+
+    def sees_from(self, geometry: Geometry) -> int:
+        """The instant from which on a window sees every event.
+
+        Examples
+        --------
+        >>> history = History(dropped=100, coarse={(Edges(60),): 500})
+        >>> history.sees_from(Geometry(600, 60)), history.sees_from(Geometry(20, 20))
+        (100, 500)
+        """
+        instants = [self.dropped]
+        for edges, upto in self.coarse.items():
+            if not all(any(e.within(other) for other in edges) for e in geometry.edges()):
+                instants.append(upto)
+        return max(instants)

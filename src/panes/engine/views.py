@@ -1,0 +1,180 @@
+"""Views that come and go while a job runs, over stores that stay as they are.
+
+A registered query has to be one that the job's granules can answer: its keys, its aggregates and the events that they
+count are those of a declared query, and no window of it cuts a pane. Otherwise it is refused, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from panes.declare.entries import Entry, read_entry, signature
+from panes.declare.expressions import Expression, expression
+from panes.declare.query import Query
+from panes.engine.program import Node, Program, Reading, View
+from panes.errors import DeclarationError, PanesError, nearest
+from panes.timeline import Edges, Geometry
+
+_SHOWN = 200
+REGISTERED = -1
+"""The number of the query of a view that no declared query has."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A registered query as its job answers it.
+
+    Parameters
+    ----------
+    store
+        The number of the store.
+    views
+        One per window.
+    keys
+        A condition on keys.
+    """
+
+    name: str
+    store: int
+    views: tuple[View, ...]
+    keys: Expression | None
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a store can answer: declared queries, what is read for each, and where panes begin and end."""
+
+    queries: Sequence[tuple[Query, tuple[Reading, ...], int | None]]
+    keys: tuple[str, ...]
+    edges: tuple[Edges, ...]
+
+
+def serve(entry: Entry, offers: Sequence[Offer]) -> Served:
+    """A registration as views; an error says why it cannot be served, and what to declare."""
+    by = {key.lower() for key in entry.by}
+    number = next((i for i, offer in enumerate(offers) if {key.lower() for key in offer.keys} == by), None)
+    if number is None:
+        known = "; ".join(f"({', '.join(offer.keys)})" for offer in offers)
+        raise DeclarationError(
+            f"the job keeps nothing by ({', '.join(entry.by)}), only by {known}. Declare a query with these keys at "
+            "the next start."
+        )
+    offer = offers[number]
+    condition, filter_ = _condition(entry, offer)
+    readings, exists = _readings(entry, offer, condition)
+    for window in entry.over:
+        for edge in window.geometry.edges():
+            if not any(edge.within(pane) for pane in offer.edges):
+                raise DeclarationError(
+                    f"the window {window.name} begins or ends within a pane of the job, whose edges come every "
+                    f"{' or '.join(str(e.period / 1e6) for e in offer.edges)} s. Declare it at the next start, or give "
+                    "the job a finer resolution."
+                )
+    views = tuple(View(REGISTERED, window, readings, exists) for window in entry.over)
+    return Served(entry.name, number, views, filter_)
+
+
+def _condition(entry: Entry, offer: Offer) -> tuple[Expression | None, Expression | None]:
+    """The declared condition that an entry's events fulfil, and its own condition on keys."""
+    if entry.where is None:
+        return None, None
+    where = expression(entry.where)
+    if any(query.where == where for query, _, _ in offer.queries):
+        return where, None
+    keys = {key.lower() for key in offer.keys}
+    if where.roots and all(root.lower() in keys for root in where.roots):
+        return None, where
+    raise DeclarationError(
+        f"no declared query of the job counts the events with {where.sql}, and it is not a condition on keys alone "
+        f"({', '.join(offer.keys) or 'there are none'}). Declare a query with it at the next start."
+    )
+
+
+def _readings(entry: Entry, offer: Offer, condition: Expression | None) -> tuple[tuple[Reading, ...], int | None]:
+    known: dict[tuple[str, str], Reading] = {}
+    exists: int | None = None
+    for query, readings, counted in offer.queries:
+        if query.where == condition:
+            exists = counted
+            known |= {
+                (alias, signature(aggregate)): reading
+                for (alias, aggregate), reading in zip(query.aggregates, readings, strict=True)
+            }
+    found = []
+    for alias, what in entry.select:
+        if (alias, what) not in known:
+            columns = [f"{a} = {s}" for a, s in known]
+            raise DeclarationError(
+                f"the job keeps no column {alias} = {what}"
+                f"{'' if condition is None else f' for events with {condition.sql}'}"
+                f" ({nearest(f'{alias} = {what}', columns) if columns else 'it keeps none'}). Declare it at the next "
+                "start."
+            )
+        found.append(known[alias, what])
+    return tuple(found), exists
+
+
+def program_of(views: Sequence[View], like: Program) -> Program:
+    """A program that answers some views from the granules of another one's store."""
+    at: dict[Geometry, list[int]] = {}
+    for i, view in enumerate(views):
+        at.setdefault(view.window.geometry, []).append(i)
+    nodes = []
+    for geometry, numbers in at.items():
+        needed = {c for i in numbers for reading in views[i].readings for c in reading.components}
+        needed |= {exists for i in numbers if (exists := views[i].exists) is not None}
+        nodes.append(Node(geometry, None, tuple(sorted(needed)), tuple(numbers)))
+    return Program(like.components, like.edges, tuple(views), tuple(nodes))
+
+
+class Roll:
+    """Which registered queries a job has, and since when each sees everything.
+
+    Parameters
+    ----------
+    listed
+        By name: the entry as text, whether it is active, and since which instant its windows see all events, as a
+        manifest has it.
+    """
+
+    def __init__(self, offers: Sequence[Offer], listed: Mapping[str, tuple[str, bool, dict[str, int]]]) -> None:
+        self._offers = offers
+        self.listed = dict(listed)
+
+    def change(self, text: str, declared: frozenset[str]) -> tuple[Served | None, str | None]:
+        """Apply an entry: what it makes active, or the reason why it is refused."""
+        try:
+            entry = read_entry(text)
+            known = self.listed.get(entry.name)
+            if entry.action == "register":
+                if entry.name in declared or known is not None:
+                    raise DeclarationError(
+                        f"there is a query {entry.name!r} already. Drop it first, or rename this one."
+                    )
+                return serve(entry, self._offers), None
+            if known is None:
+                what = "is declared by the job, not registered" if entry.name in declared else "is not registered"
+                raise DeclarationError(f"{entry.name!r} {what}, so there is nothing to {entry.action}.")
+            if entry.action == "drop":
+                del self.listed[entry.name]
+            elif entry.action == "suspend":
+                self.listed[entry.name] = (known[0], False, {})
+            elif not known[1]:
+                return serve(read_entry(known[0]), self._offers), None
+            return None, None
+        except PanesError as error:
+            return None, f"{text[:_SHOWN]}: {error}"
+
+    def active(self) -> tuple[list[tuple[Served, dict[str, int]]], list[str]]:
+        """The queries to answer, since when each window sees everything, and why some are suspended from now on."""
+        found, refused = [], []
+        for name, (text, on, since) in list(self.listed.items()):
+            try:
+                if on:
+                    found.append((serve(read_entry(text), self._offers), since))
+            except PanesError as error:
+                # The job was started again with other queries.
+                self.listed[name] = (text, False, {})
+                refused.append(f"{name}: {error}")
+        return found, refused
