@@ -39,10 +39,11 @@ class Recorded:
 class Collected:
     """A streaming query whose rows are kept by micro-batch."""
 
-    def __init__(self, rows: DataFrame, checkpoint: Path, mode: str = "append") -> None:
+    def __init__(self, rows: DataFrame, checkpoint: Path, mode: str = "append", *, live: bool = False) -> None:
         self.batches: dict[int, pa.Table] = {}
         writer = rows.writeStream.foreachBatch(self._keep).outputMode(mode)
-        self.query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        self.query = (writer if live else writer.trigger(availableNow=True)).start()
 
     def _keep(self, rows: DataFrame, number: int) -> None:
         self.batches[number] = rows.toArrow()

@@ -75,10 +75,22 @@ class Held:
         return Held(self.key[keep], self.start[keep], self.end[keep], stored)
 
 
-def settled(rows: Held, components: Sequence[Component], stairs: Sequence[Stair], watermark: int | None) -> Held:
-    """Rows as they are held under a watermark: sorted, merged, as coarse as their age allows, without the useless."""
+def settled(
+    rows: Held,
+    components: Sequence[Component],
+    stairs: Sequence[Stair],
+    watermark: int | None,
+    cuts: Sequence[int] = (),
+) -> Held:
+    """Rows as they are held under a watermark: sorted, merged, as coarse as their age allows, without the useless.
+
+    Parameters
+    ----------
+    cuts
+        Instants that no granule may span, in order.
+    """
     if watermark is not None and len(rows):
-        rows = _coarsened(rows.where(rows.start + stairs[-1].reach > watermark), stairs, watermark)
+        rows = _coarsened(rows.where(rows.start + stairs[-1].reach > watermark), stairs, watermark, cuts)
     order = np.lexsort((rows.start, rows.key))
     key, start, end = rows.key[order], rows.start[order], rows.end[order]
     begins = np.ones(len(key), dtype=bool)
@@ -141,18 +153,22 @@ def answer_touched(program: Program, level: Level, news: Level, watermark: int) 
                 if len(own):
                     lo = level.positions.search(own.key, own.start)
                     hi = level.positions.search(own.key, own.start + node.geometry.range)
-                    instances = Frame(own.key, own.start, lo, hi)
+                    # A level may leave out rows from before a window was known.
+                    instances = Frame(own.key, own.start, lo, hi).where(hi > lo)
                     partials = {i: level.partials[i].reduce(instances) for i in node.needed}
                     yield from read(program, tuple(views), instances, partials)
 
 
-def _coarsened(rows: Held, stairs: Sequence[Stair], watermark: int) -> Held:
+def _coarsened(rows: Held, stairs: Sequence[Stair], watermark: int, cuts: Sequence[int]) -> Held:
     """Give every row the span of the coarsest granule that only windows of its age look at."""
     start, end = rows.start, rows.end
+    bounds = np.array([np.iinfo(np.int64).min, *cuts, np.iinfo(np.int64).max])
+    place = np.searchsorted(bounds, rows.start, side="right")
     for younger, stair in pairwise(stairs):
         begin, stop = floor_to_edges(stair.edges, rows.start), next_edge(stair.edges, rows.start)
         # Every instance of a narrower window that touches the granule has ended.
         old = stop + younger.reach <= watermark
+        begin, stop = np.maximum(begin, bounds[place - 1]), np.minimum(stop, bounds[place])
         start, end = np.where(old, begin, start), np.where(old, stop, end)
     return Held(rows.key, start, end, rows.stored)
 

@@ -91,17 +91,17 @@ class Runs:
         if len(rows):
             self.listed.append(self._write(rows, stair=0))
 
-    def age(self, stairs: Sequence[Stair], watermark: int) -> None:
+    def age(self, stairs: Sequence[Stair], watermark: int, cuts: Sequence[int] = ()) -> None:
         """Drop what no window needs any more, make coarse what is old enough, merge what has like size."""
         for run in [run for run in self.listed if run.last + stairs[-1].reach <= watermark]:
             self._forget(run)
         for run in self.listed[:]:
-            self._coarsen(run, stairs, watermark)
+            self._coarsen(run, stairs, watermark, cuts)
         while (chosen := self._alike()) is not None:
             rows = reduce(Held.and_, map(self._read, chosen))
             for run in chosen:
                 self._forget(run)
-            rows = settled(rows, self._components, stairs, watermark)
+            rows = settled(rows, self._components, stairs, watermark, cuts)
             if len(rows):
                 self.listed.append(self._write(rows, min(run.stair for run in chosen)))
                 self.listed.sort(key=lambda run: run.last)
@@ -139,7 +139,7 @@ class Runs:
                     return found
         return None
 
-    def _coarsen(self, run: Run, stairs: Sequence[Stair], watermark: int) -> None:
+    def _coarsen(self, run: Run, stairs: Sequence[Stair], watermark: int, cuts: Sequence[int]) -> None:
         stair = run.stair
         # A granule of the next stair may begin before the run's last row and end up to its period later.
         while stair + 1 < len(stairs) and run.last + _widest(stairs[stair + 1]) + stairs[stair].reach <= watermark:
@@ -147,7 +147,7 @@ class Runs:
         if stair == run.stair:
             return
         before = self._read(run)
-        after = settled(before, self._components, stairs, watermark)
+        after = settled(before, self._components, stairs, watermark, cuts)
         at = self.listed.index(run)
         if len(after) <= _WORTH * len(before):
             self._forget(run)

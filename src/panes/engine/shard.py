@@ -248,11 +248,13 @@ class Shard:
         components = store.program.components
         windows = {view.window.geometry for some in asked for view in some.program.views}
         stairs = _stairs(frozenset(windows), store.program.edges, store.history)
-        news = self._taken_in(windows, held, delivered, components, stairs)
+        # What a window has not seen all of must not be merged with what it has.
+        cuts = sorted({some.since for some in asked} - {ALWAYS})
+        news = self._taken_in(windows, held, delivered, components, stairs, cuts)
         update, keys = self._terms.mode == "update", len(held.dictionary)
         from_ = self._touched_from(windows, news) if update else self._due_from(windows, watermark)
         if from_ < _NEVER:
-            rows = settled(held.runs.starting_from(from_).and_(news), components, stairs, self.watermark)
+            rows = settled(held.runs.starting_from(from_).and_(news), components, stairs, self.watermark, cuts)
             touched = level_of(components, news, keys)
             numbers = {id(view): i for i, view in enumerate(store.program.views)}
             for some in asked:
@@ -269,8 +271,8 @@ class Shard:
                     if len(kept.start):
                         of = numbers.get(id(view))
                         yield Answered(number, view, of, some.names[answers.view], kept, held.dictionary, coverage)
-        held.runs.add(settled(news, components, stairs, watermark))
-        held.runs.age(stairs, watermark)
+        held.runs.add(settled(news, components, stairs, watermark, cuts))
+        held.runs.age(stairs, watermark, cuts)
         held.history.age(stairs, watermark)
         self._forget_keys(held)
 
@@ -295,6 +297,7 @@ class Shard:
         delivered: list[Delivered],
         components: Sequence[Component],
         stairs: Sequence[Stair],
+        cuts: Sequence[int],
     ) -> Held:
         """The panes of a micro-batch under the ordinals of the dictionary, without those that no window waits for."""
         parts = []
@@ -309,7 +312,7 @@ class Shard:
                 parts.append(Held(ordinals[local], kept.start, kept.end, kept.stored))
         if not parts:
             return Held.nothing(components)
-        return settled(reduce(Held.and_, parts), components, stairs, self.watermark)
+        return settled(reduce(Held.and_, parts), components, stairs, self.watermark, cuts)
 
     def _count(self, windows: set[Geometry], start: Array, events: Array) -> None:
         self.figures.events += int(events.sum())
