@@ -15,7 +15,7 @@ from panes.algebra.declare import (
     sum,
     var,
 )
-from panes.api import Plan, plan
+from panes.api import Plan, plan, show_progress
 from panes.catalogue import Catalogue
 from panes.declare.expressions import Expression
 from panes.declare.query import Query, query
@@ -42,6 +42,7 @@ __all__ = [
     "min",
     "plan",
     "query",
+    "show_progress",
     "std",
     "sum",
     "tumbling",

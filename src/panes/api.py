@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -132,6 +132,12 @@ class Plan:
             return self
         return replace(self, statistics=sample(events, self.queries, self.statistics))
 
+    def status(self, streaming_query: Any) -> str:
+        """Where a running stream of this plan stands: its watermark, and what each window waits for."""
+        from panes.spark.watching import status
+
+        return status(self.queries, streaming_query.lastProgress)
+
     def explain(self) -> str:
         """The tree of windows and factor windows, predicted costs, the saving, and what was tried."""
         return picture.explain(self.blueprint())
@@ -198,6 +204,26 @@ def plan(
     made = Plan(listed, Statistics.given(rate, keys), strategy, factor_windows)
     made.blueprint()  # so that a mistake shows here, not when it is run
     return made
+
+
+def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> Any:
+    """Show a line per micro-batch of every stream of Panes in a Spark session, on the standard error output.
+
+    Parameters
+    ----------
+    tell
+        Where lines go instead.
+
+    Returns
+    -------
+    StreamingQueryListener
+        For ``session.streams.removeListener``.
+    """
+    from panes.spark.watching import Progress
+
+    listener = Progress(tell)
+    session.streams.addListener(listener)
+    return listener
 
 
 def _refuse_for_streams(layout: str, strategy: str | None, observation: Any) -> None:

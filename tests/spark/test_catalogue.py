@@ -41,8 +41,11 @@ def test_a_query_comes_goes_and_returns_while_the_stream_runs(spark, tmp_path):
     declared = pn.query("declared", by="k", at="ts", select=SELECT, over=pn.tumbling("10s"), having="n > 0")
     record.add(seconds(0, 40))
     stream = pn.plan(declared).run(record.stream(delay="0 seconds"), catalogue=catalogue, history="1 min", shards=2)
+    lines: list[str] = []
+    listener = pn.show_progress(spark, lines.append)
     found = Collected(stream, tmp_path / "checkpoint", live=True)
     found.query.processAllAvailable()
+    assert "10s: [2023-11-14 22:13:50, 2023-11-14 22:14:00) is next" in pn.plan(declared).status(found.query)
     # A window that nobody thought of answers at once, from what has been seen already.
     catalogue.register(pn.query("later", by="k", at="ts", select=SELECT, over=pn.hopping("40s", every="20s")))
     catalogue.register(pn.query("finer", by="k", at="ts", select=SELECT, over=pn.tumbling("3s")))
@@ -59,6 +62,8 @@ def test_a_query_comes_goes_and_returns_while_the_stream_runs(spark, tmp_path):
     record.add(seconds(101, 120), seconds(120, 121))
     found.query.processAllAvailable()
     found.query.stop()
+    spark.streams.removeListener(listener)
+    assert any("#0: 80 events" in line and "holding 2 keys" in line for line in lines), lines
     every = {(start, key): n for start, key, n, _ in answers(found, "declared")}
     assert every == {(start, key): 10 for start in range(0, 120, 10) for key in "ab"}
     # Suspended from 60 to 100; what ended meanwhile does not come later.

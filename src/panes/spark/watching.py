@@ -1,0 +1,129 @@
+"""Seeing a stream run: a line per micro-batch, and why a window has not come out yet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from panes.declare.query import Query
+from panes.spark.stream import INPUT_METRICS, METRICS
+from panes.timeline import Geometry, format_duration
+
+_NEXT = 12
+
+
+class Progress(StreamingQueryListener):
+    """Tells of every micro-batch of every stream of Panes in a session, in a line.
+
+    Parameters
+    ----------
+    tell
+        Where lines go; by default to the standard error output.
+    """
+
+    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
+        self._tell = tell or (lambda line: print(line, file=sys.stderr, flush=True))
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing to tell before the first micro-batch."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Tell of one micro-batch; streams that are not of Panes are left alone."""
+        progress = event.progress
+        if METRICS in progress.observedMetrics:
+            self._tell(
+                line_of(
+                    progress.name or str(progress.id)[:8],
+                    progress.batchId,
+                    progress.processedRowsPerSecond,
+                    progress.observedMetrics,
+                )
+            )
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Spark itself says why."""
+
+
+def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
+    """One micro-batch in a line.
+
+    Examples
+    --------
+    >>> figures = dict(answers=12, late=3, lost=1, keys=5, granules=90, bytes=20_000, watermark=1_700_000_000_000_000)
+    >>> line_of("temps", 7, 1234.5, {"panes": figures, "panes_input": {"events": 100, "null_timestamps": 2}})
+    'temps #7: 100 events (1,234/s), watermark 2023-11-14 22:13:20, 12 answers, 3 late (1 for all windows), ...'
+    """
+    found, read = _plain(metrics[METRICS]), _plain(metrics.get(INPUT_METRICS, {}))
+    parts = [
+        f"{read.get('events') or 0:,} events ({int(rate or 0):,}/s)",
+        f"watermark {_instant(found.get('watermark') or 0)}",
+        f"{found.get('answers') or 0:,} answers",
+    ]
+    if found.get("late"):
+        parts.append(f"{found['late']:,} late ({found['lost']:,} for all windows)")
+    if read.get("null_timestamps"):
+        parts.append(f"{read['null_timestamps']:,} without a time")
+    held = f"{found.get('keys') or 0:,} keys, {found.get('granules') or 0:,} granules, {_size(found.get('bytes') or 0)}"
+    return f"{name} #{batch}: {', '.join(parts)}, holding {held}"
+
+
+def status(queries: Iterable[Query], progress: dict[str, Any] | None) -> str:
+    """Where a stream stands, and what each window waits for.
+
+    Parameters
+    ----------
+    progress
+        A streaming query's ``lastProgress``.
+    """
+    if progress is None:
+        return "The stream has not finished a micro-batch yet."
+    metrics = progress["observedMetrics"]
+    if METRICS not in metrics:
+        return "This streaming query is not one of Panes, or its last micro-batch read nothing."
+    watermark = _plain(metrics[METRICS]).get("watermark") or 0
+    latest = (progress.get("eventTime") or {}).get("max")
+    lines = [
+        f"The watermark was {_instant(watermark)} in micro-batch {progress['batchId']}"
+        + (f", whose latest event was at {latest}." if latest else ", which had no events.")
+    ]
+    windows = {window.name: window.geometry for query in queries for window in query.over}
+    for name, geometry in sorted(windows.items(), key=lambda item: _next_end(item[1], watermark))[:_NEXT]:
+        end = _next_end(geometry, watermark)
+        lines.append(
+            f"  {name}: [{_instant(end - geometry.range)}, {_instant(end)}) is next; it comes out when the watermark "
+            f"has moved on by {format_duration(end - watermark)}, so events have to come that are as much later."
+        )
+    if len(windows) > _NEXT:
+        lines.append(f"  and {len(windows) - _NEXT} more windows after these")
+    return "\n".join(lines)
+
+
+def _next_end(geometry: Geometry, watermark: int) -> int:
+    """The first end of an instance after an instant."""
+    base = geometry.offset + geometry.range
+    return base + ((watermark - base) // geometry.slide + 1) * geometry.slide
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    return row.asDict() if hasattr(row, "asDict") else dict(row)
+
+
+def _instant(micros: int) -> str:
+    shown = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    return shown.strftime("%Y-%m-%d %H:%M:%S.%f").removesuffix(".000000")
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
