@@ -61,6 +61,7 @@ class Plan:
         shards: int = 4,
         catalogue: Catalogue | None = None,
         history: DurationLike | None = None,
+        late: Literal["count", "emit"] = "count",
     ) -> Any:
         """Answer every query.
 
@@ -86,6 +87,9 @@ class Plan:
         history
             Of a stream with a catalogue: for how long events are kept for queries that are registered later, beyond
             what the declared ones need.
+        late
+            Of a stream: ``count`` counts late events; ``emit`` also lets them out, as rows with ``kind = 'late'`` and
+            the event as JSON in ``detail``.
 
         Examples
         --------
@@ -105,7 +109,7 @@ class Plan:
         if _is_spark(data):
             if data.isStreaming:
                 _refuse_for_streams(layout, strategy, observation)
-                return self._run_stream(data, mode, shards, catalogue, history)
+                return self._run_stream(data, mode, shards, catalogue, history, late)
             return self._run_on_spark(data, layout, strategy, observation)
         if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
             raise PlanError(
@@ -150,13 +154,19 @@ class Plan:
         return picture.summary(self.blueprint())
 
     def _run_stream(
-        self, events: Any, mode: Mode, shards: int, catalogue: Catalogue | None, history: DurationLike | None
+        self,
+        events: Any,
+        mode: Mode,
+        shards: int,
+        catalogue: Catalogue | None,
+        history: DurationLike | None,
+        late: Literal["count", "emit"],
     ) -> Any:
         from panes.spark.stream import Asked, run_stream
 
         blueprint = draw_up(self.queries, self.statistics, "columnar", factor_windows=False)
         folder = None if catalogue is None else catalogue.path
-        asked = Asked(mode, shards, folder, 0 if history is None else parse_duration(history))
+        asked = Asked(mode, shards, folder, 0 if history is None else parse_duration(history), late)
         return run_stream(blueprint, events, asked)
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any) -> Any:

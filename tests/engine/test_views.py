@@ -32,7 +32,7 @@ class Stream:
     """One shard in memory, with panes of ten microseconds."""
 
     def __init__(self, mode: Mode = "append", history: int = 0) -> None:
-        self.program, self.terms = program_of(DECLARED), Terms(mode, partial=True)
+        self.program, self.terms = program_of(DECLARED), Terms(mode, partial=True, remarks=True)
         read = {view.query: (view.readings, view.exists) for view in self.program.views}
         offer = Offer([(q, *read[i]) for i, q in enumerate(queries(DECLARED))], ("key",), self.program.edges)
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer, history)]

@@ -111,6 +111,19 @@ def test_spark_s_own_cases(spark, tmp_path, name):
         assert found.figures.get("late", 0) == step.get("dropped", 0)
 
 
+def test_late_events_come_out_as_rows(spark, tmp_path):
+    record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string())]))
+    query = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("10s"), where="k <> 'c'")
+    instant = lambda *seconds: pa.array([s * 10**6 for s in seconds], pa.timestamp("us", "UTC"))  # noqa: E731
+    for batch in ((5, "a"), (50, "a")), ((3, "b"), (4, "c"), (60, "b")):
+        record.add(pa.table({"ts": instant(*(s for s, _ in batch)), "k": [k for _, k in batch]}))
+        stream = pn.plan(query).run(record.stream(delay="0 seconds"), late="emit", shards=2)
+        found = Collected(stream, tmp_path / "checkpoint").finish()
+    rows = [(row["kind"], row["k"], row["n"], row["detail"]) for row in found.rows.to_pylist()]
+    late = '{"ts":"1970-01-01T00:00:03.000Z","k":"b"}'
+    assert sorted(rows, key=str) == [("answer", "a", 1, None), ("late", None, None, late)]
+
+
 def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
     record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string())]))
     plan = pn.plan(pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s")))

@@ -69,11 +69,14 @@ class Terms:
         How many there are; a checkpoint keeps its number.
     partial
         Whether instances come out that miss events from before their window was known, with the part that was seen.
+    remarks
+        Whether rows say what kind they are: answers, refusals, late events.
     """
 
     mode: Mode
     shards: int = 1
     partial: bool = False
+    remarks: bool = False
 
 
 @dataclass
@@ -185,6 +188,13 @@ class Shard:
                 yield answered
         self.watermark = watermark
         self._write()
+
+    def too_late(self, instants: Array) -> Array:
+        """Which events of this micro-batch are too late for at least one window that would hold them."""
+        windows = {view.window.geometry for store in self._stores for view in store.program.views}
+        windows |= {view.window.geometry for served, _ in self._roll.active()[0] for view in served.views}
+        late, _ = _lateness(windows, instants, self.watermark)
+        return late
 
     def _open(self, store: Store, entry: dict[str, Any] | None) -> _Held:
         if entry is None:
@@ -316,17 +326,9 @@ class Shard:
 
     def _count(self, windows: set[Geometry], start: Array, events: Array) -> None:
         self.figures.events += int(events.sum())
-        old = start < self.watermark
-        if not old.any():
-            return
-        start, events = start[old], events[old]
-        late, lost = np.zeros(len(start), dtype=bool), np.ones(len(start), dtype=bool)
-        for geometry in windows:
-            first, last, inside = _ends(geometry, start)
-            late |= inside & (first <= self.watermark)
-            lost &= ~inside | (last <= self.watermark)
+        late, lost = _lateness(windows, start, self.watermark)
         self.figures.late += int(events[late].sum())
-        self.figures.lost += int(events[late & lost].sum())
+        self.figures.lost += int(events[lost].sum())
 
     def _due_from(self, windows: set[Geometry], watermark: int) -> int:
         """Where the first instance starts that this micro-batch makes due."""
@@ -413,9 +415,15 @@ def _text(geometry: Geometry) -> str:
     return f"{geometry.range}/{geometry.slide}+{geometry.offset}"
 
 
-def _ends(geometry: Geometry, instants: Array) -> tuple[Any, Any, Any]:
-    """Where the first and the last instance end that hold some instants, and whether any does."""
-    last = (instants - geometry.offset) // geometry.slide
-    first = (instants - geometry.offset - geometry.range) // geometry.slide + 1
-    base = geometry.offset + geometry.range
-    return base + first * geometry.slide, base + last * geometry.slide, first <= last
+def _lateness(windows: set[Geometry], instants: Array, watermark: int) -> tuple[Array, Array]:
+    """Which instants are too late for at least one instance that holds them, and which for all."""
+    late, open_ = np.zeros(len(instants), dtype=bool), np.zeros(len(instants), dtype=bool)
+    old = np.flatnonzero(instants < watermark)
+    for geometry in windows if len(old) else ():
+        # The first and the last instance that hold each instant; between instances there is none.
+        last = (instants[old] - geometry.offset) // geometry.slide
+        first = (instants[old] - geometry.offset - geometry.range) // geometry.slide + 1
+        base = geometry.offset + geometry.range
+        late[old] |= (first <= last) & (base + first * geometry.slide <= watermark)
+        open_[old] |= (first <= last) & (base + last * geometry.slide > watermark)
+    return late, late & ~open_

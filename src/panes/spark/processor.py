@@ -33,7 +33,9 @@ KIND, NAME, WINDOW_NAME, COVERAGE, DETAIL = (
 REMARKS = {KIND: pa.string(), NAME: pa.string(), WINDOW_NAME: pa.string(), COVERAGE: pa.float64(), DETAIL: pa.string()}
 """What answers carry beside, where a job has a catalogue."""
 
-ANSWER, REFUSED = "answer", "refused"
+ANSWER, REFUSED, LATE = "answer", "refused", "late"
+EVENTS = -2
+"""The store of rows that carry events themselves, which come out again if they are too late."""
 
 _MANIFEST, _BLOBS = "manifest", "blobs"
 
@@ -61,7 +63,7 @@ class Job:
         """The columns of packed answers."""
         numbered = {key(i): type_ for i, type_ in enumerate(self.keys.values())}
         named = {VIEW: pa.int32(), START: self.instant, END: self.instant, **numbered, **self.columns}
-        return named | (REMARKS if self.terms.partial else {})
+        return named | (REMARKS if self.terms.remarks else {})
 
     def batch(self, answered: Answered) -> pa.RecordBatch:
         """The answers of one view, with the columns of all."""
@@ -75,17 +77,17 @@ class Job:
         if answered.number is not None:
             number = answered.number + sum(len(other.program.views) for other in self.stores[: answered.store])
         batch = batch_of(answered.view, number, answered.answers, keys, self.columns, self.instant)
-        if not self.terms.partial:
+        if not self.terms.remarks:
             return batch
         labelled = {KIND: ANSWER, NAME: answered.name, WINDOW_NAME: answered.view.window.name}
         remarks = {name: pa.repeat(pa.scalar(text, pa.string()), len(batch)) for name, text in labelled.items()}
         return self._filled({**_columns(batch), **remarks, COVERAGE: pa.array(answered.coverage)}, len(batch))
 
-    def refusals(self, reasons: Sequence[str]) -> pa.RecordBatch:
-        """Rows that say what was refused, and why."""
-        rows = len(reasons)
-        numbers, kinds = pa.array([-1] * rows, pa.int32()), pa.repeat(REFUSED, rows)
-        return self._filled({VIEW: numbers, KIND: kinds, DETAIL: pa.array(reasons, pa.string())}, rows)
+    def remarks(self, kind: str, details: Sequence[str]) -> pa.RecordBatch:
+        """Rows that are no answers: what was refused and why, or an event that came too late."""
+        rows = len(details)
+        numbers, kinds = pa.array([-1] * rows, pa.int32()), pa.repeat(kind, rows)
+        return self._filled({VIEW: numbers, KIND: kinds, DETAIL: pa.array(details, pa.string())}, rows)
 
     def _filled(self, columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
         arrays = [columns.get(name, pa.nulls(rows, type_)) for name, type_ in self.types.items()]
@@ -106,29 +108,36 @@ class ShardProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Panes came, changes of the catalogue, or a row that only says that there is a micro-batch."""
-        news, changes = [], []
+        news, changes, events = [], [], []
         for row in rows:
-            if row.panes is not None:
+            if row.store == EVENTS:
+                events.append(unpack(row.panes))
+            elif row.panes is not None:
                 program = self._job.stores[row.store].program
                 news.append((row.store, unpack_panes(row.keys, row.panes, program.components, program.edges)))
             elif row.change is not None:
                 changes.append((row.place, row.change))
         # In the order of the catalogue, in whatever order they came.
         ordered = [text for _, text in sorted(changes)]
-        yield from self._step(key, news, timerValues.getCurrentWatermarkInMs(), ordered)
+        yield from self._step(key, news, timerValues.getCurrentWatermarkInMs(), ordered, events)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """The watermark has moved; rows may have come before, in the same micro-batch, or none."""
         milliseconds = timerValues.getCurrentWatermarkInMs()
         if tuple(key) not in self._stepped:
-            yield from self._step(key, [], milliseconds, [])
+            yield from self._step(key, [], milliseconds)
         self._wait_for(milliseconds)
 
     def close(self) -> None:
         """Nothing is open between micro-batches."""
 
     def _step(
-        self, key: Any, news: Sequence[tuple[int, Delivered]], milliseconds: int, changes: Sequence[str]
+        self,
+        key: Any,
+        news: Sequence[tuple[int, Delivered]],
+        milliseconds: int,
+        changes: Sequence[str] = (),
+        events: Sequence[pa.RecordBatch] = (),
     ) -> Iterator[Row]:
         self._stepped.add(tuple(key))
         job, watermark = self._job, milliseconds * 1000
@@ -138,12 +147,15 @@ class ShardProcessor(StatefulProcessor):
         if not shard.opened:
             self._wait_for(milliseconds)
         watermark = max(watermark, shard.watermark)
+        late = [text for batch in events for text in _chosen(batch, shard.too_late(batch.column(0).to_numpy()))]
         answers = (job.batch(answered) for answered in shard.step(news, watermark, changes))
         for batch in large_batches(answers):
             yield _row(data=pack(batch))
         if shard.refused and key[0] == labels(1)[0]:
             # All shards refuse the same; the first one says so.
-            yield _row(data=pack(job.refusals(shard.refused)))
+            yield _row(data=pack(job.remarks(REFUSED, shard.refused)))
+        if late:
+            yield _row(data=pack(job.remarks(LATE, late)))
         yield _row(watermark=watermark, **asdict(shard.figures))
 
     def _wait_for(self, milliseconds: int) -> None:
@@ -188,6 +200,11 @@ def _filter_keys(condition: Expression, keys: pa.RecordBatch) -> Array:
 
     fulfilled: Array = evaluate(condition, pa.Table.from_batches([keys])).fill_null(False).to_numpy()
     return fulfilled
+
+
+def _chosen(events: pa.RecordBatch, chosen: Array) -> list[str]:
+    texts: list[str] = events.column(1).filter(pa.array(chosen)).to_pylist()
+    return texts
 
 
 def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:

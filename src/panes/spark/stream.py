@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from importlib.util import find_spec
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.algebra.operations import Array
+from panes.engine.blobs import pack
 from panes.engine.intake import pack_panes
 from panes.engine.program import Program
 from panes.engine.schema import field_of
@@ -36,6 +40,7 @@ from panes.spark.processor import (
     COVERAGE,
     DATA,
     DETAIL,
+    EVENTS,
     FIGURES,
     KIND,
     NAME,
@@ -47,6 +52,8 @@ from panes.spark.processor import (
     unpack_answers,
 )
 
+Late: TypeAlias = Literal["count", "emit"]
+
 METRICS, INPUT_METRICS = "panes", "panes_input"
 """What the figures of answers and of events are called among a query's observed metrics."""
 
@@ -55,7 +62,7 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _ROWS = 1 << 16
 _MOST_SHARDS = 1024
-_INSTANT, _EVERYTHING = "__panes_instant", "__panes_everything"
+_INSTANT, _EVENT, _EVERYTHING = "__panes_instant", "__panes_event", "__panes_everything"
 _PACKED = "shard INT, store INT, keys BINARY, panes BINARY, place STRING, change STRING"
 
 
@@ -87,12 +94,15 @@ class Asked:
         The folder of a catalogue of views that come and go.
     history
         For how long panes are kept as they are for views that come later, in µs.
+    late
+        ``count``: late events are counted. ``emit``: they also come out, as rows of kind ``late``.
     """
 
     mode: Mode
     shards: int
     catalogue: str | None = None
     history: int = 0
+    late: Late = "count"
 
 
 def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFrame:
@@ -107,7 +117,9 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     )
     intakes, columns = _columns(blueprint.stores, programs, source, asked.shards)
     counted = _counted(events, blueprint.queries[0].at)
-    packed = counted.selectExpr(*columns).mapInArrow(_packing(intakes, asked.shards), _PACKED)
+    if asked.late == "emit":
+        columns.append(f"to_json(struct(*)) AS {_EVENT}")
+    packed = counted.selectExpr(*columns).mapInArrow(_packing(intakes, asked.shards, asked.late), _PACKED)
     if asked.catalogue is not None:
         packed = packed.unionByName(changes(events.sparkSession, asked.catalogue, asked.shards))
     stores = [
@@ -115,7 +127,8 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
         for plan, program in zip(blueprint.stores, programs, strict=True)
     ]
     aggregates = {r.alias: r.bound.type for program in programs for view in program.views for r in view.readings}
-    terms = Terms(asked.mode, asked.shards, partial=asked.catalogue is not None)
+    partial = asked.catalogue is not None
+    terms = Terms(asked.mode, asked.shards, partial=partial, remarks=partial or asked.late == "emit")
     job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant)
     worked = packed.groupBy("shard").transformWithState(ShardProcessor(job), OUTPUT, asked.mode, "EventTime")
     figures = [F.sum(name).alias(name) for name in FIGURES]
@@ -125,8 +138,9 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     answers = packed_answers.mapInArrow(unpack_answers, _answers(job, shape, instant))
     views = [view for program in programs for view in program.views]
     remarks = None
-    if terms.partial:
-        remarks = Remarks(NAME, WINDOW_NAME, {"coverage": COVERAGE, "kind": KIND, "detail": DETAIL})
+    if terms.remarks:
+        coverage = {"coverage": COVERAGE} if partial else {}
+        remarks = Remarks(NAME, WINDOW_NAME, {**coverage, "kind": KIND, "detail": DETAIL})
     return finish_many(answers, views, tuple(schema.keys), blueprint.queries, shape, remarks)
 
 
@@ -139,6 +153,9 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
         )
     if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
         raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
+    if asked.late not in ("count", "emit"):
+        raise PlanError(f"late={asked.late!r}: write 'count', or 'emit' to let late events out as rows of kind 'late'.")
+    _check_free(blueprint, asked)
     times = list(dict.fromkeys(query.at for query in blueprint.queries))
     if len(times) > 1:
         raise PlanError(
@@ -153,6 +170,19 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
             f"events.withWatermark({at.name!r}, '10 minutes') first, with the delay that late events may have."
         )
     _prepare(events.sparkSession)
+
+
+def _check_free(blueprint: Blueprint, asked: Asked) -> None:
+    """Refuse output columns that would hide what rows say about themselves."""
+    taken = {"kind", "detail"} if asked.late == "emit" else set()
+    taken |= {"kind", "detail", "coverage"} if asked.catalogue is not None else set()
+    for query in blueprint.queries:
+        for column in (*query.by, *query.columns):
+            if column.lower() in taken:
+                raise PlanError(
+                    f"query {query.name!r} has a column {column!r}, which rows of this stream use to tell answers from "
+                    "late events and refusals. Rename it."
+                )
 
 
 def _prepare(session: SparkSession) -> None:
@@ -209,13 +239,17 @@ def _columns(
     return intakes, [f"{sql} AS {alias}" for alias, sql in columns.items()]
 
 
-def _packing(intakes: list[_Intake], shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _packing(
+    intakes: list[_Intake], shards: int, late: Late
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     names = np.array(labels(shards), np.int32)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in _gathered(batches):
             for number, intake in enumerate(intakes):
                 yield from _packed(table, number, intake, names)
+            if late == "emit":
+                yield from _themselves(table, intakes, names)
         # One row for every shard, whatever came: all of them see every micro-batch.
         nothing = pa.nulls(shards, pa.binary())
         yield _batch(names, np.zeros(shards), nothing, nothing)
@@ -241,6 +275,18 @@ def _packed(table: pa.RecordBatch, number: int, intake: _Intake, names: Array) -
         yield _batch(shards, np.full(len(packed), number), keys_, panes)
 
 
+def _themselves(table: pa.RecordBatch, intakes: list[_Intake], names: Array) -> Iterator[pa.RecordBatch]:
+    """The events that any store keeps, as text, for the shards of the first store."""
+    wanted = [table.column(intake.kept) for intake in intakes if intake.kept is not None]
+    if len(wanted) == len(intakes):
+        table = table.filter(reduce(pc.or_, wanted))
+    shard = table.column(intakes[0].shard).to_numpy()
+    events = pa.RecordBatch.from_arrays([table.column(_INSTANT), table.column(_EVENT)], names=["instant", "event"])
+    for number in np.unique(shard):
+        some = pa.array([pack(events.filter(pa.array(shard == number)))])
+        yield _batch(names[[number]], np.array([EVENTS]), pa.nulls(1, pa.binary()), some)
+
+
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches joined until there are enough rows to be worth a pair of blobs per shard."""
     held: list[pa.RecordBatch] = []
@@ -264,7 +310,7 @@ def _batch(shards: Array, stores: Array, keys: pa.Array, panes: pa.Array) -> pa.
 def _answers(job: Job, shape: Shape, instant: t.DataType) -> t.StructType:
     """The columns of packed answers as Spark types them; where all rows are answers, their bounds are never null."""
     known = {START: instant, END: instant} | {key(i): type_ for i, type_ in enumerate(shape.keys.values())}
-    never_null = {VIEW} if job.terms.partial else {VIEW, START, END}
+    never_null = {VIEW} if job.terms.remarks else {VIEW, START, END}
     return t.StructType(
         [
             t.StructField(name, known[name] if name in known else from_arrow_type(type_), name not in never_null)
