@@ -57,6 +57,7 @@ class Plan:
         layout: Layout = "long",
         strategy: Strategy | None = None,
         observation: Any = None,
+        emit: Literal["occupied", "all"] = "occupied",
         mode: Mode = "append",
         shards: int = 4,
         catalogue: Catalogue | None = None,
@@ -76,6 +77,9 @@ class Plan:
             Run all of it one way (``native``, ``rewrite`` or ``columnar``), for comparison.
         observation
             A ``pyspark.sql.Observation`` that counts ``events`` and ``null_timestamps``.
+        emit
+            ``occupied``: an instance is answered where it holds an event. ``all``: also those without (``count`` 0,
+            others null), in a batch between a key's first and last event, in a stream while it holds the key.
         mode
             Of a stream: ``append`` gives an answer once, when the watermark has passed its end; ``update`` gives early
             answers and corrections, only what changed. Write the stream with the same output mode.
@@ -104,13 +108,14 @@ class Plan:
                 f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end)."
             )
         _check_strategy(strategy)
+        _check_emit(emit, strategy or self.strategy)
         if layout == "wide":
             wide_columns(self.queries)
         if _is_spark(data):
             if data.isStreaming:
                 _refuse_for_streams(layout, strategy, observation)
-                return self._run_stream(data, mode, shards, catalogue, history, late)
-            return self._run_on_spark(data, layout, strategy, observation)
+                return self._run_stream(data, mode, shards, catalogue, history, late, emit)
+            return self._run_on_spark(data, layout, strategy, observation, emit)
         if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
             raise PlanError(
                 f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
@@ -120,7 +125,7 @@ class Plan:
             raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
         from panes.local.run import run
 
-        return run(self._in_process, data, layout=layout)
+        return run(self._in_process, data, layout=layout, emit_all=emit == "all")
 
     def with_statistics(self, events: Any) -> Plan:
         """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.
@@ -161,21 +166,25 @@ class Plan:
         catalogue: Catalogue | None,
         history: DurationLike | None,
         late: Literal["count", "emit"],
+        emit: str,
     ) -> Any:
         from panes.spark.stream import Asked, run_stream
 
         blueprint = draw_up(self.queries, self.statistics, "columnar", factor_windows=False)
         folder = None if catalogue is None else catalogue.path
-        asked = Asked(mode, shards, folder, 0 if history is None else parse_duration(history), late)
+        asked = Asked(mode, shards, folder, 0 if history is None else parse_duration(history), late, emit == "all")
         return run_stream(blueprint, events, asked)
 
-    def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any) -> Any:
+    def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:
         from panes.spark.run import run
 
         made = self
+        if emit == "all":
+            strategy = "columnar"
         if self.statistics.origin == "assumed" and (strategy or self.strategy) is None:
             made = self.with_statistics(events)
-        return run(made.blueprint(strategy=strategy), events, layout=layout, observation=observation)
+        blueprint = made.blueprint(strategy=strategy)
+        return run(blueprint, events, layout=layout, observation=observation, emit_all=emit == "all")
 
 
 def plan(
@@ -247,6 +256,13 @@ def _refuse_for_streams(layout: str, strategy: str | None, observation: Any) -> 
             "strategy='native' or 'rewrite', and observation=, are for batches. A stream runs one stateful operator; "
             "its figures are observed metrics of the streaming query."
         )
+
+
+def _check_emit(emit: str, strategy: str | None) -> None:
+    if emit not in ("occupied", "all"):
+        raise PlanError(f"emit={emit!r}: write 'occupied', or 'all' to answer instances without events too.")
+    if emit == "all" and strategy in ("native", "rewrite"):
+        raise PlanError(f"emit='all' runs in columns: Spark's group-bys ({strategy}) know no empty groups.")
 
 
 def _check_strategy(strategy: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Component, Decoded, call, numbers, with_nulls
+from panes.algebra.component import Component, Decoded, call, numbers
 from panes.algebra.integers import MACHINE
 from panes.algebra.operations import Array, State
 
@@ -37,4 +37,5 @@ class Count(Component):
 
 
 def _restore(state: State, nulls: Array | None) -> pa.Array:
-    return with_nulls(state[0], nulls, pa.int64())
+    # Where there was no event at all, there were none with a value.
+    return pa.array(state[0], type=pa.int64())

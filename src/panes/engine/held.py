@@ -125,14 +125,20 @@ def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterato
     """Every view's instances that end after one watermark and no later than the next."""
     if not len(level.positions):
         return
+
+    def while_held(component: int) -> tuple[Array, Array]:
+        first, last = level.span(component)
+        return first, np.full_like(last, upto)
+
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for node in program.nodes:
             if not node.views or not _any_ends(node.geometry, after, upto):
                 continue
-            instances = frame(node.geometry, level.positions, ending=(after, upto), check=False)
+            every = program.emit_all
+            instances = frame(node.geometry, level.positions, emit_all=every, ending=(after, upto), check=False)
             if len(instances):
-                partials = {i: level.partials[i].reduce(instances) for i in node.needed}
-                yield from read(program, node.views, instances, partials)
+                partials = {i: level.partials[i].reduce(instances, some_empty=every) for i in node.needed}
+                yield from read(program, node.views, instances, partials, while_held if every else None)
 
 
 def answer_touched(program: Program, level: Level, news: Level, watermark: int) -> Iterator[Answers]:

@@ -30,10 +30,10 @@ class Partials:
     def _count_valid(self) -> Array | None:
         return None if self.decoded.valid is None else any_valid(self.decoded.valid)
 
-    def reduce(self, frame: Frame) -> Partials:
-        """This component over every instance of a frame."""
+    def reduce(self, frame: Frame, *, some_empty: bool = False) -> Partials:
+        """This component over every instance of a frame, of which some may hold no row."""
         state = self._reducer.reduce(frame.lo, frame.hi)
-        valid = None
+        valid = frame.hi > frame.lo if some_empty else None
         if self._count_valid is not None:
             valid = self._count_valid[frame.hi] > self._count_valid[frame.lo]
         source = self.decoded
@@ -45,12 +45,24 @@ class Partials:
         return self.decoded.restore(self.decoded.state, None if valid is None else ~valid)
 
 
+_NOWHERE = 2**62
+
+
 @dataclass(frozen=True)
 class Level:
     """Positions, and the components that are known there."""
 
     positions: Positions
     partials: dict[int, Partials]
+
+    def span(self, component: int) -> tuple[Array, Array]:
+        """Per key: where its first row with a positive count begins, and its last one ends; nowhere without any."""
+        some = self.partials[component].decoded.state[0] > 0
+        key = np.repeat(np.arange(self.positions.keys), np.diff(self.positions.key_starts))[some]
+        first, last = (np.full(self.positions.keys, edge) for edge in (_NOWHERE, -_NOWHERE))
+        np.minimum.at(first, key, self.positions.start[some])
+        np.maximum.at(last, key, self.positions.end[some])
+        return first, last
 
 
 def panes_of(edges: tuple[Edges, ...], positions: Positions) -> Frame:

@@ -8,7 +8,7 @@ to executors as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -80,6 +80,8 @@ class Program:
     edges: tuple[Edges, ...]
     views: tuple[View, ...]
     nodes: tuple[Node, ...]
+    emit_all: bool = False
+    """Whether instances without events are answered too, between those with events or while a key is held."""
 
     @property
     def in_jvm(self) -> bool:
@@ -90,6 +92,22 @@ class Program:
     def arguments(self) -> tuple[str, ...]:
         """The distinct argument expressions, for runs that lift single events."""
         return tuple(dict.fromkeys(a for component in self.components for a in component.arguments))
+
+
+def emitting_all(program: Program) -> Program:
+    """The same views, answered for instances without events too.
+
+    Every window is read from the panes: another window's instances begin before a key's first event and end after its
+    last, so they do not tell where empty ones stop.
+    """
+    at: dict[Geometry, list[int]] = {}
+    for number, view in enumerate(program.views):
+        at.setdefault(view.window.geometry, []).append(number)
+    nodes = tuple(
+        Node(geometry, None, tuple(sorted(_components_of([program.views[v] for v in numbers]))), tuple(numbers))
+        for geometry, numbers in at.items()
+    )
+    return replace(program, nodes=nodes, emit_all=True)
 
 
 def bind_components(

@@ -5,7 +5,7 @@ Every runner comes through here: the in-process one with lifted events, Spark's 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,15 +105,15 @@ def _answer(program: Program, base: Level) -> Iterator[Answers]:
         for number, node in enumerate(program.nodes):
             provider = base if node.provider is None else levels[node.provider]
             # The plan chose panes and providers that no window cuts, so nothing needs to be checked again.
-            instances = frame(node.geometry, provider.positions, check=False)
-            partials = {i: provider.partials[i].reduce(instances) for i in node.needed}
+            instances = frame(node.geometry, provider.positions, emit_all=program.emit_all, check=False)
+            partials = {i: provider.partials[i].reduce(instances, some_empty=program.emit_all) for i in node.needed}
             if number in readers:
                 ends = instances.start + node.geometry.range
                 starts = key_starts_of(instances, provider.positions.keys)
                 levels[number] = Level(Positions(instances.start, ends, starts), partials)
             for done in [p for p, last in readers.items() if last == number]:
                 del levels[done]
-            yield from read(program, node.views, instances, partials)
+            yield from read(program, node.views, instances, partials, base.span if program.emit_all else None)
 
 
 def _last_readers(program: Program) -> dict[int, int]:
@@ -122,15 +122,32 @@ def _last_readers(program: Program) -> dict[int, int]:
 
 
 def read(
-    program: Program, views: tuple[int, ...], instances: Frame, partials: dict[int, Partials]
+    program: Program,
+    views: tuple[int, ...],
+    instances: Frame,
+    partials: dict[int, Partials],
+    spans: Callable[[int], tuple[Array, Array]] | None = None,
 ) -> Iterator[Answers]:
-    """Some views of a window, read out of its partials."""
+    """Some views of a window, read out of its partials.
+
+    Parameters
+    ----------
+    spans
+        Where empty instances are answered: from a component that counts a query's events to the span of each key in
+        which there are any.
+    """
     stored = {i: partials[i].stored() for i in _read_components([program.views[v] for v in views])}
     for number in views:
         view = program.views[number]
         columns = tuple(r.bound.lower(*(stored[c] for c in r.components)) for r in view.readings)
         answers = Answers(number, instances.key, instances.start, columns)
-        yield answers if view.exists is None else _where(answers, partials[view.exists].decoded.state[0] > 0)
+        if view.exists is not None:
+            keep = partials[view.exists].decoded.state[0] > 0
+            if spans is not None:
+                first, last = (edge[instances.key] for edge in spans(view.exists))
+                keep = (instances.start + view.window.geometry.range > first) & (instances.start < last)
+            answers = _where(answers, keep)
+        yield answers
 
 
 def _read_components(views: list[View]) -> set[int]:

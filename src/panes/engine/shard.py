@@ -263,6 +263,8 @@ class Shard:
         news = self._taken_in(windows, held, delivered, components, stairs, cuts)
         update, keys = self._terms.mode == "update", len(held.dictionary)
         from_ = self._touched_from(windows, news) if update else self._due_from(windows, watermark)
+        if store.program.emit_all and from_ < _NEVER:
+            from_ = ALWAYS  # Every key that is held is answered.
         if from_ < _NEVER:
             rows = settled(held.runs.starting_from(from_).and_(news), components, stairs, self.watermark, cuts)
             touched = level_of(components, news, keys)

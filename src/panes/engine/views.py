@@ -125,7 +125,7 @@ def program_of(views: Sequence[View], like: Program) -> Program:
         needed = {c for i in numbers for reading in views[i].readings for c in reading.components}
         needed |= {exists for i in numbers if (exists := views[i].exists) is not None}
         nodes.append(Node(geometry, None, tuple(sorted(needed)), tuple(numbers)))
-    return Program(like.components, like.edges, tuple(views), tuple(nodes))
+    return Program(like.components, like.edges, tuple(views), tuple(nodes), like.emit_all)
 
 
 class Roll:

@@ -16,7 +16,7 @@ from panes.timeline import Geometry
 
 
 def extent(
-    geometry: Geometry, positions: Positions, ending: tuple[int, int] | None = None
+    geometry: Geometry, positions: Positions, ending: tuple[int, int] | None = None, *, beyond: bool = False
 ) -> tuple[Integers, Integers]:
     """Per key with rows: the number of its first instance, and how many there are up to its last.
 
@@ -24,6 +24,8 @@ def extent(
     ----------
     ending
         Only instances that end after the first of two instants, and no later than the second.
+    beyond
+        Whether instances after a key's last row count, up to the second of these instants.
     """
     keys = positions.occupied
     head, tail = positions.key_starts[keys], positions.key_starts[keys + 1] - 1
@@ -31,7 +33,8 @@ def extent(
     _, last = holding(geometry, positions.start[tail], positions.end[tail])
     if ending is not None:
         after, upto = ((edge - geometry.offset - geometry.range) // geometry.slide for edge in ending)
-        first, last = np.maximum(first, after + 1), np.minimum(last, upto)
+        first = np.maximum(first, after + 1)
+        last = np.full_like(last, upto) if beyond else np.minimum(last, upto)
     return first, np.maximum(last - first + 1, 0)
 
 
@@ -44,6 +47,8 @@ def frame_enumerated(
     known: tuple[Integers, Integers] | None = None,
 ) -> Frame:
     """The instances that hold rows, or with `emit_all` every one from a key's first row to its last.
+
+    With `ending`, `emit_all` goes on beyond the last row: more may come, and meanwhile there is nothing.
 
     Parameters
     ----------
@@ -59,7 +64,8 @@ def frame_enumerated(
     """
     if not len(positions):
         return Frame.empty()
-    first, count = extent(geometry, positions, ending) if known is None else known
+    beyond = emit_all and ending is not None
+    first, count = extent(geometry, positions, ending, beyond=beyond) if known is None else known
     stop = np.cumsum(count)
     total = int(stop[-1])
     order = np.arange(total, dtype=np.int64)

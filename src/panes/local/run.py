@@ -14,7 +14,7 @@ from panes.algebra.operations import Array
 from panes.declare.expressions import expression
 from panes.declare.query import Query
 from panes.engine.keys import key_ordinals
-from panes.engine.program import Program, assemble, bind_components
+from panes.engine.program import Program, assemble, bind_components, emitting_all
 from panes.engine.run import Answers, answer_events
 from panes.engine.schema import ResultSchema, check_columns, field_of
 from panes.local.evaluate import evaluate, require_boolean, result_type
@@ -27,7 +27,9 @@ NULL_TIMESTAMPS = b"panes.null_timestamps"
 """Where a result's metadata says how many events had no time, and so are in no window."""
 
 
-def run(blueprint: Blueprint, data: Any, *, layout: str = "long", kernel: str | None = None) -> pa.Table:
+def run(
+    blueprint: Blueprint, data: Any, *, layout: str = "long", kernel: str | None = None, emit_all: bool = False
+) -> pa.Table:
     """Answer every query of a plan on an Arrow table.
 
     Parameters
@@ -38,10 +40,14 @@ def run(blueprint: Blueprint, data: Any, *, layout: str = "long", kernel: str | 
         ``long`` or ``wide``.
     kernel
         Use one kernel by name instead of the cheapest, for tests.
+    emit_all
+        Also answer instances without events, between a key's first and last event.
     """
     table = as_table(data, {name.lower() for query in blueprint.queries for name in query.used})
     check_columns(blueprint.queries, table.schema)
     programs = [_program(store, table.schema) for store in blueprint.stores]
+    if emit_all:
+        programs = [emitting_all(program) for program in programs]
     schema = answer_schema(blueprint.queries, programs, table.schema)
     pieces = [
         piece

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.engine.program import Program
+from panes.engine.program import Program, emitting_all
 from panes.local.schema import answer_schema
 from panes.plan.blueprint import Blueprint
 from panes.spark.binding import Input, bind, bind_family, examine
@@ -18,7 +18,12 @@ from panes.spark.rewrite import rewrite
 
 
 def run(
-    blueprint: Blueprint, events: DataFrame, *, layout: str = "long", observation: Observation | None = None
+    blueprint: Blueprint,
+    events: DataFrame,
+    *,
+    layout: str = "long",
+    observation: Observation | None = None,
+    emit_all: bool = False,
 ) -> DataFrame:
     """Answer every query of a plan; nothing runs until the result is used.
 
@@ -26,6 +31,8 @@ def run(
     ----------
     observation
         Counts events (``events``) and those without a time, which are in no window (``null_timestamps``).
+    emit_all
+        Also answer instances without events, between a key's first and last event; for columnar plans.
     """
     if observation is not None:
         times = dict.fromkeys(query.at for query in blueprint.queries)
@@ -33,6 +40,8 @@ def run(
         events = events.observe(observation, F.count(F.lit(1)).alias("events"), missing.alias("null_timestamps"))
     source = examine(blueprint, events)
     programs = _programs(blueprint, source)
+    if emit_all:
+        programs = [emitting_all(program) for program in programs]
     shape = _shape(blueprint, programs, source)
     parts = [part for number in range(len(programs)) for part in _run_store(blueprint, number, programs, source, shape)]
     answers = union(parts)

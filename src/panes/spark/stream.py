@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from panes.algebra.operations import Array
 from panes.engine.blobs import pack
 from panes.engine.intake import pack_panes
-from panes.engine.program import Program
+from panes.engine.program import Program, emitting_all
 from panes.engine.schema import field_of
 from panes.engine.shard import Mode, Store, Terms
 from panes.engine.views import Offer
@@ -96,6 +96,8 @@ class Asked:
         For how long panes are kept as they are for views that come later, in µs.
     late
         ``count``: late events are counted. ``emit``: they also come out, as rows of kind ``late``.
+    emit_all
+        Whether instances without events are answered too, for keys that are held.
     """
 
     mode: Mode
@@ -103,6 +105,7 @@ class Asked:
     catalogue: str | None = None
     history: int = 0
     late: Late = "count"
+    emit_all: bool = False
 
 
 def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFrame:
@@ -110,6 +113,8 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     _check(blueprint, events, asked)
     source = examine(blueprint, events)
     programs = [bind(store, source) for store in blueprint.stores]
+    if asked.emit_all:
+        programs = [emitting_all(program) for program in programs]
     schema = answer_schema(blueprint.queries, programs, source.schema)
     shape = Shape(
         {name: source.spark_type(name) for name in schema.keys},
@@ -151,6 +156,8 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
             f"mode={mode!r}: write 'append' (an answer once, when the watermark has passed its end) or 'update' "
             "(early answers and corrections). All answers again and again ('complete') would never end."
         )
+    if asked.emit_all and mode != "append":
+        raise PlanError("emit='all' needs mode='append': in update mode rows come out for what has changed.")
     if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
         raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
     if asked.late not in ("count", "emit"):
