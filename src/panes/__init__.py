@@ -18,6 +18,7 @@ from panes.algebra.declare import (
 from panes.api import Plan, plan, show_progress
 from panes.catalogue import Catalogue
 from panes.declare.expressions import Expression
+from panes.declare.limits import Limits
 from panes.declare.query import Query, query
 from panes.declare.windows import Window, hopping, tumbling
 from panes.errors import PanesError
@@ -26,6 +27,7 @@ __all__ = [
     "Aggregate",
     "Catalogue",
     "Expression",
+    "Limits",
     "PanesError",
     "Plan",
     "Query",

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from panes.catalogue import Catalogue
+from panes.declare.limits import Limits
 from panes.declare.query import Query
 from panes.engine.schema import wide_columns
 from panes.engine.shard import Mode
@@ -63,6 +64,7 @@ class Plan:
         catalogue: Catalogue | None = None,
         history: DurationLike | None = None,
         late: Literal["count", "emit"] = "count",
+        limits: Limits | None = None,
     ) -> Any:
         """Answer every query.
 
@@ -94,6 +96,8 @@ class Plan:
         late
             Of a stream: ``count`` counts late events; ``emit`` also lets them out, as rows with ``kind = 'late'`` and
             the event as JSON in ``detail``.
+        limits
+            Of a stream: when keys are evicted from its state, a :class:`Limits`.
 
         Examples
         --------
@@ -114,7 +118,7 @@ class Plan:
         if _is_spark(data):
             if data.isStreaming:
                 _refuse_for_streams(layout, strategy, observation)
-                return self._run_stream(data, mode, shards, catalogue, history, late, emit)
+                return self._run_stream(data, mode, shards, catalogue, history, late, emit, limits)
             return self._run_on_spark(data, layout, strategy, observation, emit)
         if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
             raise PlanError(
@@ -167,12 +171,15 @@ class Plan:
         history: DurationLike | None,
         late: Literal["count", "emit"],
         emit: str,
+        limits: Limits | None,
     ) -> Any:
         from panes.spark.stream import Asked, run_stream
 
         blueprint = draw_up(self.queries, self.statistics, "columnar", factor_windows=False)
         folder = None if catalogue is None else catalogue.path
-        asked = Asked(mode, shards, folder, 0 if history is None else parse_duration(history), late, emit == "all")
+        asked = Asked(
+            mode, shards, folder, 0 if history is None else parse_duration(history), late, emit == "all", limits
+        )
         return run_stream(blueprint, events, asked)
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:

@@ -124,6 +124,19 @@ def test_late_events_come_out_as_rows(spark, tmp_path):
     assert sorted(rows, key=str) == [("answer", "a", 1, None), ("late", None, None, late)]
 
 
+def test_keys_are_evicted_and_say_so(spark, tmp_path):
+    record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64())]))
+    for number in range(3):
+        instants = pa.array([(number * 20 + i) * 10**6 for i in range(10)], pa.timestamp("us", "UTC"))
+        record.add(pa.table({"ts": instants, "k": [100 * number + i for i in range(10)]}))
+    query = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("1 min"))
+    stream = pn.plan(query).run(record.stream(delay="0 seconds"), limits=pn.Limits(keys=10), shards=1)
+    found = Collected(stream, tmp_path / "checkpoint").finish()
+    assert found.figures["evicted"] >= 20
+    assert found.rows.num_rows >= 20
+    assert all(0 <= row["coverage"] < 1 for row in found.rows.to_pylist())
+
+
 def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
     record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string())]))
     plan = pn.plan(pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s")))

@@ -121,13 +121,14 @@ class Runs:
         found = [np.unique(self._read(run).key) for run in self.listed]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
-    def latest(self, keys: int) -> Integers:
-        """Where the last granule of each key ends."""
-        latest = np.full(keys, np.iinfo(np.int64).min)
+    def latest(self, keys: int) -> tuple[Integers, Integers]:
+        """Where the last granule of each key ends, and how many granules it has."""
+        latest, count = np.full(keys, -(2**62)), np.zeros(keys, np.int64)
         for run in self.listed:
             rows = self._read(run)
             np.maximum.at(latest, rows.key, rows.end)
-        return latest
+            count += np.bincount(rows.key, minlength=keys)
+        return latest, count
 
     def _alike(self) -> list[Run] | None:
         by_class: dict[int, list[Run]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Any, Literal, TypeAlias
 
@@ -22,6 +22,7 @@ from panes.declare.expressions import Expression
 from panes.engine.blobs import FORMAT
 from panes.engine.cabinet import Cabinet
 from panes.engine.dictionary import Dictionary
+from panes.engine.eviction import Bounds, Doubts, overdue
 from panes.engine.held import Held, answer_due, answer_touched, level_of, settled
 from panes.engine.history import ALWAYS, History
 from panes.engine.intake import Delivered
@@ -71,12 +72,15 @@ class Terms:
         Whether instances come out that miss events from before their window was known, with the part that was seen.
     remarks
         Whether rows say what kind they are: answers, refusals, late events.
+    bounds
+        What a shard may keep at most.
     """
 
     mode: Mode
     shards: int = 1
     partial: bool = False
     remarks: bool = False
+    bounds: Bounds | None = None
 
 
 @dataclass
@@ -89,6 +93,8 @@ class Figures:
         Events that came; those too late for at least one instance that would hold them; those too late for all.
     answers
         Rows that went out.
+    evicted
+        Keys that went although windows still needed them.
     keys, granules, bytes
         What is held.
     """
@@ -97,6 +103,7 @@ class Figures:
     late: int = 0
     lost: int = 0
     answers: int = 0
+    evicted: int = 0
     keys: int = 0
     granules: int = 0
     bytes: int = 0
@@ -134,6 +141,7 @@ class _Held:
     history: History
     since: dict[str, int]
     """Since when each declared window sees everything."""
+    doubts: Doubts
     checked: int = 0
     """How many keys there were when the dictionary was last looked through for keys without granules."""
 
@@ -163,6 +171,7 @@ class Shard:
         self.figures = Figures()
         self.refused: list[str] = []
         self._stores, self._cabinet, self._terms, self._filter_keys = stores, cabinet, terms, filter_keys
+        self._numbers = [{id(view): i for i, view in enumerate(store.program.views)} for store in stores]
         data = cabinet.manifest()
         manifest: dict[str, Any] = {} if data is None else json.loads(data)
         _check(manifest, terms)
@@ -199,7 +208,7 @@ class Shard:
     def _open(self, store: Store, entry: dict[str, Any] | None) -> _Held:
         if entry is None:
             # A store that this checkpoint has not had before sees what comes from now on.
-            entry = {"keys": [], "runs": [], "checked": 0, "since": {}}
+            entry = {"keys": [], "runs": [], "checked": 0, "since": {}, "doubts": [[], ALWAYS]}
             entry["history"] = {"dropped": self.watermark if self.opened else ALWAYS, "coarse": []}
         history = History.from_json(entry["history"])
         since = {
@@ -210,7 +219,8 @@ class Shard:
         }
         dictionary = Dictionary(store.keys, self._cabinet, entry["keys"])
         runs = Runs.from_json(store.program.components, self._cabinet, entry["runs"])
-        return _Held(dictionary, runs, history, since, entry["checked"])
+        doubts = Doubts([(ordinal, instant) for ordinal, instant in entry["doubts"][0]], entry["doubts"][1])
+        return _Held(dictionary, runs, history, since, doubts, entry["checked"])
 
     def _change(self, text: str) -> str | None:
         """Apply a change of the catalogue; the reason why not, where it is refused."""
@@ -268,7 +278,6 @@ class Shard:
         if from_ < _NEVER:
             rows = settled(held.runs.starting_from(from_).and_(news), components, stairs, self.watermark, cuts)
             touched = level_of(components, news, keys)
-            numbers = {id(view): i for i, view in enumerate(store.program.views)}
             for some in asked:
                 seen = rows if some.since == ALWAYS else rows.where(rows.start >= some.since)
                 level = level_of(components, seen, keys)
@@ -278,21 +287,67 @@ class Shard:
                     else answer_due(some.program, level, self.watermark, watermark)
                 )
                 for answers in found:
-                    view = some.program.views[answers.view]
-                    kept, coverage = self._kept(some, answers, held.dictionary)
-                    if len(kept.start):
-                        of = numbers.get(id(view))
-                        yield Answered(number, view, of, some.names[answers.view], kept, held.dictionary, coverage)
+                    yield from self._told(number, some, answers, held)
         held.runs.add(settled(news, components, stairs, watermark, cuts))
         held.runs.age(stairs, watermark, cuts)
         held.history.age(stairs, watermark)
+        held.doubts.settle(watermark - stairs[-1].reach)
+        if self._terms.bounds is not None:
+            yield from self._evict(number, store, held, asked, self._terms.bounds, watermark)
         self._forget_keys(held)
 
-    def _kept(self, asked: _Asked, answers: Answers, dictionary: Dictionary) -> tuple[Answers, Array]:
+    def _evict(
+        self,
+        number: int,
+        store: Store,
+        held: _Held,
+        asked: Sequence[_Asked],
+        bounds: Bounds,
+        watermark: int,
+    ) -> Iterator[Answered]:
+        """Forget keys that are beyond the bounds; their open instances come out as far as they were seen."""
+        keys = len(held.dictionary)
+        gone = overdue(held.runs, keys, bounds, held.doubts, watermark)
+        if gone is None:
+            return
+        rows = held.runs.starting_from(ALWAYS)
+        rows = settled(rows.where(gone[rows.key]), store.program.components, [Stair(store.program.edges, _NEVER)], None)
+        if self._terms.partial and self._terms.mode == "append":
+            level = level_of(store.program.components, rows, keys)
+            for some in asked:
+                for answers in answer_due(replace(some.program, emit_all=False), level, watermark, _NEVER // 2):
+                    yield from self._told(number, some, answers, held, seen_until=watermark)
+        new = held.dictionary.keep(np.flatnonzero(~gone))
+        held.runs.renumber(new)
+        held.doubts.renumber(new)
+        held.doubts.listed.append((len(held.dictionary), int(rows.end.max())))
+        self.figures.evicted += int(gone.sum())
+
+    def _told(
+        self,
+        number: int,
+        asked: _Asked,
+        answers: Answers,
+        held: _Held,
+        seen_until: int = 2**62,
+    ) -> Iterator[Answered]:
+        """Answers with what their rows need to be told; those that must not come out are left out."""
+        view = asked.program.views[answers.view]
+        end = answers.start + view.window.geometry.range
+        since = np.maximum(held.doubts.since(answers.key), asked.since)
+        seen = np.minimum(end, seen_until) - np.maximum(answers.start, since)
+        coverage = np.maximum(seen, 0) / view.window.geometry.range
+        # What is evicted comes out however little of it was seen: it will not come again.
+        keep = coverage >= (0 if seen_until < _NEVER else _LEAST) if self._terms.partial else coverage >= 1
+        kept, coverage = self._kept(asked, answers, held.dictionary, keep, coverage)
+        if len(kept.start):
+            of = self._numbers[number].get(id(view))
+            yield Answered(number, view, of, asked.names[answers.view], kept, held.dictionary, coverage)
+
+    def _kept(
+        self, asked: _Asked, answers: Answers, dictionary: Dictionary, keep: Array, seen: Array
+    ) -> tuple[Answers, Array]:
         """The answers to give, and the part of each instance that was seen."""
-        range_ = asked.program.views[answers.view].window.geometry.range
-        seen = np.minimum(answers.start + range_ - asked.since, range_) / range_
-        keep = seen > 0 if self._terms.partial else seen >= 1
         condition = asked.filters[answers.view]
         if condition is not None and self._filter_keys is not None:
             keep = keep & self._filter_keys(condition, dictionary.keys)[answers.key]
@@ -355,7 +410,9 @@ class Shard:
             return
         used = held.runs.used_keys()
         if len(used) <= len(held.dictionary) // 2:
-            held.runs.renumber(held.dictionary.keep(used))
+            new = held.dictionary.keep(used)
+            held.runs.renumber(new)
+            held.doubts.renumber(new)
         held.checked = len(held.dictionary)
 
     def _write(self) -> None:
@@ -365,6 +422,7 @@ class Shard:
                 "keys": held.dictionary.listed,
                 "runs": held.runs.to_json(),
                 "checked": held.checked,
+                "doubts": [held.doubts.listed, held.doubts.looked],
                 "since": held.since,
                 "history": held.history.to_json(),
             }
@@ -379,6 +437,7 @@ class Shard:
 
 
 _NEVER = 2**62
+_LEAST = 1e-12
 _FEW_KEYS = 1024
 
 

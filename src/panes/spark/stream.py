@@ -22,7 +22,9 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.algebra.operations import Array
+from panes.declare.limits import Limits
 from panes.engine.blobs import pack
+from panes.engine.eviction import Bounds
 from panes.engine.intake import pack_panes
 from panes.engine.program import Program, emitting_all
 from panes.engine.schema import field_of
@@ -51,6 +53,7 @@ from panes.spark.processor import (
     ShardProcessor,
     unpack_answers,
 )
+from panes.timeline import parse_duration
 
 Late: TypeAlias = Literal["count", "emit"]
 
@@ -98,6 +101,8 @@ class Asked:
         ``count``: late events are counted. ``emit``: they also come out, as rows of kind ``late``.
     emit_all
         Whether instances without events are answered too, for keys that are held.
+    limits
+        When keys are evicted.
     """
 
     mode: Mode
@@ -106,6 +111,7 @@ class Asked:
     history: int = 0
     late: Late = "count"
     emit_all: bool = False
+    limits: Limits | None = None
 
 
 def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFrame:
@@ -132,8 +138,9 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
         for plan, program in zip(blueprint.stores, programs, strict=True)
     ]
     aggregates = {r.alias: r.bound.type for program in programs for view in program.views for r in view.readings}
-    partial = asked.catalogue is not None
-    terms = Terms(asked.mode, asked.shards, partial=partial, remarks=partial or asked.late == "emit")
+    partial = asked.catalogue is not None or (asked.limits is not None and asked.limits.emit)
+    remarked = partial or asked.late == "emit"
+    terms = Terms(asked.mode, asked.shards, partial=partial, remarks=remarked, bounds=_bounds(asked))
     job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant)
     worked = packed.groupBy("shard").transformWithState(ShardProcessor(job), OUTPUT, asked.mode, "EventTime")
     figures = [F.sum(name).alias(name) for name in FIGURES]
@@ -182,7 +189,8 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
 def _check_free(blueprint: Blueprint, asked: Asked) -> None:
     """Refuse output columns that would hide what rows say about themselves."""
     taken = {"kind", "detail"} if asked.late == "emit" else set()
-    taken |= {"kind", "detail", "coverage"} if asked.catalogue is not None else set()
+    if asked.catalogue is not None or asked.limits is not None:
+        taken |= {"kind", "detail", "coverage"}
     for query in blueprint.queries:
         for column in (*query.by, *query.columns):
             if column.lower() in taken:
@@ -212,6 +220,15 @@ def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprin
     read = {view.query: (view.readings, view.exists) for view in program.views}
     offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges)
     return Store(program, schema, offer, history)
+
+
+def _bounds(asked: Asked) -> Bounds | None:
+    """The limits of one shard: its part of those of the stream."""
+    if asked.limits is None:
+        return None
+    age, (keys, rows) = asked.limits.age, (asked.limits.keys, asked.limits.rows)
+    share = [None if limit is None else -(-limit // asked.shards) for limit in (keys, rows)]
+    return Bounds(None if age is None else parse_duration(age), *share)
 
 
 def _counted(events: DataFrame, at: str) -> DataFrame:
