@@ -197,9 +197,3 @@ def test_a_column_that_arrow_cannot_carry(spark):
     assert pn.plan(query(select={"n": pn.sum("x")})).run(data).collect()[0]["n"] == 1
     with pytest.raises(SchemaError, match=r"cast it to another type|cannot be a key here"):
         pn.plan(query(by="months")).run(data)
-
-
-def test_a_stream_is_refused(spark):
-    stream = spark.readStream.format("rate").load()
-    with pytest.raises(PlanError, match="batches only"):
-        pn.plan(query(at="timestamp")).run(stream)

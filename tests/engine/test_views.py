@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from panes.engine.history import History
 from panes.engine.intake import pack_panes, unpack_panes
 from panes.engine.shard import Mode, Shard, Store, Terms
 from panes.engine.views import Offer
-from panes.errors import DeclarationError
-from panes.local.evaluate import evaluate
+from panes.errors import DeclarationError, StateError
+from panes.local.evaluate import evaluate, require_boolean
 from panes.timeline import Edges, Geometry
 from tests.engine.simulation import Event, arguments_of, events, program_of, queries
 
@@ -64,6 +65,7 @@ class Stream:
         return found
 
     def _filter(self, condition: Any, keys: pa.RecordBatch) -> Any:
+        require_boolean(condition, keys.schema)
         return evaluate(condition, pa.Table.from_batches([keys])).to_numpy()
 
 
@@ -158,6 +160,10 @@ def test_coverage_grows_until_the_window_has_seen_its_range() -> None:
         ('{"format": 1, "action": "run", "name": "q"}', "the action 'run' is none of"),
         (json.dumps({**json.loads(counted(pn.tumbling("20us")).to_json()), "where": "rand() > 0.5"}), "rand"),
         (json.dumps({**json.loads(counted(pn.tumbling("20us")).to_json()), "over": [{"range": "1"}]}), "microseconds"),
+        (counted(pn.tumbling("20us"), where="key"), "has to be BOOLEAN"),
+        ("[" * 100_000, "not an entry of a catalogue"),
+        (json.dumps({**json.loads(counted(pn.tumbling("20us")).to_json()), "name": "\ud800"}), "surrogates"),
+        (json.dumps({**json.loads(counted(pn.tumbling("20us")).to_json()), "by": "key"}), "by has to be a list"),
     ],
 )
 def test_what_cannot_be_served_is_refused_with_the_reason_and_the_job_goes_on(change: Entry | str, reason: str) -> None:
@@ -188,6 +194,61 @@ def test_a_condition_on_keys_chooses_among_them() -> None:
     stream = Stream()
     stream.step([(k, 5, 1) for k in range(3)], 0, counted(pn.tumbling("20us"), where="key > 0"))
     assert sorted(row["key"] for row in stream.step([], 20) if row["query"] == "new") == [1, 2]
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def windows(*over: pn.Window) -> None:
+        monkeypatch.setattr("tests.engine.test_views.DECLARED", list(over))
+
+    return windows
+
+
+def test_a_late_event_joins_a_granule_of_before_other_windows_came(declared: Any) -> None:
+    declared(pn.tumbling("10us"), pn.hopping("100us", every="20us"))
+    stream = Stream()
+    for t in range(0, 220, 10):
+        stream.step([(0, t, 1)], max(t - 10, 0))
+    stream.step([], 200, counted(pn.hopping("90us", every="30us")))
+    stream.step([(0, 135, 1)], 200)
+    found = [row for row in stream.step([], 260) if row["window"].geometry.range == 100 and "n" in row]
+    assert [(row["start"], row["n"]) for row in found] == [(120, 11), (140, 8), (160, 6)]
+
+
+def test_coverage_leaves_out_what_a_dropped_granule_held(declared: Any) -> None:
+    declared(pn.tumbling("10us"), pn.hopping("600us", every="300us"))
+    stream = Stream()
+    for t in range(0, 2000, 50):
+        stream.step([(0, u, 1) for u in range(t, t + 50)], t)
+    stream.step([], 1950, counted(pn.hopping("1200us", every="300us")))
+    found = [(row["start"], row["n"], row["coverage"]) for row in stream.step([], 5000) if row["query"] == "new"]
+    assert found == [(900, 500, 0.5), (1200, 500, 0.75), (1500, 500, 1.0), (1800, 200, 1.0)]
+
+
+def test_a_restart_with_finer_panes_does_not_take_old_panes_for_new_ones(declared: Any) -> None:
+    declared(pn.tumbling("10us"))
+    before = Stream()
+    before.step([(0, t, 1) for t in range(50)], 0)
+    before.step([], 39)
+    declared(pn.tumbling("10us"), pn.tumbling("5us"))
+    after = Stream()
+    after.cabinet, after.terms = before.cabinet, Terms("append")
+    after.step([(0, 46, 1), (0, 57, 1)], 39)
+    found = [(row["window"].name, row["start"], row["n"]) for row in after.step([], 80) if "n" in row]
+    assert found == [("10us", 30, 10), ("10us", 40, 11), ("10us", 50, 1), ("5us", 55, 1)]
+
+
+def test_a_checkpoint_of_other_events_or_keys_is_refused() -> None:
+    before = Stream()
+    before.step([(0, 5, 1)], 0)
+    for other, reason in (
+        ({"kept": "x > 5"}, "keeps all events, and the queries of this run ask for events with x > 5"),
+        ({"keys": pa.schema([("other", pa.int64())])}, "keeps nothing by"),
+    ):
+        after = Stream()
+        after.cabinet, after.stores = before.cabinet, [replace(after.stores[0], **other)]
+        with pytest.raises(StateError, match=reason):
+            after.step([], 10)
 
 
 def test_entries_survive_as_text() -> None:

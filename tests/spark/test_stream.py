@@ -44,6 +44,13 @@ def few_partitions(spark):
     spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
+@pytest.fixture
+def zone(spark):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    yield lambda name: spark.conf.set("spark.sql.session.timeZone", name)
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
 def recorded(spark, folder: Path, seed: int, *, rows: int = 160, batches: int = 5) -> Recorded:
     """Events that come roughly in the order of time, some of them late, some without a time."""
     rng = random.Random(seed)
@@ -70,7 +77,9 @@ SOAK = [pytest.param(mode, seed, marks=pytest.mark.soak) for seed in range(2, 20
 
 
 @pytest.mark.parametrize(("mode", "seed"), [("append", 0), ("update", 1), *SOAK])
-def test_every_micro_batch_equals_one_query_per_window(spark, tmp_path, mode, seed):
+def test_every_micro_batch_equals_one_query_per_window(spark, tmp_path, mode, seed, zone):
+    # Times come to Python in the zone of the session.
+    zone(["UTC", "America/New_York"][seed % 2])
     record = recorded(spark, tmp_path, seed)
     over = windows(seed)
     queries = [

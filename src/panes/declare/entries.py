@@ -13,12 +13,13 @@ from typing import Any, Final, Literal, TypeAlias
 from panes.algebra.aggregates import Aggregate
 from panes.declare.query import Query
 from panes.declare.windows import Window
-from panes.errors import DeclarationError
+from panes.errors import DeclarationError, PanesError
 from panes.timeline import Geometry
 
 Action: TypeAlias = Literal["register", "suspend", "resume", "drop"]
 ACTIONS: Final[tuple[Action, ...]] = ("register", "suspend", "resume", "drop")
 FORMAT: Final = 1
+_FARTHEST: Final = 2**60
 
 
 @dataclass(frozen=True)
@@ -103,20 +104,22 @@ def read_entry(text: str) -> Entry:
             raise ValueError(f"it is not of format {FORMAT}")
         if data.get("action") not in ACTIONS:
             raise ValueError(f"the action {data.get('action')!r} is none of {', '.join(ACTIONS)}")
-        if not isinstance(data.get("name"), str) or not data["name"]:
+        if not _text(data.get("name")):
             raise ValueError("it has no name")
         if data["action"] != "register":
             return Entry(data["action"], data["name"])
+        if not isinstance(data["by"], list) or not data["select"]:
+            raise ValueError("by has to be a list, and select must not be empty")
         over = tuple(
             Window(Geometry(_whole(w["range"]), _whole(w["slide"]), _whole(w["offset"])), _text(w["name"]))
             for w in data["over"]
         )
-        if not over:
-            raise ValueError("it has no window")
+        if not over or len({window.name for window in over}) < len(over):
+            raise ValueError("it has no window, or two of one name")
         select = tuple((_text(alias), _text(what)) for alias, what in data["select"].items())
         where = None if data["where"] is None else _text(data["where"])
         return Entry("register", data["name"], tuple(map(_text, data["by"])), select, where, over)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, PanesError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise DeclarationError(f"not an entry of a catalogue: {reason}.") from error
 
@@ -124,10 +127,13 @@ def read_entry(text: str) -> Entry:
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{value!r} is not a whole number of microseconds")
+    if abs(value) > _FARTHEST:
+        raise ValueError("it has a window of more than 36,000 years")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not text")
+    value.encode()  # A lone half of a surrogate pair is no text either.
     return value

@@ -93,9 +93,7 @@ def settled(
         rows = _coarsened(rows.where(rows.start + stairs[-1].reach > watermark), stairs, watermark, cuts)
     order = np.lexsort((rows.start, rows.key))
     key, start, end = rows.key[order], rows.start[order], rows.end[order]
-    begins = np.ones(len(key), dtype=bool)
-    begins[1:] = (key[1:] != key[:-1]) | (start[1:] != start[:-1])
-    lo = np.flatnonzero(begins)
+    lo, end = _apart(key, start, end)
     same = Frame(key[lo], start[lo], lo, np.append(lo[1:], len(key)).astype(np.int64))
     at = pa.array(order)
     stored = [column.take(at) for column in rows.stored]
@@ -105,7 +103,7 @@ def settled(
                 Partials(component.decode(column)).reduce(same).stored()
                 for component, column in zip(components, stored, strict=True)
             ]
-    return Held(key[lo], start[lo], end[lo], tuple(stored))
+    return Held(key[lo], start[lo], end, tuple(stored))
 
 
 def level_of(components: Sequence[Component], held: Held, keys: int) -> Level:
@@ -163,6 +161,23 @@ def answer_touched(program: Program, level: Level, news: Level, watermark: int) 
                     instances = Frame(own.key, own.start, lo, hi).where(hi > lo)
                     partials = {i: level.partials[i].reduce(instances) for i in node.needed}
                     yield from read(program, tuple(views), instances, partials)
+
+
+def _apart(key: Array, start: Array, end: Array) -> tuple[Integers, Array]:
+    """The first row of every span, where rows that coincide or overlap are one span; and where each span ends.
+
+    Rows overlap where a granule is older than the windows that are asked for now: granules were coarser before. No
+    window that looks at them begins or ends within any of them.
+    """
+    lo = np.arange(len(key), dtype=np.int64)
+    while len(lo):
+        begins = np.ones(len(lo), dtype=bool)
+        begins[1:] = (key[lo[1:]] != key[lo[:-1]]) | (start[lo[1:]] >= end[:-1])
+        if begins.all():
+            break
+        at = np.flatnonzero(begins)
+        lo, end = lo[at], np.maximum.reduceat(end, at)
+    return lo, end
 
 
 def _coarsened(rows: Held, stairs: Sequence[Stair], watermark: int, cuts: Sequence[int]) -> Held:

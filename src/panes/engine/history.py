@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
+from panes.engine.level import next_edge
 from panes.plan.stairs import Stair
 from panes.timeline import Edges, Geometry
 
@@ -42,7 +45,11 @@ class History:
         """Note what a watermark has made coarse or dropped."""
         for younger, stair in pairwise(stairs):
             self.coarse[stair.edges] = max(self.coarse.get(stair.edges, ALWAYS), watermark - younger.reach)
-        self.dropped = max(self.dropped, watermark - stairs[-1].reach + 1)
+        # Granules that start no later than this are gone, with all that they held.
+        last = np.array([watermark - stairs[-1].reach])
+        ends = [int(next_edge(stairs[0].edges, last)[0])]
+        ends += [end for edges, upto in self.coarse.items() if (end := int(next_edge(edges, last)[0])) <= upto]
+        self.dropped = max(self.dropped, *ends)
         # What is gone needs no note of how coarse it was.
         self.coarse = {edges: upto for edges, upto in self.coarse.items() if upto > self.dropped}
 

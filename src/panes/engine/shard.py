@@ -30,7 +30,7 @@ from panes.engine.program import Program, View
 from panes.engine.run import Answers
 from panes.engine.runs import Runs
 from panes.engine.views import Offer, Roll, Served, program_of
-from panes.errors import StateError
+from panes.errors import PanesError, StateError
 from panes.plan.manager import WindowManager
 from panes.plan.stairs import Stair, worthwhile
 from panes.timeline import Edges, Geometry
@@ -52,12 +52,15 @@ class Store:
     ----------
     history
         For how long panes are kept as they are, in µs, whatever the windows need: for those that come later.
+    kept
+        The condition that all its events fulfil, as SQL; a checkpoint keeps it.
     """
 
     program: Program
     keys: pa.Schema
     offer: Offer
     history: int = 0
+    kept: str | None = None
 
 
 @dataclass(frozen=True)
@@ -179,7 +182,8 @@ class Shard:
         self.watermark: int = manifest.get("watermark", EPOCH)
         self._roll = Roll([store.offer for store in stores], manifest.get("views", {}))
         known = {_identity(entry["by"]): entry for entry in manifest.get("stores", [])}
-        self._held = [self._open(store, known.get(_identity(store.keys.names))) for store in stores]
+        self._held = [self._open(store, known.pop(_identity(store.keys.names), None)) for store in stores]
+        self._left_out = list(known.values())
 
     def step(
         self, news: Sequence[tuple[int, Delivered]], watermark: int, changes: Sequence[str] = ()
@@ -196,6 +200,7 @@ class Shard:
                 self.figures.answers += len(answered.answers.start)
                 yield answered
         self.watermark = watermark
+        self._forget_stores()
         self._write()
 
     def too_late(self, instants: Array) -> Array:
@@ -207,10 +212,24 @@ class Shard:
 
     def _open(self, store: Store, entry: dict[str, Any] | None) -> _Held:
         if entry is None:
-            # A store that this checkpoint has not had before sees what comes from now on.
-            entry = {"keys": [], "runs": [], "checked": 0, "since": {}, "doubts": [[], ALWAYS]}
-            entry["history"] = {"dropped": self.watermark if self.opened else ALWAYS, "coarse": []}
+            if self.opened:
+                raise StateError(
+                    f"the checkpoint keeps nothing by ({', '.join(store.offer.keys)}): it was written by other "
+                    "queries. Start with a new checkpoint, or leave out the queries with these keys."
+                )
+            entry = {"keys": [], "runs": [], "checked": 0, "since": {}, "doubts": [[], ALWAYS], "kept": store.kept}
+            entry |= {"history": {"dropped": ALWAYS, "coarse": []}, "edges": _edges(store)}
+        if entry["kept"] != store.kept:
+            raise StateError(
+                f"the checkpoint keeps {_events_with(entry['kept'])}, and the queries of this run ask for "
+                f"{_events_with(store.kept)}. Start with a new checkpoint, or with the conditions of before."
+            )
         history = History.from_json(entry["history"])
+        if entry["edges"] != _edges(store):
+            # What is held has the panes of before, whatever the panes are from now on.
+            before = tuple(Edges(period, offset) for period, offset in entry["edges"])
+            upto = max((run["last"] for run in entry["runs"]), default=ALWAYS)
+            history.coarse[before] = max(upto + max(e.period for e in before), history.coarse.get(before, ALWAYS))
         since = {
             _text(view.window.geometry): entry["since"].get(
                 _text(view.window.geometry), history.sees_from(view.window.geometry)
@@ -226,6 +245,11 @@ class Shard:
         """Apply a change of the catalogue; the reason why not, where it is refused."""
         declared = frozenset(query.name for store in self._stores for query, _, _ in store.offer.queries)
         served, refused = self._roll.change(text, declared)
+        if served is not None and served.keys is not None and self._filter_keys is not None:
+            try:
+                self._filter_keys(served.keys, self._held[served.store].dictionary.keys.slice(0, 0))
+            except PanesError as error:
+                return f"{served.name}: {error}"
         if served is not None:
             history = self._held[served.store].history
             since = {view.window.name: history.sees_from(view.window.geometry) for view in served.views}
@@ -350,12 +374,23 @@ class Shard:
         """The answers to give, and the part of each instance that was seen."""
         condition = asked.filters[answers.view]
         if condition is not None and self._filter_keys is not None:
-            keep = keep & self._filter_keys(condition, dictionary.keys)[answers.key]
+            keep = keep & self._fulfilled(condition, asked.names[answers.view], dictionary)[answers.key]
         if keep.all():
             return answers, seen
         chosen = pa.array(keep)
         columns = tuple(column.filter(chosen) for column in answers.columns)
         return Answers(answers.view, answers.key[keep], answers.start[keep], columns), seen[keep]
+
+    def _fulfilled(self, condition: Expression, name: str | None, dictionary: Dictionary) -> Array:
+        """Which keys fulfil the condition of a registered query; one that cannot be evaluated is suspended."""
+        try:
+            if self._filter_keys is not None:
+                return self._filter_keys(condition, dictionary.keys)
+        except PanesError as error:
+            if name is not None and self._roll.listed[name][1]:
+                self._roll.listed[name] = (self._roll.listed[name][0], False, {})
+                self.refused.append(f"{name}: {error}")
+        return np.zeros(len(dictionary), dtype=bool)
 
     def _taken_in(
         self,
@@ -415,10 +450,19 @@ class Shard:
             held.doubts.renumber(new)
         held.checked = len(held.dictionary)
 
+    def _forget_stores(self) -> None:
+        """Drop what belongs to queries that this run does not have."""
+        for entry in self._left_out:
+            for name in (*(name for name, _ in entry["keys"]), *(run["name"] for run in entry["runs"])):
+                self._cabinet.remove(name)
+        self._left_out = []
+
     def _write(self) -> None:
         stores = [
             {
                 "by": store.keys.names,
+                "kept": store.kept,
+                "edges": _edges(store),
                 "keys": held.dictionary.listed,
                 "runs": held.runs.to_json(),
                 "checked": held.checked,
@@ -466,6 +510,14 @@ def _stairs(windows: frozenset[Geometry], edges: tuple[Edges, ...], history: int
         return steps
     older = tuple(stair for stair in steps if stair.reach > history)
     return older if older and older[0].edges == edges else (Stair(edges, history), *older)
+
+
+def _edges(store: Store) -> list[list[int]]:
+    return [[e.period, e.offset] for e in store.program.edges]
+
+
+def _events_with(condition: str | None) -> str:
+    return "all events" if condition is None else f"events with {condition}"
 
 
 def _identity(names: Sequence[str]) -> tuple[str, ...]:

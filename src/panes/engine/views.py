@@ -163,7 +163,8 @@ class Roll:
             elif not known[1]:
                 return serve(read_entry(known[0]), self._offers), None
             return None, None
-        except PanesError as error:
+        except Exception as error:
+            # Whatever is in a file that anybody may have written, the job goes on.
             return None, f"{text[:_SHOWN]}: {error}"
 
     def active(self) -> tuple[list[tuple[Served, dict[str, int]]], list[str]]:

@@ -196,8 +196,9 @@ def unpack_answers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 def _filter_keys(condition: Expression, keys: pa.RecordBatch) -> Array:
     # Loaded where a condition is: it brings the SQL parser with it.
-    from panes.local.evaluate import evaluate
+    from panes.local.evaluate import evaluate, require_boolean
 
+    require_boolean(condition, keys.schema)
     fulfilled: Array = evaluate(condition, pa.Table.from_batches([keys])).fill_null(False).to_numpy()
     return fulfilled
 

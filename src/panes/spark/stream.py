@@ -78,6 +78,7 @@ class _Intake:
     program: Program
     keys: tuple[str, ...]
     names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
     arguments: Mapping[str, str]
     shard: str
     kept: str | None
@@ -119,6 +120,7 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     _check(blueprint, events, asked)
     source = examine(blueprint, events)
     programs = [bind(store, source) for store in blueprint.stores]
+    _check_components(programs)
     if asked.emit_all:
         programs = [emitting_all(program) for program in programs]
     schema = answer_schema(blueprint.queries, programs, source.schema)
@@ -200,6 +202,15 @@ def _check_free(blueprint: Blueprint, asked: Asked) -> None:
                 )
 
 
+def _check_components(programs: Iterable[Program]) -> None:
+    """Refuse two columns of state with one name: they would be taken for one another after a restart."""
+    for program in programs:
+        names = [component.name for component in program.components]
+        for name in names:
+            if names.count(name) > 1:
+                raise PlanError(f"two aggregates of your own are called {name}; give each a name= of its own.")
+
+
 def _prepare(session: SparkSession) -> None:
     """Settings without which ``transformWithState`` does not run; what a user has set is left as it is."""
     if find_spec("google") is None or find_spec("google.protobuf") is None:
@@ -219,7 +230,7 @@ def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprin
     schema = pa.schema(keys or [pa.field(_EVERYTHING, pa.int32())])
     read = {view.query: (view.readings, view.exists) for view in program.views}
     offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges)
-    return Store(program, schema, offer, history)
+    return Store(program, schema, offer, history, None if plan.kept is None else plan.kept.sql)
 
 
 def _bounds(asked: Asked) -> Bounds | None:
@@ -259,7 +270,8 @@ def _columns(
             kept = f"__panes_kept{i}"
             columns[kept] = f"coalesce({store.kept.sql}, FALSE)"
         found = {sql: arguments[sql] for sql in program.arguments}
-        intakes.append(_Intake(program, keys, store.keys, found, shard, kept))
+        types = tuple(field_of(source.schema, name).type for name in store.keys)
+        intakes.append(_Intake(program, keys, store.keys, types, found, shard, kept))
     return intakes, [f"{sql} AS {alias}" for alias, sql in columns.items()]
 
 
@@ -286,10 +298,12 @@ def _packed(table: pa.RecordBatch, number: int, intake: _Intake, names: Array) -
         table = table.filter(table.column(intake.kept))
     instants = table.column(_INSTANT).to_numpy()
     if intake.keys:
-        keys = pa.RecordBatch.from_arrays([table.column(alias) for alias in intake.keys], names=list(intake.names))
+        columns = [_typed(table.column(alias), type_) for alias, type_ in zip(intake.keys, intake.types, strict=True)]
+        keys = pa.RecordBatch.from_arrays(columns, names=list(intake.names))
     else:
         keys = pa.RecordBatch.from_pydict({_EVERYTHING: pa.array(np.zeros(len(instants), np.int32))})
-    arguments = {sql: table.column(alias) for sql, alias in intake.arguments.items()}
+    expected = {sql: type_ for c in intake.program.components for sql, type_ in zip(c.arguments, c.types, strict=True)}
+    arguments = {sql: _typed(table.column(alias), expected[sql]) for sql, alias in intake.arguments.items()}
     packed = list(pack_panes(intake.program, keys, table.column(intake.shard).to_numpy(), instants, arguments))
     if packed:
         shards = names[[part.shard for part in packed]]
@@ -297,6 +311,11 @@ def _packed(table: pa.RecordBatch, number: int, intake: _Intake, names: Array) -
             pa.array(column, pa.binary()) for column in zip(*((p.keys, p.panes) for p in packed), strict=True)
         )
         yield _batch(shards, np.full(len(packed), number), keys_, panes)
+
+
+def _typed(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """A column of the type that was planned: times come in the zone of the session, and are kept in UTC."""
+    return column if column.type == type_ else column.cast(type_)
 
 
 def _themselves(table: pa.RecordBatch, intakes: list[_Intake], names: Array) -> Iterator[pa.RecordBatch]:
