@@ -20,11 +20,13 @@ QUERY = pn.query(
 def main(events: str, folder: str) -> None:
     """Read the files of a folder, one per micro-batch, and write answers beside the checkpoint."""
     spark = local_session("panes-job", cores=2, memory="1g")
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
     schema = spark.read.parquet(events).schema
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     stream = reader.parquet(events).withWatermark("ts", "10 seconds")
-    writer = pn.plan(QUERY).run(stream).writeStream.format("parquet").option("path", str(Path(folder) / "answers"))
+    writer = (
+        pn.plan(QUERY).run(stream, shards=2).writeStream.format("parquet").option("path", str(Path(folder) / "answers"))
+    )
     query = writer.option("checkpointLocation", str(Path(folder) / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
 
