@@ -119,12 +119,14 @@ class Plan:
             if data.isStreaming:
                 _refuse_for_streams(layout, strategy, observation)
                 return self._run_stream(data, mode, shards, catalogue, history, late, emit, limits)
+            _refuse_for_batches(mode, catalogue, history, late, limits)
             return self._run_on_spark(data, layout, strategy, observation, emit)
         if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
             raise PlanError(
                 f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
                 "Arrow C interface, such as a pandas or polars DataFrame."
             )
+        _refuse_for_batches(mode, catalogue, history, late, limits)
         if strategy in ("native", "rewrite") or observation is not None:
             raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
         from panes.local.run import run
@@ -250,6 +252,14 @@ def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> An
     listener = Progress(tell)
     session.streams.addListener(listener)
     return listener
+
+
+def _refuse_for_batches(mode: str, catalogue: Any, history: Any, late: str, limits: Any) -> None:
+    given = {"mode": mode != "append", "late": late != "count"}
+    given |= {"catalogue": catalogue is not None, "history": history is not None, "limits": limits is not None}
+    if any(given.values()):
+        names = ", ".join(f"{name}=" for name, is_given in given.items() if is_given)
+        raise PlanError(f"{names} is for streams, and these data are not one. Leave it out, or read them as a stream.")
 
 
 def _refuse_for_streams(layout: str, strategy: str | None, observation: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 from uuid import uuid4
 
@@ -48,8 +49,10 @@ class Catalogue:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = str(path)
-        self._files, self._folder = _opened(self.path)
+        # Absolute: Spark reads a bare path from wherever its default file system is.
+        self.path = str(path) if "://" in str(path) else Path(path).absolute().as_uri()
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(self.path)
+        self._files, self._folder = found
         self._files.create_dir(self._folder, recursive=True)
 
     def register(self, query: Query) -> None:
@@ -116,7 +119,3 @@ class Catalogue:
             with self._files.open_input_stream(path) as file:
                 entries.append((name, file.read().decode(errors="replace")))
         return entries
-
-
-def _opened(path: str) -> tuple[fs.FileSystem, str]:
-    return fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)

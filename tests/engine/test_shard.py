@@ -24,7 +24,7 @@ class Stream:
 
     def __init__(self, over: list[pn.Window], mode: Mode) -> None:
         self.program, self.mode = program_of(over), mode
-        offer = Offer((), ("key",), self.program.edges)
+        offer = Offer((), ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
         self.cabinets = [InMemory() for _ in range(SHARDS)]
         self.figures: list[Figures] = []

@@ -35,7 +35,7 @@ class Stream:
     def __init__(self, mode: Mode = "append", history: int = 0) -> None:
         self.program, self.terms = program_of(DECLARED), Terms(mode, partial=True, remarks=True)
         read = {view.query: (view.readings, view.exists) for view in self.program.views}
-        offer = Offer([(q, *read[i]) for i, q in enumerate(queries(DECLARED))], ("key",), self.program.edges)
+        offer = Offer([(q, *read[i]) for i, q in enumerate(queries(DECLARED))], ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer, history)]
         self.cabinet = InMemory()
         self.refused: list[str] = []
@@ -154,6 +154,10 @@ def test_coverage_grows_until_the_window_has_seen_its_range() -> None:
         ),
         (counted(pn.tumbling("20us"), where="x > 3"), "no declared query of the job counts the events with x > 3"),
         (counted(pn.tumbling("20us"), name="all"), "there is a query 'all' already"),
+        (
+            registration(pn.query("q", at="t2", by="key", select={"n": pn.count()}, over=pn.tumbling("20us"))),
+            "the job's event time is ts",
+        ),
         (Entry("suspend", "nobody"), "'nobody' is not registered"),
         ("not json", "not an entry of a catalogue"),
         ('{"format": 9}', "it is not of format 1"),
@@ -251,6 +255,24 @@ def test_a_checkpoint_of_other_events_or_keys_is_refused() -> None:
             after.step([], 10)
 
 
+def test_coverage_begins_where_a_granule_does(declared: Any) -> None:
+    declared(pn.tumbling("10us"), pn.hopping("600us", every="300us"))
+    stream = Stream()
+    for t in range(0, 1950, 50):
+        stream.step([(0, u, 1) for u in range(t, t + 50)], t)
+    stream.step([], 1945, counted(pn.hopping("70us", every="10us")))
+    found = [row for row in stream.step([], 1960) if row["query"] == "new"]
+    for row in found:
+        since = row["start"] + 70 - round(row["coverage"] * 70)
+        assert row["n"] == len([u for u in range(1950) if max(since, row["start"]) <= u < row["start"] + 70])
+
+
+def test_a_condition_that_fails_for_one_key_leaves_that_key_out(declared: Any) -> None:
+    stream = Stream()
+    stream.step([(k, 5, 1) for k in range(3)], 0, counted(pn.tumbling("20us"), where="10 / key > 0"))
+    assert sorted(row["key"] for row in stream.step([], 20) if row["query"] == "new") == [1, 2]
+
+
 def test_entries_survive_as_text() -> None:
     entry = counted(pn.hopping("40us", every="20us", offset="10us"), where="key > 0")
     assert read_entry(entry.to_json()) == entry
@@ -260,6 +282,6 @@ def test_entries_survive_as_text() -> None:
 
 def test_history_remembers_what_was_made_coarse() -> None:
     history = History()
-    assert history.sees_from(Geometry(100, 10)) < -(2**61)
+    assert history.sees_from(Geometry(100, 10), (Edges(10),)) < -(2**61)
     history = History.from_json(json.loads(json.dumps(History(5, {(Edges(60, 3),): 70}).to_json())))
     assert history == History(5, {(Edges(60, 3),): 70})

@@ -132,6 +132,21 @@ def test_late_events_come_out_as_rows(spark, tmp_path):
     assert sorted(rows, key=str) == [("answer", "a", 1, None), ("late", None, None, late)]
 
 
+def test_what_a_condition_leaves_out_is_not_evaluated(spark, tmp_path):
+    schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string()), ("q", pa.int64())])
+    record = Recorded(spark, tmp_path, schema)
+    instants = pa.array([10**6, 2 * 10**6, 60 * 10**6, 2**61], pa.timestamp("us", "UTC"))
+    record.add(pa.table([instants, ["a"] * 4, [0, 2, 1, 1]], schema=schema))
+    queries = [
+        pn.query(name, by=by, at="ts", select={"r": pn.sum("10 / q")}, over=pn.tumbling("10s"), where="q > 0")
+        for name, by in (("by key", "k"), ("all", ()))
+    ]
+    stream = pn.plan(queries).run(record.stream(delay="0 seconds"), shards=1)
+    found = Collected(stream, tmp_path / "checkpoint").finish()
+    assert sorted(row["r"] for row in found.rows.to_pylist()) == [5.0, 5.0, 10.0, 10.0]
+    assert found.figures["absurd_timestamps"] == 1
+
+
 def test_keys_are_evicted_and_say_so(spark, tmp_path):
     record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64())]))
     for number in range(3):
@@ -157,6 +172,8 @@ def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
         plan.run(record.stream(), shards=0)
     with pytest.raises(PlanError, match="layout='wide'"):
         plan.run(record.stream(), layout="wide")
+    with pytest.raises(PlanError, match="late=, limits= is for streams"):
+        plan.run(pa.table({}), late="emit", limits=pn.Limits(keys=1))
     with pytest.raises(PlanError, match="for batches"):
         plan.run(record.stream(), strategy="native")
     with pytest.raises(SchemaError, match="'kk' is not a column"):

@@ -28,12 +28,13 @@ class Entry:
 
     Parameters
     ----------
-    by, select, where, over
-        Of a registration: key columns, the signature of each output column, a condition, and the windows.
+    at, by, select, where, over
+        Of a registration: the event time, key columns, the signature of each output column, a condition, the windows.
     """
 
     action: Action
     name: str
+    at: str = ""
     by: tuple[str, ...] = ()
     select: tuple[tuple[str, str], ...] = ()
     where: str | None = None
@@ -53,7 +54,13 @@ class Entry:
                 {"name": w.name, "range": w.geometry.range, "slide": w.geometry.slide, "offset": w.geometry.offset}
                 for w in self.over
             ]
-            data |= {"by": list(self.by), "select": dict(self.select), "where": self.where, "over": windows}
+            data |= {
+                "at": self.at,
+                "by": list(self.by),
+                "select": dict(self.select),
+                "where": self.where,
+                "over": windows,
+            }
         return json.dumps(data)
 
 
@@ -83,7 +90,7 @@ def registration(query: Query) -> Entry:
         )
     select = tuple((alias, signature(aggregate)) for alias, aggregate in query.aggregates)
     where = None if query.where is None else query.where.sql
-    return Entry("register", query.name, query.by, select, where, query.over)
+    return Entry("register", query.name, query.at, query.by, select, where, query.over)
 
 
 def read_entry(text: str) -> Entry:
@@ -92,7 +99,7 @@ def read_entry(text: str) -> Entry:
     Examples
     --------
     >>> read_entry('{"format": 1, "action": "suspend", "name": "q"}')
-    Entry(action='suspend', name='q', by=(), select=(), where=None, over=())
+    Entry(action='suspend', name='q', at='', by=(), select=(), where=None, over=())
     >>> read_entry("rm -rf /")
     Traceback (most recent call last):
     ...
@@ -118,7 +125,8 @@ def read_entry(text: str) -> Entry:
             raise ValueError("it has no window, or two of one name")
         select = tuple((_text(alias), _text(what)) for alias, what in data["select"].items())
         where = None if data["where"] is None else _text(data["where"])
-        return Entry("register", data["name"], tuple(map(_text, data["by"])), select, where, over)
+        by = tuple(map(_text, data["by"]))
+        return Entry("register", data["name"], _text(data["at"]), by, select, where, over)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, PanesError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise DeclarationError(f"not an entry of a catalogue: {reason}.") from error

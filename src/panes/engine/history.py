@@ -53,17 +53,34 @@ class History:
         # What is gone needs no note of how coarse it was.
         self.coarse = {edges: upto for edges, upto in self.coarse.items() if upto > self.dropped}
 
-    def sees_from(self, geometry: Geometry) -> int:
-        """The instant from which on a window sees every event.
+    def sees_from(self, geometry: Geometry, finest: tuple[Edges, ...]) -> int:
+        """The instant from which on a window sees every event; no granule spans it.
 
         Examples
         --------
         >>> history = History(dropped=100, coarse={(Edges(60),): 500})
-        >>> history.sees_from(Geometry(600, 60)), history.sees_from(Geometry(20, 20))
-        (100, 500)
+        >>> history.sees_from(Geometry(600, 60), (Edges(10),)), history.sees_from(Geometry(20, 20), (Edges(10),))
+        (120, 500)
         """
         instants = [self.dropped]
         for edges, upto in self.coarse.items():
             if not all(any(e.within(other) for other in edges) for e in geometry.edges()):
                 instants.append(upto)
-        return max(instants)
+        since = max(instants)
+        return since if since == ALWAYS else self._on_an_edge(since, finest)
+
+    def _on_an_edge(self, instant: int, finest: tuple[Edges, ...]) -> int:
+        """The first instant from another one on that lies within no granule."""
+        while True:
+            found = _first_edge(finest, instant)
+            for edges, upto in self.coarse.items():
+                if (edge := _first_edge(edges, found)) <= upto:
+                    found = edge
+            if found == instant:
+                return found
+            instant = found
+
+
+def _first_edge(edges: tuple[Edges, ...], instant: int) -> int:
+    """The first edge at or after an instant."""
+    return int(next_edge(edges, np.array([instant - 1]))[0])

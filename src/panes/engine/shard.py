@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Any, Literal, TypeAlias
@@ -30,7 +31,7 @@ from panes.engine.program import Program, View
 from panes.engine.run import Answers
 from panes.engine.runs import Runs
 from panes.engine.views import Offer, Roll, Served, program_of
-from panes.errors import PanesError, StateError
+from panes.errors import StateError
 from panes.plan.manager import WindowManager
 from panes.plan.stairs import Stair, worthwhile
 from panes.timeline import Edges, Geometry
@@ -173,6 +174,9 @@ class Shard:
     ) -> None:
         self.figures = Figures()
         self.refused: list[str] = []
+        """Changes that no shard accepts, with the reasons."""
+        self.failed: list[str] = []
+        """What went wrong with keys of this shard."""
         self._stores, self._cabinet, self._terms, self._filter_keys = stores, cabinet, terms, filter_keys
         self._numbers = [{id(view): i for i, view in enumerate(store.program.views)} for store in stores]
         data = cabinet.manifest()
@@ -180,6 +184,7 @@ class Shard:
         _check(manifest, terms)
         self.opened = bool(manifest)
         self.watermark: int = manifest.get("watermark", EPOCH)
+        self._declared = frozenset(query.name for store in stores for query, _, _ in store.offer.queries)
         self._roll = Roll([store.offer for store in stores], manifest.get("views", {}))
         known = {_identity(entry["by"]): entry for entry in manifest.get("stores", [])}
         self._held = [self._open(store, known.pop(_identity(store.keys.names), None)) for store in stores]
@@ -190,7 +195,7 @@ class Shard:
     ) -> Iterator[Answered]:
         """Take in the panes and changes of a micro-batch, and answer what it makes due or changes."""
         self.refused = [reason for text in changes if (reason := self._change(text)) is not None]
-        registered, unserved = self._roll.active()
+        registered, unserved = self._roll.active(self._declared)
         self.refused += unserved
         for number, store in enumerate(self._stores):
             held = self._held[number]
@@ -206,7 +211,8 @@ class Shard:
     def too_late(self, instants: Array) -> Array:
         """Which events of this micro-batch are too late for at least one window that would hold them."""
         windows = {view.window.geometry for store in self._stores for view in store.program.views}
-        windows |= {view.window.geometry for served, _ in self._roll.active()[0] for view in served.views}
+        registered, _ = self._roll.active(self._declared)
+        windows |= {view.window.geometry for served, _ in registered for view in served.views}
         late, _ = _lateness(windows, instants, self.watermark)
         return late
 
@@ -232,7 +238,7 @@ class Shard:
             history.coarse[before] = max(upto + max(e.period for e in before), history.coarse.get(before, ALWAYS))
         since = {
             _text(view.window.geometry): entry["since"].get(
-                _text(view.window.geometry), history.sees_from(view.window.geometry)
+                _text(view.window.geometry), history.sees_from(view.window.geometry, store.program.edges)
             )
             for view in store.program.views
         }
@@ -243,16 +249,16 @@ class Shard:
 
     def _change(self, text: str) -> str | None:
         """Apply a change of the catalogue; the reason why not, where it is refused."""
-        declared = frozenset(query.name for store in self._stores for query, _, _ in store.offer.queries)
-        served, refused = self._roll.change(text, declared)
-        if served is not None and served.keys is not None and self._filter_keys is not None:
+        served, refused = self._roll.change(text, self._declared)
+        if served is not None and served.keys is not None:
             try:
-                self._filter_keys(served.keys, self._held[served.store].dictionary.keys.slice(0, 0))
-            except PanesError as error:
+                self._filter(served.keys, self._held[served.store].dictionary.keys.slice(0, 0))
+            except Exception as error:
                 return f"{served.name}: {error}"
         if served is not None:
             history = self._held[served.store].history
-            since = {view.window.name: history.sees_from(view.window.geometry) for view in served.views}
+            edges = self._stores[served.store].program.edges
+            since = {view.window.name: history.sees_from(view.window.geometry, edges) for view in served.views}
             entry = self._roll.listed.get(served.name, (text,))[0]
             self._roll.listed[served.name] = (entry, True, since)
         return refused
@@ -373,7 +379,7 @@ class Shard:
     ) -> tuple[Answers, Array]:
         """The answers to give, and the part of each instance that was seen."""
         condition = asked.filters[answers.view]
-        if condition is not None and self._filter_keys is not None:
+        if condition is not None:
             keep = keep & self._fulfilled(condition, asked.names[answers.view], dictionary)[answers.key]
         if keep.all():
             return answers, seen
@@ -382,15 +388,20 @@ class Shard:
         return Answers(answers.view, answers.key[keep], answers.start[keep], columns), seen[keep]
 
     def _fulfilled(self, condition: Expression, name: str | None, dictionary: Dictionary) -> Array:
-        """Which keys fulfil the condition of a registered query; one that cannot be evaluated is suspended."""
+        """Which keys fulfil the condition of a registered query; a key that it fails for does not."""
+        keys = dictionary.keys
         try:
-            if self._filter_keys is not None:
-                return self._filter_keys(condition, dictionary.keys)
-        except PanesError as error:
-            if name is not None and self._roll.listed[name][1]:
-                self._roll.listed[name] = (self._roll.listed[name][0], False, {})
-                self.refused.append(f"{name}: {error}")
-        return np.zeros(len(dictionary), dtype=bool)
+            return self._filter(condition, keys)
+        except Exception as error:
+            self.failed.append(f"{name}: {error}")
+        found = np.zeros(len(keys), dtype=bool)
+        for i in range(len(keys)):
+            with suppress(Exception):
+                found[i] = self._filter(condition, keys.slice(i, 1))[0]
+        return found
+
+    def _filter(self, condition: Expression, keys: pa.RecordBatch) -> Array:
+        return np.ones(len(keys), dtype=bool) if self._filter_keys is None else self._filter_keys(condition, keys)
 
     def _taken_in(
         self,

@@ -13,7 +13,7 @@ from panes.declare.entries import Entry, read_entry, signature
 from panes.declare.expressions import Expression, expression
 from panes.declare.query import Query
 from panes.engine.program import Node, Program, Reading, View
-from panes.errors import DeclarationError, PanesError, nearest
+from panes.errors import DeclarationError, nearest
 from panes.timeline import Edges, Geometry
 
 _SHOWN = 200
@@ -43,11 +43,12 @@ class Served:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a store can answer: declared queries, what is read for each, and where panes begin and end."""
+    """What a store can answer: declared queries, what is read for each, where panes begin and end, the event time."""
 
     queries: Sequence[tuple[Query, tuple[Reading, ...], int | None]]
     keys: tuple[str, ...]
     edges: tuple[Edges, ...]
+    at: str
 
 
 def serve(entry: Entry, offers: Sequence[Offer]) -> Served:
@@ -61,6 +62,8 @@ def serve(entry: Entry, offers: Sequence[Offer]) -> Served:
             "the next start."
         )
     offer = offers[number]
+    if entry.at.lower() != offer.at.lower():
+        raise DeclarationError(f"the job's event time is {offer.at}, and this query has at={entry.at!r}.")
     condition, filter_ = _condition(entry, offer)
     readings, exists = _readings(entry, offer, condition)
     for window in entry.over:
@@ -167,14 +170,16 @@ class Roll:
             # Whatever is in a file that anybody may have written, the job goes on.
             return None, f"{text[:_SHOWN]}: {error}"
 
-    def active(self) -> tuple[list[tuple[Served, dict[str, int]]], list[str]]:
+    def active(self, declared: frozenset[str]) -> tuple[list[tuple[Served, dict[str, int]]], list[str]]:
         """The queries to answer, since when each window sees everything, and why some are suspended from now on."""
         found, refused = [], []
         for name, (text, on, since) in list(self.listed.items()):
             try:
+                if on and name in declared:
+                    raise DeclarationError("the job declares a query of this name now")
                 if on:
                     found.append((serve(read_entry(text), self._offers), since))
-            except PanesError as error:
+            except Exception as error:
                 # The job was started again with other queries.
                 self.listed[name] = (text, False, {})
                 refused.append(f"{name}: {error}")

@@ -99,8 +99,8 @@ def finish_many(
     ]
     if not derived and all(query.having is None for _, query in numbered):
         return _select(rows, first)
-    rows = _select(rows, [*first, f"{number} AS {_QUERY}"])
-    rows = _having(_derived(rows, numbered, set(aggregates)), numbered, every=remarks is None)
+    rows, every = _select(rows, [*first, f"{number} AS {_QUERY}"]), remarks is None
+    rows = _having(_derived(rows, numbered, set(aggregates), every=every), numbered, every=every)
     return rows.select("query", "window_name", "window", *(quoted(name) for name, _ in columns), *shown)
 
 
@@ -121,7 +121,7 @@ def widen(answers: DataFrame, queries: Sequence[Query]) -> DataFrame:
     return answers.groupBy(*keys, F.col("window.end").alias("window_end")).agg(*spread)
 
 
-def _derived(rows: DataFrame, queries: list[tuple[int, Query]], known: set[str]) -> DataFrame:
+def _derived(rows: DataFrame, queries: list[tuple[int, Query]], known: set[str], *, every: bool = True) -> DataFrame:
     """Each derived column by the expression of the row's own query."""
     depth = max((len(query.derived) for _, query in queries), default=0)
     for step in range(depth):
@@ -131,7 +131,9 @@ def _derived(rows: DataFrame, queries: list[tuple[int, Query]], known: set[str])
                 alias, value = query.derived[step]
                 by_alias.setdefault(alias, []).append((number, value.sql))
         for alias, branches in by_alias.items():
-            rows = rows.withColumn(alias, _by_query(branches, queries, quoted(alias) if alias in known else None))
+            rows = rows.withColumn(
+                alias, _by_query(branches, queries, quoted(alias) if alias in known else None, every=every)
+            )
             known = known | {alias}
     return rows
 

@@ -154,6 +154,8 @@ class ShardProcessor(StatefulProcessor):
         if shard.refused and key[0] == labels(1)[0]:
             # All shards refuse the same; the first one says so.
             yield _row(data=pack(job.remarks(REFUSED, shard.refused)))
+        if shard.failed:
+            yield _row(data=pack(job.remarks(REFUSED, shard.failed)))
         if late:
             yield _row(data=pack(job.remarks(LATE, late)))
         yield _row(watermark=watermark, **asdict(shard.figures))

@@ -7,7 +7,8 @@ number of keys and windows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.algebra.operations import Array
+from panes.declare.expressions import Expression
 from panes.declare.limits import Limits
 from panes.engine.blobs import pack
 from panes.engine.eviction import Bounds
@@ -31,6 +33,7 @@ from panes.engine.schema import field_of
 from panes.engine.shard import Mode, Store, Terms
 from panes.engine.views import Offer
 from panes.errors import PlanError
+from panes.frames.positions import FARTHEST
 from panes.local.schema import answer_schema
 from panes.plan.blueprint import Blueprint, StorePlan
 from panes.spark.binding import Input, bind, examine
@@ -60,6 +63,7 @@ Late: TypeAlias = Literal["count", "emit"]
 METRICS, INPUT_METRICS = "panes", "panes_input"
 """What the figures of answers and of events are called among a query's observed metrics."""
 
+_LOG = logging.getLogger("panes")
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
@@ -129,7 +133,7 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
         {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
     )
     intakes, columns = _columns(blueprint.stores, programs, source, asked.shards)
-    counted = _counted(events, blueprint.queries[0].at)
+    counted = _counted(events, blueprint, source)
     if asked.late == "emit":
         columns.append(f"to_json(struct(*)) AS {_EVENT}")
     packed = counted.selectExpr(*columns).mapInArrow(_packing(intakes, asked.shards, asked.late), _PACKED)
@@ -220,7 +224,8 @@ def _prepare(session: SparkSession) -> None:
         # Spark's default, which has no map state. With RocksDB, write changes and not whole snapshots.
         session.conf.set(_PROVIDER, _ROCKSDB)
         session.conf.set(_CHANGELOG, "true")
-    elif provider != _ROCKSDB:
+        _LOG.warning("set %s to RocksDB, which streams of Panes need, and %s to true", _PROVIDER, _CHANGELOG)
+    elif not provider.endswith("RocksDBStateStoreProvider"):
         raise PlanError(f"{_PROVIDER} is {provider}, but the state of Panes needs {_ROCKSDB}. Set that.")
 
 
@@ -229,7 +234,7 @@ def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprin
     # A store without keys has one for everything, which no answer shows.
     schema = pa.schema(keys or [pa.field(_EVERYTHING, pa.int32())])
     read = {view.query: (view.readings, view.exists) for view in program.views}
-    offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges)
+    offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges, plan.at)
     return Store(program, schema, offer, history, None if plan.kept is None else plan.kept.sql)
 
 
@@ -242,15 +247,28 @@ def _bounds(asked: Asked) -> Bounds | None:
     return Bounds(None if age is None else parse_duration(age), *share)
 
 
-def _counted(events: DataFrame, at: str) -> DataFrame:
-    """Count events and those without a time, which are in no window."""
-    missing = F.count_if(F.col(quoted(at)).isNull()).alias("null_timestamps")
-    counted = events.observe(INPUT_METRICS, F.count(F.lit(1)).alias("events"), missing)
-    return counted.where(f"{quoted(at)} IS NOT NULL")
+def _counted(events: DataFrame, blueprint: Blueprint, source: Input) -> DataFrame:
+    """The events that some query wants; those without a time, or with an absurd one, are counted and left out."""
+    at = blueprint.queries[0].at
+    instant = micros(quoted(at), source.spark_type(at))
+    sensible = f"{instant} BETWEEN {-FARTHEST} AND {FARTHEST}"
+    counts = {"events": "count(1)", "null_timestamps": f"count_if({quoted(at)} IS NULL)"}
+    counts["absurd_timestamps"] = f"count_if(NOT {sensible})"
+    counted = events.observe(INPUT_METRICS, *(F.expr(sql).alias(name) for name, sql in counts.items()))
+    kept = _any_of([store.kept for store in blueprint.stores])
+    # Before arguments are evaluated: what a query leaves out may not even have a value.
+    return counted.where(sensible if kept is None else f"{sensible} AND ({kept})")
+
+
+def _any_of(conditions: Iterable[Expression | None]) -> str | None:
+    """SQL for events that fulfil any of some conditions; None where one of them is none."""
+    listed = [None if condition is None else f"({condition.sql})" for condition in conditions]
+    known = [sql for sql in listed if sql is not None]
+    return " OR ".join(dict.fromkeys(known)) if len(known) == len(listed) else None
 
 
 def _columns(
-    stores: Iterable[StorePlan], programs: Iterable[Program], source: Input, shards: int
+    stores: Sequence[StorePlan], programs: Sequence[Program], source: Input, shards: int
 ) -> tuple[list[_Intake], list[str]]:
     """What is read of each event, and how each store finds its part of it."""
     aliases: dict[str, str] = {}
@@ -262,7 +280,10 @@ def _columns(
         keys = tuple(aliases.setdefault(name.lower(), key(len(aliases))) for name in store.keys)
         columns |= {alias: quoted(name) for name, alias in zip(store.keys, keys, strict=True)}
         for sql in program.arguments:
-            columns[arguments.setdefault(sql, stored(len(arguments)))] = sql
+            users = [s.kept for s, p in zip(stores, programs, strict=True) if sql in p.arguments]
+            wanted = _any_of(users) if len(stores) > 1 else None
+            value = sql if wanted is None else f"CASE WHEN {wanted} THEN {sql} END"
+            columns[arguments.setdefault(sql, stored(len(arguments)))] = value
         shard, kept = f"__panes_shard{i}", None
         hashed = f"pmod(xxhash64({', '.join(map(quoted, store.keys))}), {shards})" if keys else str(i % shards)
         columns[shard] = f"CAST({hashed} AS INT)"
