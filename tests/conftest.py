@@ -24,6 +24,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:unclosed.*:ResourceWarning")
 
 
+@pytest.fixture
+def one_partition(spark: SparkSession) -> Iterator[None]:
+    """For streams: Spark opens a state store per partition, in every micro-batch."""
+    before = spark.conf.get("spark.sql.shuffle.partitions") or ""
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A small local Spark; imported here, so that pure tests never wait for a JVM."""

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from panes.catalogue import Catalogue
 from panes.declare.limits import Limits
 from panes.declare.query import Query
+from panes.engine.job import Mode
 from panes.engine.schema import wide_columns
-from panes.engine.shard import Mode
 from panes.errors import PlanError
 from panes.plan import picture
 from panes.plan.blueprint import Blueprint, draw_up

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.engine.cabinet import InMemory
 from panes.engine.intake import pack_panes, unpack_panes
-from panes.engine.shard import EPOCH, Figures, Mode, Shard, Store, Terms
+from panes.engine.job import Figures, Mode, Store, Terms
+from panes.engine.shard import EPOCH, Shard
 from panes.engine.views import Offer
 from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
@@ -39,7 +40,9 @@ class Stream:
                 mail[packed.shard].append((packed.keys, packed.panes))
         found: Found = {}
         for cabinet, letters in zip(self.cabinets, mail, strict=True):
-            shard = Shard(self.stores, cabinet, Terms(self.mode, SHARDS))
+            shard = Shard(
+                self.stores, cabinet, Terms(self.mode, SHARDS), lambda _, keys: np.ones(len(keys), dtype=bool)
+            )
             program = self.program
             news = [(0, unpack_panes(*letter, program.components, program.edges)) for letter in letters]
             for answered in shard.step(news, watermark):

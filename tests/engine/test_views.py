@@ -18,7 +18,8 @@ from panes.declare.entries import Entry, read_entry, registration
 from panes.engine.cabinet import InMemory
 from panes.engine.history import History
 from panes.engine.intake import pack_panes, unpack_panes
-from panes.engine.shard import Mode, Shard, Store, Terms
+from panes.engine.job import Mode, Store, Terms
+from panes.engine.shard import Shard
 from panes.engine.views import Offer
 from panes.errors import DeclarationError, StateError
 from panes.local.evaluate import evaluate, require_boolean

@@ -15,12 +15,7 @@ BASE = 1_700_000_000
 SELECT = {"n": pn.count(), "total": pn.sum("x")}
 
 
-@pytest.fixture(autouse=True)
-def few_partitions(spark):
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
+pytestmark = pytest.mark.usefixtures("one_partition")
 
 
 def seconds(first: int, last: int) -> pa.Table:

@@ -36,12 +36,7 @@ EVERY_AGGREGATE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def few_partitions(spark):
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
+pytestmark = pytest.mark.usefixtures("one_partition")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ to executors as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -94,20 +94,25 @@ class Program:
         return tuple(dict.fromkeys(a for component in self.components for a in component.arguments))
 
 
+def from_panes(views: Sequence[View], like: Program) -> Program:
+    """A program that answers some views straight from the panes or granules of another one's store."""
+    at: dict[Geometry, list[int]] = {}
+    for number, view in enumerate(views):
+        at.setdefault(view.window.geometry, []).append(number)
+    nodes = tuple(
+        Node(geometry, None, tuple(sorted(_components_of([views[v] for v in numbers]))), tuple(numbers))
+        for geometry, numbers in at.items()
+    )
+    return replace(like, views=tuple(views), nodes=nodes)
+
+
 def emitting_all(program: Program) -> Program:
     """The same views, answered for instances without events too.
 
     Every window is read from the panes: another window's instances begin before a key's first event and end after its
     last, so they do not tell where empty ones stop.
     """
-    at: dict[Geometry, list[int]] = {}
-    for number, view in enumerate(program.views):
-        at.setdefault(view.window.geometry, []).append(number)
-    nodes = tuple(
-        Node(geometry, None, tuple(sorted(_components_of([program.views[v] for v in numbers]))), tuple(numbers))
-        for geometry, numbers in at.items()
-    )
-    return replace(program, nodes=nodes, emit_all=True)
+    return replace(from_panes(program.views, program), emit_all=True)
 
 
 def bind_components(

@@ -40,6 +40,14 @@ class Answers:
     start: Array
     columns: tuple[pa.Array, ...]
 
+    def where(self, keep: Array) -> Answers:
+        """Some of the answers."""
+        if keep.all():
+            return self
+        chosen = pa.array(keep)
+        columns = tuple(column.filter(chosen) for column in self.columns)
+        return Answers(self.view, self.key[keep], self.start[keep], columns)
+
 
 def answer_panes(
     program: Program, start: Array, key_starts: Array, stored: Sequence[pa.Array], *, kernel: str | None = None
@@ -146,17 +154,9 @@ def read(
             if spans is not None:
                 first, last = (edge[instances.key] for edge in spans(view.exists))
                 keep = (instances.start + view.window.geometry.range > first) & (instances.start < last)
-            answers = _where(answers, keep)
+            answers = answers.where(keep)
         yield answers
 
 
 def _read_components(views: list[View]) -> set[int]:
     return {c for view in views for reading in view.readings for c in reading.components}
-
-
-def _where(answers: Answers, keep: Array) -> Answers:
-    if keep.all():
-        return answers
-    chosen = pa.array(keep)
-    columns = tuple(column.filter(chosen) for column in answers.columns)
-    return Answers(answers.view, answers.key[keep], answers.start[keep], columns)

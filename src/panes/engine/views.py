@@ -6,15 +6,24 @@ count are those of a declared query, and no window of it cuts a pane. Otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeAlias
 
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.operations import Array
 from panes.declare.entries import Entry, read_entry, signature
 from panes.declare.expressions import Expression, expression
 from panes.declare.query import Query
-from panes.engine.program import Node, Program, Reading, View
+from panes.engine.program import Reading, View
 from panes.errors import DeclarationError, nearest
-from panes.timeline import Edges, Geometry
+from panes.timeline import Edges
+
+KeyFilter: TypeAlias = Callable[[Expression, pa.RecordBatch], Array]
+"""Which of some keys fulfil a condition."""
 
 _SHOWN = 200
 REGISTERED = -1
@@ -118,17 +127,17 @@ def _readings(entry: Entry, offer: Offer, condition: Expression | None) -> tuple
     return tuple(found), exists
 
 
-def program_of(views: Sequence[View], like: Program) -> Program:
-    """A program that answers some views from the granules of another one's store."""
-    at: dict[Geometry, list[int]] = {}
-    for i, view in enumerate(views):
-        at.setdefault(view.window.geometry, []).append(i)
-    nodes = []
-    for geometry, numbers in at.items():
-        needed = {c for i in numbers for reading in views[i].readings for c in reading.components}
-        needed |= {exists for i in numbers if (exists := views[i].exists) is not None}
-        nodes.append(Node(geometry, None, tuple(sorted(needed)), tuple(numbers)))
-    return Program(like.components, like.edges, tuple(views), tuple(nodes), like.emit_all)
+def fulfilled(evaluate: KeyFilter, condition: Expression, keys: pa.RecordBatch) -> tuple[Array, str | None]:
+    """Which keys fulfil a condition, and what went wrong; a key that it fails for does not fulfil it."""
+    try:
+        return evaluate(condition, keys), None
+    except Exception as error:
+        reason = str(error)
+    found = np.zeros(len(keys), dtype=bool)
+    for i in range(len(keys)):
+        with suppress(Exception):
+            found[i] = evaluate(condition, keys.slice(i, 1))[0]
+    return found, reason
 
 
 class Roll:
@@ -136,51 +145,70 @@ class Roll:
 
     Parameters
     ----------
+    declared
+        The names of the job's own queries.
     listed
         By name: the entry as text, whether it is active, and since which instant its windows see all events, as a
         manifest has it.
+    admit
+        Looks at a query that is to be served: raises where it cannot be, and says since when each window sees
+        everything.
+
+    Attributes
+    ----------
+    active
+        The queries to answer, and since when each of their windows sees everything.
+    unserved
+        Why queries of the list are suspended from now on: the job was started again with other queries.
     """
 
-    def __init__(self, offers: Sequence[Offer], listed: Mapping[str, tuple[str, bool, dict[str, int]]]) -> None:
-        self._offers = offers
+    def __init__(
+        self,
+        offers: Sequence[Offer],
+        declared: frozenset[str],
+        listed: Mapping[str, tuple[str, bool, dict[str, int]]],
+        admit: Callable[[Served], dict[str, int]],
+    ) -> None:
+        self._offers, self._declared, self._admit = offers, declared, admit
         self.listed = dict(listed)
-
-    def change(self, text: str, declared: frozenset[str]) -> tuple[Served | None, str | None]:
-        """Apply an entry: what it makes active, or the reason why it is refused."""
-        try:
-            entry = read_entry(text)
-            known = self.listed.get(entry.name)
-            if entry.action == "register":
-                if entry.name in declared or known is not None:
-                    raise DeclarationError(
-                        f"there is a query {entry.name!r} already. Drop it first, or rename this one."
-                    )
-                return serve(entry, self._offers), None
-            if known is None:
-                what = "is declared by the job, not registered" if entry.name in declared else "is not registered"
-                raise DeclarationError(f"{entry.name!r} {what}, so there is nothing to {entry.action}.")
-            if entry.action == "drop":
-                del self.listed[entry.name]
-            elif entry.action == "suspend":
-                self.listed[entry.name] = (known[0], False, {})
-            elif not known[1]:
-                return serve(read_entry(known[0]), self._offers), None
-            return None, None
-        except Exception as error:
-            # Whatever is in a file that anybody may have written, the job goes on.
-            return None, f"{text[:_SHOWN]}: {error}"
-
-    def active(self, declared: frozenset[str]) -> tuple[list[tuple[Served, dict[str, int]]], list[str]]:
-        """The queries to answer, since when each window sees everything, and why some are suspended from now on."""
-        found, refused = [], []
-        for name, (text, on, since) in list(self.listed.items()):
+        self.active: dict[str, tuple[Served, dict[str, int]]] = {}
+        self.unserved: list[str] = []
+        for name, (text, on, since) in listed.items():
             try:
                 if on and name in declared:
                     raise DeclarationError("the job declares a query of this name now")
                 if on:
-                    found.append((serve(read_entry(text), self._offers), since))
+                    self.active[name] = serve(read_entry(text), offers), since
             except Exception as error:
-                # The job was started again with other queries.
                 self.listed[name] = (text, False, {})
-                refused.append(f"{name}: {error}")
-        return found, refused
+                self.unserved.append(f"{name}: {error}")
+
+    def change(self, text: str) -> str | None:
+        """Apply an entry; the reason, where it is refused."""
+        try:
+            entry = read_entry(text)
+            known = self.listed.get(entry.name)
+            if entry.action == "register":
+                if entry.name in self._declared or known is not None:
+                    raise DeclarationError(f"there is a query {entry.name!r} already. Drop it, or rename this one.")
+                self._activate(entry, text)
+            elif known is None:
+                what = "is declared by the job, not registered" if entry.name in self._declared else "is not registered"
+                raise DeclarationError(f"{entry.name!r} {what}, so there is nothing to {entry.action}.")
+            elif entry.action == "resume":
+                if not known[1]:
+                    self._activate(read_entry(known[0]), known[0])
+            else:
+                self.active.pop(entry.name, None)
+                self.listed[entry.name] = (known[0], False, {})
+                if entry.action == "drop":
+                    del self.listed[entry.name]
+        except Exception as error:
+            # Whatever is in a file that anybody may have written, the job goes on.
+            return f"{text[:_SHOWN]}: {error}"
+        return None
+
+    def _activate(self, entry: Entry, text: str) -> None:
+        served = serve(entry, self._offers)
+        since = self._admit(served)
+        self.active[entry.name], self.listed[entry.name] = (served, since), (text, True, since)

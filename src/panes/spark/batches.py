@@ -40,14 +40,14 @@ def batch_of(
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def large_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Small batches joined: each one costs a trip to the JVM."""
+def large_batches(batches: Iterable[pa.RecordBatch], rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
+    """Small batches joined until there are so many rows: each batch costs a trip to the JVM, or a blob."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         held.append(batch)
         size += batch.num_rows
-        if size >= _BATCH:
+        if size >= rows:
             yield from _joined(held)
             held, size = [], 0
     yield from _joined(held)

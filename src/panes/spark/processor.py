@@ -17,7 +17,8 @@ from panes.algebra.operations import Array
 from panes.declare.expressions import Expression
 from panes.engine.blobs import pack, unpack
 from panes.engine.intake import Delivered, unpack_panes
-from panes.engine.shard import Answered, Figures, Shard, Store, Terms
+from panes.engine.job import Answered, Figures, Store, Terms
+from panes.engine.shard import Shard
 from panes.spark.batches import batch_of, large_batches
 from panes.spark.naming import END, START, VIEW, key
 from panes.spark.placing import labels

@@ -28,14 +28,15 @@ from panes.declare.limits import Limits
 from panes.engine.blobs import pack
 from panes.engine.eviction import Bounds
 from panes.engine.intake import pack_panes
+from panes.engine.job import Mode, Store, Terms
 from panes.engine.program import Program, emitting_all
 from panes.engine.schema import field_of
-from panes.engine.shard import Mode, Store, Terms
 from panes.engine.views import Offer
 from panes.errors import PlanError
 from panes.frames.positions import FARTHEST
 from panes.local.schema import answer_schema
 from panes.plan.blueprint import Blueprint, StorePlan
+from panes.spark.batches import large_batches
 from panes.spark.binding import Input, bind, examine
 from panes.spark.changes import changes
 from panes.spark.finish import Remarks, Shape, finish_many
@@ -302,7 +303,7 @@ def _packing(
     names = np.array(labels(shards), np.int32)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in _gathered(batches):
+        for table in large_batches(batches, _ROWS):
             for number, intake in enumerate(intakes):
                 yield from _packed(table, number, intake, names)
             if late == "emit":
@@ -349,20 +350,6 @@ def _themselves(table: pa.RecordBatch, intakes: list[_Intake], names: Array) -> 
     for number in np.unique(shard):
         some = pa.array([pack(events.filter(pa.array(shard == number)))])
         yield _batch(names[[number]], np.array([EVENTS]), pa.nulls(1, pa.binary()), some)
-
-
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches joined until there are enough rows to be worth a pair of blobs per shard."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows >= _ROWS:
-            yield pa.concat_batches(held)
-            held, rows = [], 0
-    if rows:
-        yield pa.concat_batches(held)
 
 
 def _batch(shards: Array, stores: Array, keys: pa.Array, panes: pa.Array) -> pa.RecordBatch:
