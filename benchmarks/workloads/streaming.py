@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 import panes as pn
@@ -25,6 +24,8 @@ from panes.testing import spark_answers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
 
 COUNTS = (1, 10, 100, 1000)
 MICRO_BATCHES = 11
@@ -52,6 +53,7 @@ def streaming(bench: Bench) -> None:
             contenders = [_panes(spark, queries), _native(spark, lowest(sequential(1)), ONE)]
             if count <= NATIVE_UP_TO:
                 contenders.append(_native(spark, queries, OWN))
+                bench.check(f"{keys} keys, {count} windows", [contenders[-1], contenders[0]], events)
             timings = bench.race(f"{keys} keys, {count} windows", contenders, events)
             row: dict[str, object] = {"windows": count}
             for name in ("Panes", ONE, OWN):
@@ -62,34 +64,40 @@ def streaming(bench: Bench) -> None:
 
 
 def _panes(spark: SparkSession, queries: Sequence[pn.Query]) -> Contender:
-    def run(events: Dataset) -> None:
-        _written([pn.plan(queries).run(_stream(spark, events))])
-
-    return Contender("Panes", run, _no_answers)
+    return _contender("Panes", spark, lambda stream: [pn.plan(queries).run(stream)])
 
 
 def _native(spark: SparkSession, queries: Sequence[pn.Query], name: str) -> Contender:
-    def run(events: Dataset) -> None:
-        alone = [pn.query(q.name, at=q.at, by=q.by, select=dict(q.aggregates), over=w) for q in queries for w in q.over]
-        _written([spark_answers(query, _stream(spark, events)) for query in alone])
-
-    return Contender(name, run, _no_answers)
+    alone = [pn.query(q.name, at=q.at, by=q.by, select=dict(q.aggregates), over=w) for q in queries for w in q.over]
+    return _contender(name, spark, lambda stream: [spark_answers(query, stream) for query in alone])
 
 
-def _written(streams: Sequence[DataFrame]) -> None:
-    """Run streams side by side until all files have been read."""
+def _contender(name: str, spark: SparkSession, ask: Callable[[DataFrame], list[DataFrame]]) -> Contender:
+    return Contender(
+        name,
+        lambda events: _written(ask(_stream(spark, events)), "noop", lambda _: None),
+        lambda events: _written(
+            ask(_stream(spark, events)), "parquet", lambda folder: spark.read.parquet(f"{folder}/answers/*").toArrow()
+        ),
+    )
+
+
+def _written(streams: Sequence[DataFrame], sink: str, read: Callable[[Path], T]) -> T:
+    """Run streams side by side until all files have been read, and read what they have written."""
     folder = Path(tempfile.mkdtemp(prefix="panes-stream-"))
     try:
         started = [
-            stream.writeStream.format("noop")
+            stream.writeStream.format(sink)
             .outputMode("append")
-            .option("checkpointLocation", str(folder / str(i)))
+            .option("path", str(folder / "answers" / str(i)))
+            .option("checkpointLocation", str(folder / "checkpoints" / str(i)))
             .trigger(availableNow=True)
             .start()
             for i, stream in enumerate(streams)
         ]
         for query in started:
             query.awaitTermination()
+        return read(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -114,7 +122,3 @@ def _in_micro_batches(events: Dataset) -> Path:
             pq.write_table(table.slice(i * size, size), making / f"{i:03}.parquet")
         making.rename(folder)
     return folder
-
-
-def _no_answers(events: Dataset) -> pa.Table:
-    raise NotImplementedError("tests compare the answers of streams, micro-batch by micro-batch")
