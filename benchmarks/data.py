@@ -21,7 +21,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Real data beside the checkout; workloads that need them are skipped where they are absent."""
 
 _FILES = 8  # so that every core has something to read
-_START = 1_700_000_000_000_000
+START = 1_700_000_000_000_000
 _TIME = pa.timestamp("us", "UTC")
 
 
@@ -53,7 +53,7 @@ class Dataset:
         if events >= self.events:
             return self
         name = f"{self.name}-first-{events}"
-        return _kept(name, self.keys, lambda: iter([_head(self.path, events)]))
+        return kept(name, self.keys, lambda: iter([_head(self.path, events)]))
 
 
 def synthetic(events: int, keys: int) -> Dataset:
@@ -64,14 +64,14 @@ def synthetic(events: int, keys: int) -> Dataset:
         for ids in np.array_split(np.arange(events), _FILES):
             yield pa.table(
                 {
-                    "ts": pa.array(_START + ids * (1_000_000 // RATE)).cast(_TIME),
+                    "ts": pa.array(START + ids * (1_000_000 // RATE)).cast(_TIME),
                     "key": rng.integers(0, keys, len(ids), dtype=np.int32),
                     "value": rng.integers(0, 100_000, len(ids)) / 1000.0,
                     "units": rng.integers(0, 1000, len(ids), dtype=np.int32),
                 }
             )
 
-    return _kept(f"synthetic-{events}-keys-{keys}", {("key",): keys}, parts)
+    return kept(f"synthetic-{events}-keys-{keys}", {("key",): keys}, parts)
 
 
 def trades() -> Dataset | None:
@@ -80,7 +80,7 @@ def trades() -> Dataset | None:
     if not source.exists():
         return None
     keys = {("symbol",): 4}
-    return _kept("trades", keys, lambda: _split(pq.read_table(source)))
+    return kept("trades", keys, lambda: _split(pq.read_table(source)))
 
 
 def debs(events: int) -> Dataset | None:
@@ -102,7 +102,7 @@ def debs(events: int) -> Dataset | None:
         tiled = pa.table({"ts": pa.array(times).cast(_TIME), "value": np.tile(values, tiles)})
         return _split(tiled.slice(0, max(events, len(instants))))
 
-    return _kept(f"debs-{events}", {}, parts)
+    return kept(f"debs-{events}", {}, parts)
 
 
 def cache() -> Path:
@@ -111,7 +111,7 @@ def cache() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "panes-bench"
 
 
-def _kept(name: str, keys: dict[tuple[str, ...], int], parts: Callable[[], Iterator[pa.Table]]) -> Dataset:
+def kept(name: str, keys: dict[tuple[str, ...], int], parts: Callable[[], Iterator[pa.Table]]) -> Dataset:
     """The dataset of a name, made if it is not there yet, and then whole or not at all."""
     path = cache() / name
     if not path.exists():
@@ -119,7 +119,7 @@ def _kept(name: str, keys: dict[tuple[str, ...], int], parts: Callable[[], Itera
         making = Path(tempfile.mkdtemp(dir=path.parent, prefix=".making-"))
         try:
             for number, part in enumerate(parts()):
-                pq.write_table(part, making / f"part-{number}.parquet")
+                pq.write_table(part, making / f"part-{number:03}.parquet")
             making.rename(path)
         finally:
             shutil.rmtree(making, ignore_errors=True)

@@ -8,11 +8,13 @@ from functools import partial
 
 from benchmarks.runner import Bench
 from benchmarks.workloads.calibrate import calibrate
+from benchmarks.workloads.day import day
 from benchmarks.workloads.hopping import hopping, slides
 from benchmarks.workloads.keys import keys
 from benchmarks.workloads.paper import TABLES, table
 from benchmarks.workloads.planning import planning
 from benchmarks.workloads.price import price
+from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.trades import trades
 
@@ -34,5 +36,7 @@ WORKLOADS = {
     "planning": Workload(planning, "how long a plan takes, and how far it is from the exact optimum"),
     "trades": Workload(trades, "queries about real trades: Panes, Spark's own, DuckDB, Polars"),
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
+    "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
+    "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
     "calibrate": Workload(calibrate, "the figures of panes.plan.calibration, measured"),
 }

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.declare.expressions import expression
-from panes.engine.program import Program, assemble, bind_components
-from panes.local.evaluate import evaluate, result_type
+from panes.engine.program import Program
+from panes.local.evaluate import evaluate
+from panes.local.run import program_of as program_of_store
 
 Event: TypeAlias = tuple[int, int, int | None]
 """Key, µs, value."""
@@ -45,10 +46,7 @@ def queries(over: list[pn.Window]) -> list[pn.Query]:
 
 
 def program_of(over: list[pn.Window]) -> Program:
-    store = pn.plan(queries(over), strategy="columnar").blueprint().stores[0]
-    types = {"kept": store.kept, "type_of": lambda sql: result_type(expression(sql), SCHEMA)}
-    components, readings = bind_components(store.queries, **types)
-    return assemble(components, store.edges, store.forest, store.queries, readings)
+    return program_of_store(pn.plan(queries(over), strategy="columnar").blueprint().stores[0], SCHEMA)
 
 
 def arguments_of(program: Program, batch: list[Event]) -> dict[str, pa.Array]:

@@ -65,17 +65,18 @@ class Figures:
 
     Parameters
     ----------
-    events, late, lost
-        Events that came; those too late for at least one instance that would hold them; those too late for all.
+    late, lost
+        Events that came too late for at least one instance that would hold them; those too late for all.
     answers
         Rows that went out.
     evicted
         Keys that went although windows still needed them.
     keys, granules, bytes
         What is held.
+    open_windows
+        Instances that have begun and not ended, of whatever key.
     """
 
-    events: int = 0
     late: int = 0
     lost: int = 0
     answers: int = 0
@@ -83,6 +84,7 @@ class Figures:
     keys: int = 0
     granules: int = 0
     bytes: int = 0
+    open_windows: int = 0
 
 
 @dataclass(frozen=True)

@@ -59,3 +59,14 @@ def open_from(windows: Iterable[Geometry], touched: Array, watermark: int) -> in
     if not len(touched):
         return NEVER
     return max(int(touched.min()), watermark) - max(g.range for g in windows)
+
+
+def open_instances(windows: Iterable[Geometry], latest: int, watermark: int) -> int:
+    """How many instances have begun by an instant and not ended by the watermark.
+
+    Examples
+    --------
+    >>> open_instances([Geometry(10, 10), Geometry(100, 50)], latest=75, watermark=60)
+    4
+    """
+    return sum(max(0, (latest - g.offset) // g.slide - (watermark - g.offset - g.range) // g.slide) for g in windows)

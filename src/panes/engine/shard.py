@@ -24,7 +24,7 @@ from panes.engine.held import Held, answer_due, answer_touched, level_of, settle
 from panes.engine.history import ALWAYS
 from panes.engine.intake import Delivered
 from panes.engine.job import Answered, Figures, Store, Terms
-from panes.engine.lateness import NEVER, due_from, lateness, open_from
+from panes.engine.lateness import NEVER, due_from, lateness, open_from, open_instances
 from panes.engine.program import Program, View, from_panes
 from panes.engine.run import Answers
 from panes.engine.stock import Stock, blobs_of
@@ -182,6 +182,8 @@ class Shard:
         if self._terms.bounds is not None:
             yield from self._evict(number, asked, self._terms.bounds, watermark)
         stock.forget_unused_keys()
+        latest = max((run.last for run in stock.runs.listed), default=watermark)
+        self.figures.open_windows += open_instances(windows, latest, watermark)
 
     def _evict(self, number: int, asked: Sequence[_Asked], bounds: Bounds, watermark: int) -> Iterator[Answered]:
         """Forget keys that are beyond the bounds; their open instances come out as far as they were seen."""
@@ -221,7 +223,6 @@ class Shard:
     def _count(self, windows: frozenset[Geometry], delivered: Sequence[Delivered]) -> None:
         for delivery in delivered:
             late, lost = lateness(windows, delivery.panes.start, self.watermark)
-            self.figures.events += int(delivery.events.sum())
             self.figures.late += int(delivery.events[late].sum())
             self.figures.lost += int(delivery.events[lost].sum())
 

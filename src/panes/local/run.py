@@ -45,7 +45,7 @@ def run(
     """
     table = as_table(data, {name.lower() for query in blueprint.queries for name in query.used})
     check_columns(blueprint.queries, table.schema)
-    programs = [_program(store, table.schema) for store in blueprint.stores]
+    programs = [program_of(store, table.schema) for store in blueprint.stores]
     if emit_all:
         programs = [emitting_all(program) for program in programs]
     schema = answer_schema(blueprint.queries, programs, table.schema)
@@ -61,7 +61,8 @@ def run(
     return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
 
 
-def _program(store: StorePlan, schema: pa.Schema) -> Program:
+def program_of(store: StorePlan, schema: pa.Schema) -> Program:
+    """A store's part of a plan, with the types of its columns."""
     for _, query in store.queries:
         if query.where is not None:
             require_boolean(query.where, schema)

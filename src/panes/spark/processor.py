@@ -5,8 +5,9 @@ Executors import this module, so it imports nothing that only the driver needs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +22,14 @@ from panes.engine.job import Answered, Figures, Store, Terms
 from panes.engine.shard import Shard
 from panes.spark.batches import batch_of, large_batches
 from panes.spark.naming import END, START, VIEW, key
+from panes.spark.packing import EVENTS, READ
 from panes.spark.placing import labels
 
-FIGURES = tuple(field.name for field in fields(Figures))
-DATA, WATERMARK = "data", "watermark"
-OUTPUT = ", ".join([f"{DATA} BINARY", f"{WATERMARK} BIGINT", *(f"{name} BIGINT" for name in FIGURES)])
+HIGHEST = ("open_windows", "watermark")
+"""Figures of which the highest of all shards counts, not the sum."""
+FIGURES = (*READ, *(figure.name for figure in fields(Figures)), "watermark")
+DATA = "data"
+OUTPUT = ", ".join([f"{DATA} BINARY", *(f"{name} BIGINT" for name in FIGURES)])
 """Answers as packed batches, and a row of figures per shard."""
 
 KIND, NAME, WINDOW_NAME, COVERAGE, DETAIL = (
@@ -35,9 +39,6 @@ REMARKS = {KIND: pa.string(), NAME: pa.string(), WINDOW_NAME: pa.string(), COVER
 """What answers carry beside, where a job has a catalogue."""
 
 ANSWER, REFUSED, LATE = "answer", "refused", "late"
-EVENTS = -2
-"""The store of rows that carry events themselves, which come out again if they are too late."""
-
 _MANIFEST, _BLOBS = "manifest", "blobs"
 
 
@@ -95,6 +96,31 @@ class Job:
         return pa.RecordBatch.from_arrays(arrays, names=list(self.types))
 
 
+@dataclass
+class _Arrived:
+    """What a micro-batch brings to a shard: panes by store, changes of the catalogue, events, and counts of events."""
+
+    panes: list[tuple[int, Delivered]] = field(default_factory=list)
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    events: list[pa.RecordBatch] = field(default_factory=list)
+    read: Counter[str] = field(default_factory=Counter)
+
+    def add(self, row: Row, stores: Sequence[Store]) -> None:
+        if row.store == EVENTS:
+            self.events.append(unpack(row.panes))
+        elif row.panes is not None:
+            program = stores[row.store].program
+            self.panes.append((row.store, unpack_panes(row.keys, row.panes, program.components, program.edges)))
+        elif row.change is not None:
+            self.changes.append((row.place, row.change))
+        else:
+            self.read.update({name: row[name] for name in READ})
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.panes or self.changes or any(self.read.values()))
+
+
 class ShardProcessor(StatefulProcessor):
     """Calls a shard with the rows and the watermark of a micro-batch."""
 
@@ -109,47 +135,34 @@ class ShardProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Panes came, changes of the catalogue, or a row that only says that there is a micro-batch."""
-        news, changes, events = [], [], []
+        arrived = _Arrived()
         for row in rows:
-            if row.store == EVENTS:
-                events.append(unpack(row.panes))
-            elif row.panes is not None:
-                program = self._job.stores[row.store].program
-                news.append((row.store, unpack_panes(row.keys, row.panes, program.components, program.edges)))
-            elif row.change is not None:
-                changes.append((row.place, row.change))
-        # In the order of the catalogue, in whatever order they came.
-        ordered = [text for _, text in sorted(changes)]
-        yield from self._step(key, news, timerValues.getCurrentWatermarkInMs(), ordered, events)
+            arrived.add(row, self._job.stores)
+        yield from self._step(key, arrived, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """The watermark has moved; rows may have come before, in the same micro-batch, or none."""
         milliseconds = timerValues.getCurrentWatermarkInMs()
         if tuple(key) not in self._stepped:
-            yield from self._step(key, [], milliseconds)
+            yield from self._step(key, _Arrived(), milliseconds)
         self._wait_for(milliseconds)
 
     def close(self) -> None:
         """Nothing is open between micro-batches."""
 
-    def _step(
-        self,
-        key: Any,
-        news: Sequence[tuple[int, Delivered]],
-        milliseconds: int,
-        changes: Sequence[str] = (),
-        events: Sequence[pa.RecordBatch] = (),
-    ) -> Iterator[Row]:
+    def _step(self, key: Any, arrived: _Arrived, milliseconds: int) -> Iterator[Row]:
         self._stepped.add(tuple(key))
         job, watermark = self._job, milliseconds * 1000
         shard = Shard(job.stores, self._cabinet, job.terms, _filter_keys)
-        if shard.opened and not news and not changes and watermark <= shard.watermark:
+        if shard.opened and not arrived.anything and watermark <= shard.watermark:
             return
         if not shard.opened:
             self._wait_for(milliseconds)
         watermark = max(watermark, shard.watermark)
-        late = [text for batch in events for text in _chosen(batch, shard.too_late(batch.column(0).to_numpy()))]
-        answers = (job.batch(answered) for answered in shard.step(news, watermark, changes))
+        late = [text for batch in arrived.events for text in _chosen(batch, shard.too_late(batch.column(0).to_numpy()))]
+        # In the order of the catalogue, in whatever order they came.
+        changes = [text for _, text in sorted(arrived.changes)]
+        answers = (job.batch(answered) for answered in shard.step(arrived.panes, watermark, changes))
         for batch in large_batches(answers):
             yield _row(data=pack(batch))
         if shard.refused and key[0] == labels(1)[0]:
@@ -159,7 +172,7 @@ class ShardProcessor(StatefulProcessor):
             yield _row(data=pack(job.remarks(REFUSED, shard.failed)))
         if late:
             yield _row(data=pack(job.remarks(LATE, late)))
-        yield _row(watermark=watermark, **asdict(shard.figures))
+        yield _row(watermark=watermark, **arrived.read, **asdict(shard.figures))
 
     def _wait_for(self, milliseconds: int) -> None:
         """A timer a millisecond ahead: whenever the watermark moves, so does the shard, with or without rows."""
@@ -216,4 +229,4 @@ def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _row(**values: Any) -> Row:
-    return Row(**{name: values.get(name) for name in (DATA, WATERMARK, *FIGURES)})
+    return Row(**{name: values.get(name) for name in (DATA, *FIGURES)})

@@ -1,33 +1,27 @@
 """A plan on Structured Streaming: panes where events are read, one stateful operator by shard, answers unpacked.
 
-Every event is touched once, by the ``mapInArrow`` that makes panes of it. What travels by shard, lies in the state
-store and comes out of the operator are packed columns: a handful of calls per shard and micro-batch, whatever the
-number of keys and windows.
+Every event is touched once, by the ``mapInArrow`` that makes panes of it (``packing``). What travels by shard, lies in
+the state store and comes out of the operator are packed columns: a handful of calls per shard and micro-batch,
+whatever the number of keys and windows.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.algebra.operations import Array
 from panes.declare.expressions import Expression
 from panes.declare.limits import Limits
-from panes.engine.blobs import pack
 from panes.engine.eviction import Bounds
-from panes.engine.intake import pack_panes
 from panes.engine.job import Mode, Store, Terms
 from panes.engine.program import Program, emitting_all
 from panes.engine.schema import field_of
@@ -36,22 +30,20 @@ from panes.errors import PlanError
 from panes.frames.positions import FARTHEST
 from panes.local.schema import answer_schema
 from panes.plan.blueprint import Blueprint, StorePlan
-from panes.spark.batches import large_batches
 from panes.spark.binding import Input, bind, examine
 from panes.spark.changes import changes
 from panes.spark.finish import Remarks, Shape, finish_many
 from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
-from panes.spark.placing import labels
+from panes.spark.packing import EVENT, EVERYTHING, INSTANT, TRAVELLING, Intake, packing
 from panes.spark.processor import (
     COVERAGE,
     DATA,
     DETAIL,
-    EVENTS,
     FIGURES,
+    HIGHEST,
     KIND,
     NAME,
     OUTPUT,
-    WATERMARK,
     WINDOW_NAME,
     Job,
     ShardProcessor,
@@ -61,32 +53,14 @@ from panes.timeline import parse_duration
 
 Late: TypeAlias = Literal["count", "emit"]
 
-METRICS, INPUT_METRICS = "panes", "panes_input"
-"""What the figures of answers and of events are called among a query's observed metrics."""
+METRICS = "panes"
+"""What the figures of a micro-batch are called among a query's observed metrics."""
 
 _LOG = logging.getLogger("panes")
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-_ROWS = 1 << 16
 _MOST_SHARDS = 1024
-_INSTANT, _EVENT, _EVERYTHING = "__panes_instant", "__panes_event", "__panes_everything"
-_PACKED = "shard INT, store INT, keys BINARY, panes BINARY, place STRING, change STRING"
-
-
-@dataclass(frozen=True)
-class _Intake:
-    """Which columns the events of a store come in: keys (and what they are really called), arguments, the shard of
-    the key, and whether any of its queries wants the event.
-    """
-
-    program: Program
-    keys: tuple[str, ...]
-    names: tuple[str, ...]
-    types: tuple[pa.DataType, ...]
-    arguments: Mapping[str, str]
-    shard: str
-    kept: str | None
 
 
 @dataclass(frozen=True)
@@ -134,12 +108,16 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
         {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
     )
     intakes, columns = _columns(blueprint.stores, programs, source, asked.shards)
-    counted = _counted(events, blueprint, source)
+    kept = _any_of([store.kept for store in blueprint.stores])
+    wanted = events if kept is None else events.where(kept)
     if asked.late == "emit":
-        columns.append(f"to_json(struct(*)) AS {_EVENT}")
-    packed = counted.selectExpr(*columns).mapInArrow(_packing(intakes, asked.shards, asked.late), _PACKED)
+        columns.append(f"to_json(struct(*)) AS {EVENT}")
+    work = packing(intakes, asked.shards, themselves=asked.late == "emit")
+    packed = wanted.selectExpr(*columns).mapInArrow(work, ", ".join(map(" ".join, TRAVELLING.items())))
     if asked.catalogue is not None:
-        packed = packed.unionByName(changes(events.sparkSession, asked.catalogue, asked.shards))
+        packed = packed.unionByName(
+            changes(events.sparkSession, asked.catalogue, asked.shards), allowMissingColumns=True
+        )
     stores = [
         _store(plan, program, source, blueprint, asked.history)
         for plan, program in zip(blueprint.stores, programs, strict=True)
@@ -150,8 +128,8 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     terms = Terms(asked.mode, asked.shards, partial=partial, remarks=remarked, bounds=_bounds(asked))
     job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant)
     worked = packed.groupBy("shard").transformWithState(ShardProcessor(job), OUTPUT, asked.mode, "EventTime")
-    figures = [F.sum(name).alias(name) for name in FIGURES]
-    observed = worked.observe(METRICS, *figures, F.max(WATERMARK).alias(WATERMARK))
+    figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
+    observed = worked.observe(METRICS, *figures)
     instant = source.spark_type(blueprint.queries[0].at)
     packed_answers = observed.where(f"{DATA} IS NOT NULL").select(DATA)
     answers = packed_answers.mapInArrow(unpack_answers, _answers(job, shape, instant))
@@ -233,7 +211,7 @@ def _prepare(session: SparkSession) -> None:
 def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprint, history: int) -> Store:
     keys = [pa.field(name, field_of(source.schema, name).type) for name in plan.keys]
     # A store without keys has one for everything, which no answer shows.
-    schema = pa.schema(keys or [pa.field(_EVERYTHING, pa.int32())])
+    schema = pa.schema(keys or [pa.field(EVERYTHING, pa.int32())])
     read = {view.query: (view.readings, view.exists) for view in program.views}
     offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges, plan.at)
     return Store(program, schema, offer, history, None if plan.kept is None else plan.kept.sql)
@@ -248,19 +226,6 @@ def _bounds(asked: Asked) -> Bounds | None:
     return Bounds(None if age is None else parse_duration(age), *share)
 
 
-def _counted(events: DataFrame, blueprint: Blueprint, source: Input) -> DataFrame:
-    """The events that some query wants; those without a time, or with an absurd one, are counted and left out."""
-    at = blueprint.queries[0].at
-    instant = micros(quoted(at), source.spark_type(at))
-    sensible = f"{instant} BETWEEN {-FARTHEST} AND {FARTHEST}"
-    counts = {"events": "count(1)", "null_timestamps": f"count_if({quoted(at)} IS NULL)"}
-    counts["absurd_timestamps"] = f"count_if(NOT {sensible})"
-    counted = events.observe(INPUT_METRICS, *(F.expr(sql).alias(name) for name, sql in counts.items()))
-    kept = _any_of([store.kept for store in blueprint.stores])
-    # Before arguments are evaluated: what a query leaves out may not even have a value.
-    return counted.where(sensible if kept is None else f"{sensible} AND ({kept})")
-
-
 def _any_of(conditions: Iterable[Expression | None]) -> str | None:
     """SQL for events that fulfil any of some conditions; None where one of them is none."""
     listed = [None if condition is None else f"({condition.sql})" for condition in conditions]
@@ -270,21 +235,21 @@ def _any_of(conditions: Iterable[Expression | None]) -> str | None:
 
 def _columns(
     stores: Sequence[StorePlan], programs: Sequence[Program], source: Input, shards: int
-) -> tuple[list[_Intake], list[str]]:
+) -> tuple[list[Intake], list[str]]:
     """What is read of each event, and how each store finds its part of it."""
     aliases: dict[str, str] = {}
     arguments: dict[str, str] = {}
-    intakes: list[_Intake] = []
+    intakes: list[Intake] = []
     columns: dict[str, str] = {}
     for i, (store, program) in enumerate(zip(stores, programs, strict=True)):
-        columns[_INSTANT] = micros(quoted(store.at), source.spark_type(store.at))
+        columns[INSTANT] = micros(quoted(store.at), source.spark_type(store.at))
         keys = tuple(aliases.setdefault(name.lower(), key(len(aliases))) for name in store.keys)
         columns |= {alias: quoted(name) for name, alias in zip(store.keys, keys, strict=True)}
         for sql in program.arguments:
             users = [s.kept for s, p in zip(stores, programs, strict=True) if sql in p.arguments]
-            wanted = _any_of(users) if len(stores) > 1 else None
-            value = sql if wanted is None else f"CASE WHEN {wanted} THEN {sql} END"
-            columns[arguments.setdefault(sql, stored(len(arguments)))] = value
+            columns[arguments.setdefault(sql, stored(len(arguments)))] = _where_wanted(
+                sql, columns[INSTANT], _any_of(users) if len(stores) > 1 else None
+            )
         shard, kept = f"__panes_shard{i}", None
         hashed = f"pmod(xxhash64({', '.join(map(quoted, store.keys))}), {shards})" if keys else str(i % shards)
         columns[shard] = f"CAST({hashed} AS INT)"
@@ -293,69 +258,16 @@ def _columns(
             columns[kept] = f"coalesce({store.kept.sql}, FALSE)"
         found = {sql: arguments[sql] for sql in program.arguments}
         types = tuple(field_of(source.schema, name).type for name in store.keys)
-        intakes.append(_Intake(program, keys, store.keys, types, found, shard, kept))
+        intakes.append(Intake(program, keys, store.keys, types, found, shard, kept))
     return intakes, [f"{sql} AS {alias}" for alias, sql in columns.items()]
 
 
-def _packing(
-    intakes: list[_Intake], shards: int, late: Late
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    names = np.array(labels(shards), np.int32)
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in large_batches(batches, _ROWS):
-            for number, intake in enumerate(intakes):
-                yield from _packed(table, number, intake, names)
-            if late == "emit":
-                yield from _themselves(table, intakes, names)
-        # One row for every shard, whatever came: all of them see every micro-batch.
-        nothing = pa.nulls(shards, pa.binary())
-        yield _batch(names, np.zeros(shards), nothing, nothing)
-
-    return run
-
-
-def _packed(table: pa.RecordBatch, number: int, intake: _Intake, names: Array) -> Iterator[pa.RecordBatch]:
-    if intake.kept is not None:
-        table = table.filter(table.column(intake.kept))
-    instants = table.column(_INSTANT).to_numpy()
-    if intake.keys:
-        columns = [_typed(table.column(alias), type_) for alias, type_ in zip(intake.keys, intake.types, strict=True)]
-        keys = pa.RecordBatch.from_arrays(columns, names=list(intake.names))
-    else:
-        keys = pa.RecordBatch.from_pydict({_EVERYTHING: pa.array(np.zeros(len(instants), np.int32))})
-    expected = {sql: type_ for c in intake.program.components for sql, type_ in zip(c.arguments, c.types, strict=True)}
-    arguments = {sql: _typed(table.column(alias), expected[sql]) for sql, alias in intake.arguments.items()}
-    packed = list(pack_panes(intake.program, keys, table.column(intake.shard).to_numpy(), instants, arguments))
-    if packed:
-        shards = names[[part.shard for part in packed]]
-        keys_, panes = (
-            pa.array(column, pa.binary()) for column in zip(*((p.keys, p.panes) for p in packed), strict=True)
-        )
-        yield _batch(shards, np.full(len(packed), number), keys_, panes)
-
-
-def _typed(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """A column of the type that was planned: times come in the zone of the session, and are kept in UTC."""
-    return column if column.type == type_ else column.cast(type_)
-
-
-def _themselves(table: pa.RecordBatch, intakes: list[_Intake], names: Array) -> Iterator[pa.RecordBatch]:
-    """The events that any store keeps, as text, for the shards of the first store."""
-    wanted = [table.column(intake.kept) for intake in intakes if intake.kept is not None]
-    if len(wanted) == len(intakes):
-        table = table.filter(reduce(pc.or_, wanted))
-    shard = table.column(intakes[0].shard).to_numpy()
-    events = pa.RecordBatch.from_arrays([table.column(_INSTANT), table.column(_EVENT)], names=["instant", "event"])
-    for number in np.unique(shard):
-        some = pa.array([pack(events.filter(pa.array(shard == number)))])
-        yield _batch(names[[number]], np.array([EVENTS]), pa.nulls(1, pa.binary()), some)
-
-
-def _batch(shards: Array, stores: Array, keys: pa.Array, panes: pa.Array) -> pa.RecordBatch:
-    nothing = pa.nulls(len(shards), pa.string())
-    columns = [pa.array(shards, pa.int32()), pa.array(stores.astype(np.int32)), keys, panes, nothing, nothing]
-    return pa.RecordBatch.from_arrays(columns, names=["shard", "store", "keys", "panes", "place", "change"])
+def _where_wanted(sql: str, instant: str, condition: str | None) -> str:
+    """An argument where the event counts: what is left out may not even have a value."""
+    if Expression(sql).is_column:
+        return sql
+    sensible = f"{instant} BETWEEN {-FARTHEST} AND {FARTHEST}"
+    return f"CASE WHEN {sensible if condition is None else f'{sensible} AND ({condition})'} THEN {sql} END"
 
 
 def _answers(job: Job, shape: Shape, instant: t.DataType) -> t.StructType:

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from panes.declare.query import Query
-from panes.spark.stream import INPUT_METRICS, METRICS
+from panes.spark.stream import METRICS
 from panes.timeline import Geometry, format_duration
 
 _NEXT = 12
@@ -58,20 +58,22 @@ def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
 
     Examples
     --------
-    >>> figures = dict(answers=12, late=3, lost=1, keys=5, granules=90, bytes=20_000, watermark=1_700_000_000_000_000)
-    >>> line_of("temps", 7, 1234.5, {"panes": figures, "panes_input": {"events": 100, "null_timestamps": 2}})
-    'temps #7: 100 events (1,234/s), watermark 2023-11-14 22:13:20, 12 answers, 3 late (1 for all windows), ...'
+    >>> figures = dict(events=100, answers=12, late=3, lost=1, null_timestamps=2, open_windows=4)
+    >>> figures |= dict(keys=5, granules=90, bytes=20_000, watermark=1_700_000_000_000_000)
+    >>> line_of("temps", 7, 1234.5, {"panes": figures})
+    'temps #7: 100 events (1,234/s), watermark 2023-11-14 22:13:20, 12 answers, 4 windows open, ...'
     """
-    found, read = _plain(metrics[METRICS]), _plain(metrics.get(INPUT_METRICS, {}))
+    found = _plain(metrics[METRICS])
     parts = [
-        f"{read.get('events') or 0:,} events ({int(rate or 0):,}/s)",
+        f"{found.get('events') or 0:,} events ({int(rate or 0):,}/s)",
         f"watermark {_instant(found.get('watermark') or 0)}",
         f"{found.get('answers') or 0:,} answers",
+        f"{found.get('open_windows') or 0:,} windows open",
     ]
     if found.get("late"):
         parts.append(f"{found['late']:,} late ({found['lost']:,} for all windows)")
-    if read.get("null_timestamps"):
-        parts.append(f"{read['null_timestamps']:,} without a time")
+    if found.get("null_timestamps"):
+        parts.append(f"{found['null_timestamps']:,} without a time")
     held = f"{found.get('keys') or 0:,} keys, {found.get('granules') or 0:,} granules, {_size(found.get('bytes') or 0)}"
     return f"{name} #{batch}: {', '.join(parts)}, holding {held}"
 

@@ -1,0 +1,143 @@
+"""Events where they are read: panes of every store, packed for shards.
+
+Executors import this module, so it imports nothing that only the driver needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panes.algebra.operations import Array
+from panes.engine.blobs import pack
+from panes.engine.intake import pack_panes
+from panes.engine.program import Program
+from panes.frames.positions import FARTHEST
+from panes.spark.batches import large_batches
+from panes.spark.placing import labels
+
+READ = ("events", "null_timestamps", "absurd_timestamps")
+"""What is counted of the events themselves: those that some query wants; without a time; with an impossible one."""
+
+TRAVELLING = {"shard": "INT", "store": "INT", "keys": "BINARY", "panes": "BINARY", "place": "STRING"}
+TRAVELLING |= {"change": "STRING", **dict.fromkeys(READ, "BIGINT")}
+"""Rows on their way to shards: packed panes, changes of the catalogue, counts."""
+
+EVENTS = -2
+"""The store of rows that carry events themselves, which come out again if they are too late."""
+
+INSTANT, EVENT, EVERYTHING = "__panes_instant", "__panes_event", "__panes_everything"
+_TYPES = {"INT": pa.int32(), "BIGINT": pa.int64(), "BINARY": pa.binary(), "STRING": pa.string()}
+_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Intake:
+    """Which columns the events of a store come in: keys (and what they are really called), arguments, the shard of
+    the key, and whether any of its queries wants the event.
+    """
+
+    program: Program
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    arguments: Mapping[str, str]
+    shard: str
+    kept: str | None
+
+
+def packing(
+    intakes: Sequence[Intake], shards: int, *, themselves: bool
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What to do with the events of a partition.
+
+    Parameters
+    ----------
+    themselves
+        Whether events travel too, as text: they come out again if they are late.
+    """
+    names = np.array(labels(shards), np.int32)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        counts = dict.fromkeys(READ, 0)
+        for everything in large_batches(batches, _ROWS):
+            table = _sensible(everything, counts)
+            for number, intake in enumerate(intakes):
+                yield from _packed(table, number, intake, names)
+            if themselves:
+                yield from _themselves(table, intakes, names)
+        # One row for every shard, whatever came: all of them see every micro-batch. The first one counts.
+        nothing = np.zeros(shards, np.int64)
+        first = np.arange(shards) == 0
+        yield _batch(shard=names, store=nothing, **{name: nothing + count * first for name, count in counts.items()})
+
+    return run
+
+
+def _sensible(events: pa.RecordBatch, counts: dict[str, int]) -> pa.RecordBatch:
+    """The events that have a time, and a possible one; all are counted."""
+    counts["events"] += len(events)
+    instants = events.column(INSTANT)
+    if instants.null_count:
+        counts["null_timestamps"] += instants.null_count
+        events = events.filter(instants.is_valid())
+        instants = events.column(INSTANT)
+    times = instants.to_numpy()
+    if len(times) and not -FARTHEST <= times.min() <= times.max() <= FARTHEST:
+        possible = (times >= -FARTHEST) & (times <= FARTHEST)
+        counts["absurd_timestamps"] += int((~possible).sum())
+        events = events.filter(pa.array(possible))
+    return events
+
+
+def _packed(table: pa.RecordBatch, number: int, intake: Intake, names: Array) -> Iterator[pa.RecordBatch]:
+    if intake.kept is not None:
+        table = table.filter(table.column(intake.kept))
+    instants = table.column(INSTANT).to_numpy()
+    if intake.keys:
+        columns = [_typed(table.column(alias), type_) for alias, type_ in zip(intake.keys, intake.types, strict=True)]
+        keys = pa.RecordBatch.from_arrays(columns, names=list(intake.names))
+    else:
+        keys = pa.RecordBatch.from_pydict({EVERYTHING: pa.array(np.zeros(len(instants), np.int32))})
+    expected = {sql: type_ for c in intake.program.components for sql, type_ in zip(c.arguments, c.types, strict=True)}
+    arguments = {sql: _typed(table.column(alias), expected[sql]) for sql, alias in intake.arguments.items()}
+    packed = list(pack_panes(intake.program, keys, table.column(intake.shard).to_numpy(), instants, arguments))
+    if packed:
+        yield _batch(
+            shard=names[[part.shard for part in packed]],
+            store=np.full(len(packed), number),
+            keys=[part.keys for part in packed],
+            panes=[part.panes for part in packed],
+        )
+
+
+def _typed(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """A column of the type that was planned: times come in the zone of the session, and are kept in UTC."""
+    return column if column.type == type_ else column.cast(type_)
+
+
+def _themselves(table: pa.RecordBatch, intakes: Sequence[Intake], names: Array) -> Iterator[pa.RecordBatch]:
+    """The events that any store keeps, as text, for the shards of the first store."""
+    wanted = [table.column(intake.kept) for intake in intakes if intake.kept is not None]
+    if len(wanted) == len(intakes):
+        table = table.filter(reduce(pc.or_, wanted))
+    shard = table.column(intakes[0].shard).to_numpy()
+    events = pa.RecordBatch.from_arrays([table.column(INSTANT), table.column(EVENT)], names=["instant", "event"])
+    for number in np.unique(shard):
+        some = pack(events.filter(pa.array(shard == number)))
+        yield _batch(shard=names[[number]], store=np.array([EVENTS]), panes=[some])
+
+
+def _batch(**columns: Array | list[bytes]) -> pa.RecordBatch:
+    """Rows for shards; what is not given is null."""
+    rows = len(columns["shard"])
+    arrays = [
+        pa.array(columns[name], _TYPES[type_]) if name in columns else pa.nulls(rows, _TYPES[type_])
+        for name, type_ in TRAVELLING.items()
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=list(TRAVELLING))
