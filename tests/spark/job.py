@@ -1,9 +1,11 @@
-"""A streaming job of its own process, to be killed: ``python -m tests.spark.job EVENTS FOLDER``."""
+"""A streaming job of its own process, to be killed: ``python -m tests.spark.job EVENTS FOLDER [MASTER]``."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 import panes as pn
 from panes.spark.session import local_session
@@ -17,10 +19,11 @@ QUERY = pn.query(
 )
 
 
-def main(events: str, folder: str) -> None:
+def main(events: str, folder: str, master: str | None = None) -> None:
     """Read the files of a folder, one per micro-batch, and write answers beside the checkpoint."""
-    spark = local_session("panes-job", cores=2, memory="1g")
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    spark = local_session("panes-job", cores=2, memory="1g") if master is None else on_cluster(master)
+    # On a cluster, a partition for each of its two workers.
+    spark.conf.set("spark.sql.shuffle.partitions", "1" if master is None else "2")
     schema = spark.read.parquet(events).schema
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     stream = reader.parquet(events).withWatermark("ts", "10 seconds")
@@ -29,6 +32,12 @@ def main(events: str, folder: str) -> None:
     )
     query = writer.option("checkpointLocation", str(Path(folder) / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
+
+
+def on_cluster(master: str) -> SparkSession:
+    builder = SparkSession.builder.master(master).appName("panes-job").config("spark.driver.host", "127.0.0.1")
+    settings = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.sql.session.timeZone": "UTC"}
+    return builder.config(map=settings).getOrCreate()
 
 
 if __name__ == "__main__":

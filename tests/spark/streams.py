@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+
+from panes.testing import events
+
+START = 1_700_000_000_000_000
+VALUES = {"i": pa.int32(), "x": pa.float64(), "s": pa.string()}
 
 
 class Recorded:
@@ -80,3 +87,16 @@ def split(table: pa.Table, sizes: Iterable[int]) -> list[pa.Table]:
         parts.append(table.slice(at, size))
         at += size
     return [*parts, table.slice(at)]
+
+
+def recorded(spark: SparkSession, folder: Path, seed: int, *, rows: int = 160, batches: int = 4) -> Recorded:
+    """Events that come roughly in the order of time, some of them late, some without a time."""
+    rng = random.Random(seed)
+    table = events(rows, keys={"k": pa.string()}, values=VALUES, start=START, null_times=0.03, seed=seed)
+    instants = table.column("ts").cast(pa.int64()).to_pylist()
+    arrival = [(START if t is None else t) + rng.choice([0, 0, 5, 40]) * rng.random() * 1e6 for t in instants]
+    table = table.take(sorted(range(rows), key=arrival.__getitem__))
+    record = Recorded(spark, folder, table.schema)
+    cuts = sorted(rng.sample(range(1, rows), batches - 1))
+    record.add(*split(table, [after - before for before, after in pairwise([0, *cuts])]))
+    return record

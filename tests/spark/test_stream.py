@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,12 +11,9 @@ import pytest
 
 import panes as pn
 from panes.errors import PlanError, SchemaError
-from panes.testing import assert_same_answers, events, spark_answers
-from tests.spark.job import QUERY
-from tests.spark.streams import Collected, Recorded, finished, split
+from panes.testing import assert_same_answers, spark_answers
+from tests.spark.streams import Collected, Recorded, finished, recorded
 
-START = 1_700_000_000_000_000
-VALUES = {"i": pa.int32(), "x": pa.float64(), "s": pa.string()}
 EVERY_AGGREGATE = {
     "n": pn.count(),
     "total": pn.sum("i"),
@@ -44,18 +36,6 @@ def zone(spark):
     before = spark.conf.get("spark.sql.session.timeZone")
     yield lambda name: spark.conf.set("spark.sql.session.timeZone", name)
     spark.conf.set("spark.sql.session.timeZone", before)
-
-
-def recorded(spark, folder: Path, seed: int, *, rows: int = 160, batches: int = 4) -> Recorded:
-    """Events that come roughly in the order of time, some of them late, some without a time."""
-    rng = random.Random(seed)
-    table = events(rows, keys={"k": pa.string()}, values=VALUES, start=START, null_times=0.03, seed=seed)
-    instants = table.column("ts").cast(pa.int64()).to_pylist()
-    arrival = [(START if t is None else t) + rng.choice([0, 0, 5, 40]) * rng.random() * 1e6 for t in instants]
-    table = table.take(sorted(range(rows), key=arrival.__getitem__))
-    record = Recorded(spark, folder, table.schema)
-    record.add(*split(table, sorted(rng.sample(range(10, rows // 2), batches - 1))[: batches - 1]))
-    return record
 
 
 def windows(seed: int) -> list[pn.Window]:
@@ -173,43 +153,3 @@ def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
         plan.run(record.stream(), strategy="native")
     with pytest.raises(SchemaError, match="'kk' is not a column"):
         pn.plan(pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))).run(record.stream())
-
-
-def test_a_driver_killed_twice_loses_nothing_and_repeats_nothing(spark, tmp_path):
-    """The same job, killed with SIGKILL while it runs and started again, writes the same files' content."""
-    record = recorded(spark, tmp_path, 7, rows=400, batches=5)
-    killed = written_by(record, tmp_path / "killed", kills=2, seed=7)
-    calm = Collected(pn.plan(QUERY).run(record.stream()), tmp_path / "calm").finish()
-    assert calm.rows.num_rows > 100
-    assert_same_answers(killed, calm.rows, absolute=1e-9)
-
-
-@pytest.mark.soak
-def test_a_driver_killed_twenty_times(spark, tmp_path):
-    record = recorded(spark, tmp_path, 8, rows=4000, batches=60)
-    killed = written_by(record, tmp_path / "killed", kills=20, seed=8)
-    calm = Collected(pn.plan(QUERY).run(record.stream()), tmp_path / "calm").finish()
-    assert_same_answers(killed, calm.rows, absolute=1e-9)
-
-
-def written_by(record: Recorded, folder: Path, *, kills: int, seed: int) -> pa.Table:
-    """What a job has written when it has run to its end, after it was killed some times."""
-    folder.mkdir()
-    rng = random.Random(seed)
-    command = [sys.executable, "-m", "tests.spark.job", str(record.folder), str(folder)]
-    while True:
-        job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-        if not kills:
-            said, _ = job.communicate(timeout=600)
-            assert job.returncode == 0, said.decode()[-3000:]
-            break
-        # Killed in the middle of its work: some time after it has begun a micro-batch of its own.
-        offsets = folder / "checkpoint" / "offsets"
-        begun = len(list(offsets.glob("[0-9]*"))) if offsets.exists() else 0
-        while job.poll() is None and (len(list(offsets.glob("[0-9]*"))) if offsets.exists() else 0) <= begun:
-            time.sleep(0.05)
-        time.sleep(rng.random() * 3)
-        os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
-        kills -= 1
-    return record.spark.read.parquet(str(folder / "answers")).toArrow()
