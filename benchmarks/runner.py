@@ -88,11 +88,17 @@ class Bench:
             except AssertionError as wrong:
                 raise AssertionError(f"{case}: {contender.name} is not {reference.name}: {wrong}") from wrong
 
-    def race(self, case: str, contenders: Sequence[Contender], data: Dataset) -> Timings:
-        """Time contenders in rounds A B C A B C ...; the first round warms up and does not count."""
+    def race(self, case: str, contenders: Sequence[Contender], data: Dataset, *, prepared: bool = False) -> Timings:
+        """Time contenders in rounds A B C A B C ...; the first round warms up and does not count.
+
+        With ``prepared``, each run directly follows an untimed one of the same contender on few events: where the
+        others take long, Spark stops Python workers that have been idle for a minute.
+        """
         seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
         for number in range(self.repeats + 1):
             for contender in contenders:
+                if prepared:
+                    contender.run(data.prefix(_CHECKED))
                 took, _ = timed(contender.run, data)
                 self._say(f"{case}: {contender.name} {took:.2f} s{'' if number else ' (warm-up)'}")
                 if number:

@@ -72,10 +72,8 @@ def bring_over(name):
     window, time = case["window"], case["time_col"]
     rows = _on_time(case) if "watermark" in case else case["input"]
     columns = dict(zip(case["columns"], zip(*rows, strict=True), strict=True))
-    # Azure's windows are (start, end]: an event at t lies in [start, end) shifted by the least step of time.
-    shift = -1 if window.get("bounds") == "(]" else 0
     arrays = {key: _array(key, values) for key, values in columns.items() if key != time}
-    instants = [None if t is None else round(t * UNIT) + shift for t in columns[time]]
+    instants = [None if t is None else round(t * UNIT) for t in columns[time]]
     arrays["ts"] = pa.array(instants, pa.timestamp("us", "UTC"))
     select, kept = {}, []
     for kind, column in case["aggs"]:
@@ -87,9 +85,10 @@ def bring_over(name):
     if not select:
         pytest.skip("count_distinct is not an aggregate of this version")
     size = f"{window['size'] * UNIT}us"
-    over = pn.hopping(
-        size, every=f"{window.get('slide', window['size']) * UNIT}us", offset=f"{window.get('offset', 0) * UNIT}us"
+    slide, offset = (
+        f"{window.get(name, other) * UNIT}us" for name, other in (("slide", window["size"]), ("offset", 0))
     )
+    over = pn.hopping(size, every=slide, offset=offset, bounds=window.get("bounds", "[)"))
     query = pn.query(name, at="ts", by=tuple(case["key"]), select=select, over=over)
     bounds = [c for c in case["expected_columns"] if c in ("start", "end", "window_id")]
     wanted = [*case["key"], *bounds]

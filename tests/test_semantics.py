@@ -109,14 +109,38 @@ def test_first_and_last_go_by_event_time_not_by_arrival(order):
     assert found == [(0, 10, 10, 30)]
 
 
-def test_azures_windows_are_the_same_one_microsecond_earlier():
-    """Azure Stream Analytics: windows are (start, end]; "Count unique values" has events at 401 and 402, size 2 s.
-
-    Moved by the least step of time, [start, end) gives Azure's groups; as they are, it gives Spark's.
-    """
+def test_azures_windows_hold_their_end_and_not_their_start():
+    """Azure Stream Analytics: windows are (start, end]; "Count unique values" has events at 401 and 402, size 2 s."""
     events = [401, 402, 401, 402, 403]
-    assert [row[1:] for row in answers([t - 1e-6 for t in events], pn.tumbling("2s"))] == [(402, 4), (404, 1)]
-    assert [row[1:] for row in answers(events, pn.tumbling("2s"))] == [(402, 2), (404, 3)]
+    assert answers(events, pn.tumbling("2s", bounds="(]")) == [(400, 402, 4), (402, 404, 1)]
+    assert answers(events, pn.tumbling("2s")) == [(400, 402, 2), (402, 404, 3)]
+
+
+def test_cumulating_windows_begin_together():
+    """Flink's CUMULATE: totals so far, every step, until the widest window ends."""
+    found = answers([0, 4, 11], pn.cumulate("3s", upto="9s"))
+    assert found == [(0, 3, 1), (0, 6, 2), (0, 9, 2), (9, 12, 1), (9, 15, 1), (9, 18, 1)]
+    assert answers([0, 3], pn.cumulate("3s", upto="6s", offset="1s", bounds="(]")) == [
+        (-5, 1, 1),
+        (1, 4, 1),
+        (1, 7, 1),
+    ]
+
+
+def test_expressions_know_the_window_and_hidden_aggregates():
+    table = pa.table({"ts": pa.array([1, 12], pa.timestamp("s")).cast(pa.timestamp("us")), "v": [1, 5]})
+    query = pn.query(
+        "q",
+        at="ts",
+        select={"ends": "window.end", "twice": "total * 2", "label": "CONCAT(window_name, '!')"},
+        hidden={"total": pn.sum("v")},
+        over=pn.tumbling("10s"),
+        having="total > 1",
+    )
+    found = pn.plan(query).run(table)
+    assert found.column_names == ["query", "window_name", "window", "ends", "twice", "label"]
+    assert found.select(["twice", "label"]).to_pylist() == [{"twice": 10, "label": "10s!"}]
+    assert found["ends"].to_pylist()[0].second == 20
 
 
 def test_a_slide_beyond_the_range_leaves_gaps():

@@ -15,17 +15,18 @@ from panes.algebra.declare import (
     sum,
     var,
 )
-from panes.api import Plan, plan, show_progress
+from panes.api import Plan, explain, plan, show_progress, sql, to_sql
 from panes.catalogue import Catalogue
 from panes.declare.expressions import Expression
 from panes.declare.limits import Limits
 from panes.declare.query import Query, query
-from panes.declare.windows import Window, hopping, tumbling
+from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
 from panes.errors import PanesError
 
 __all__ = [
     "Aggregate",
     "Catalogue",
+    "Cumulate",
     "Expression",
     "Limits",
     "PanesError",
@@ -36,6 +37,8 @@ __all__ = [
     "arg_max",
     "arg_min",
     "count",
+    "cumulate",
+    "explain",
     "first",
     "hopping",
     "last",
@@ -45,8 +48,10 @@ __all__ = [
     "plan",
     "query",
     "show_progress",
+    "sql",
     "std",
     "sum",
+    "to_sql",
     "tumbling",
     "var",
 ]

@@ -84,7 +84,9 @@ class Catalogue:
             except PanesError:
                 continue  # The job refuses it too, and says so.
             if entry.action == "register":
-                found.setdefault(entry.name, Listed(entry.name, "active", tuple(w.name for w in entry.over)))
+                found.setdefault(
+                    entry.name, Listed(entry.name, "active", tuple(dict.fromkeys(w.name for w in entry.over)))
+                )
             elif entry.action == "drop":
                 found.pop(entry.name, None)
             elif entry.name in found:

@@ -5,7 +5,8 @@
     PanesError
      ├── DeclarationError      a query, window or aggregate that cannot mean anything
      │    ├── DurationError    a duration that cannot be read, or is not positive
-     │    └── ExpressionError  an expression outside the SQL subset, or with wrong types
+     │    ├── ExpressionError  an expression outside the SQL subset, or with wrong types
+     │    └── SqlError         a statement that cannot be read, with the place of the mistake
      ├── SchemaError           the data do not have the columns or types that the queries need
      ├── PlanError             the plan cannot be run the way it was asked to run
      ├── StateError            a checkpoint cannot serve the queries, or was not written by Panes
@@ -35,6 +36,10 @@ class DurationError(DeclarationError):
 
 class ExpressionError(DeclarationError):
     """An expression is outside the supported subset of SQL, or its types do not fit."""
+
+
+class SqlError(DeclarationError):
+    """A statement cannot be read, or says something that is not supported."""
 
 
 class SchemaError(PanesError, ValueError):

@@ -190,6 +190,9 @@ class Geometry:
             raise DurationError(f"a window needs a positive range and slide, not ⟨{self.range}, {self.slide}⟩")
         object.__setattr__(self, "offset", self.offset % self.slide)
 
+    def __str__(self) -> str:
+        return f"{self.range}/{self.slide}+{self.offset}"
+
     @property
     def tumbling(self) -> bool:
         """Whether instances neither overlap nor leave gaps."""

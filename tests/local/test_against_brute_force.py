@@ -116,7 +116,10 @@ class Case:
             size = rng.choice([rng.randint(1, 30), rng.choice([10, 20, 30, 40, 60, 120])])
             every = rng.choice([size, size, rng.randint(1, 25), rng.choice([5, 10, 20, 60])])
             offset = rng.choice([0, 0, rng.randint(-20, 40)])
-            window = pn.hopping(microseconds(size), every=microseconds(every), offset=microseconds(offset))
+            shape = {"offset": microseconds(offset), "bounds": rng.choice(["[)", "[)", "(]"])}
+            window = pn.hopping(microseconds(size), every=microseconds(every), **shape)
+            if rng.random() < 0.1:
+                window = pn.cumulate(microseconds(every), upto=microseconds(every * rng.randint(1, 4)), **shape)
             found[window.name] = window
         return list(found.values())
 
@@ -317,7 +320,9 @@ def test_float_sums_never_cancel(case, kernel):
 
 def _by_window(answers):
     rows = zip(*(answers[name].to_pylist() for name in ("window_name", "window", "total", "size", "n")), strict=True)
-    return dict(sorted(((name, window["start"]), (total, size, n)) for name, window, total, size, n in rows))
+    return dict(
+        sorted(((name, window["start"], window["end"]), (total, size, n)) for name, window, total, size, n in rows)
+    )
 
 
 def test_variance_is_stable_far_from_zero():

@@ -59,7 +59,9 @@ def random_windows(rng, count):
         size = rng.choice([rng.randint(1, 90), 10, 20, 30, 60, 120])
         every = rng.choice([size, size, rng.randint(1 + size // 8, 2 * size), max(1, size // 2)])
         offset = rng.choice([0, 0, rng.randint(-30, 70)])
-        window = pn.hopping(f"{size}s", every=f"{every}s", offset=f"{offset}s")
+        window = pn.hopping(f"{size}s", every=f"{every}s", offset=f"{offset}s", bounds=rng.choice(["[)", "[)", "(]"]))
+        if rng.random() < 0.2:
+            window = pn.cumulate(f"{every}s", upto=f"{every * rng.randint(2, 3)}s", offset=f"{offset}s")
         found[window.name] = window
     return list(found.values())
 
@@ -93,11 +95,12 @@ def random_queries(rng, keys, prefix=""):
     for i in range(rng.randint(1, 3)):
         select = random_aggregates(rng, rng.randint(2, 5))
         where = rng.choice([None, None, "i > 0", "x < 100 OR s = 'a'", "b", "i > 1000"])
-        having = rng.choice([None, None, "events > 1", "twice >= 4"])
-        select |= {"events": pn.count(), "twice": "events * 2"}
+        having = rng.choice([None, None, "events > 1", "twice >= 4", "unseen > 2"])
+        select |= {"events": pn.count(), "twice": "events * 2", "ends": "window.end"}
         by = tuple(rng.sample(keys, rng.randint(0, len(keys))))
         over = random_windows(rng, rng.randint(1, 2))
-        queries.append(pn.query(f"{prefix}q{i}", at="ts", by=by, select=select, over=over, where=where, having=having))
+        asked = {"where": where, "having": having, "hidden": {"unseen": pn.count("i")}}
+        queries.append(pn.query(f"{prefix}q{i}", at="ts", by=by, select=select, over=over, **asked))
     return queries
 
 

@@ -7,12 +7,12 @@ compares with those that it keeps, and its conditions are SQL of the documented 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, TypeAlias
 
 from panes.algebra.aggregates import Aggregate
 from panes.declare.query import Query
-from panes.declare.windows import Window
+from panes.declare.windows import Bounds, Window
 from panes.errors import DeclarationError, PanesError
 from panes.timeline import Geometry
 
@@ -51,8 +51,7 @@ class Entry:
         data: dict[str, Any] = {"format": FORMAT, "action": self.action, "name": self.name}
         if self.action == "register":
             windows = [
-                {"name": w.name, "range": w.geometry.range, "slide": w.geometry.slide, "offset": w.geometry.offset}
-                for w in self.over
+                {"name": w.name, **asdict(w.geometry), **({"bounds": w.bounds} if w.shift else {})} for w in self.over
             ]
             data |= {
                 "at": self.at,
@@ -90,7 +89,7 @@ def registration(query: Query) -> Entry:
         )
     select = tuple((alias, signature(aggregate)) for alias, aggregate in query.aggregates)
     where = None if query.where is None else query.where.sql
-    return Entry("register", query.name, query.at, query.by, select, where, query.over)
+    return Entry("register", query.name, query.at, query.by, select, where, query.windows)
 
 
 def read_entry(text: str) -> Entry:
@@ -118,11 +117,15 @@ def read_entry(text: str) -> Entry:
         if not isinstance(data["by"], list) or not data["select"]:
             raise ValueError("by has to be a list, and select must not be empty")
         over = tuple(
-            Window(Geometry(_whole(w["range"]), _whole(w["slide"]), _whole(w["offset"])), _text(w["name"]))
+            Window(
+                Geometry(_whole(w["range"]), _whole(w["slide"]), _whole(w["offset"])),
+                _text(w["name"]),
+                _bounds(w.get("bounds", "[)")),
+            )
             for w in data["over"]
         )
-        if not over or len({window.name for window in over}) < len(over):
-            raise ValueError("it has no window, or two of one name")
+        if not over or len({(window.name, window.geometry) for window in over}) < len(over):
+            raise ValueError("it has no window, or the same one twice")
         select = tuple((_text(alias), _text(what)) for alias, what in data["select"].items())
         where = None if data["where"] is None else _text(data["where"])
         by = tuple(map(_text, data["by"]))
@@ -138,6 +141,13 @@ def _whole(value: Any) -> int:
     if abs(value) > _FARTHEST:
         raise ValueError("it has a window of more than 36,000 years")
     return value
+
+
+def _bounds(value: Any) -> Bounds:
+    if value not in ("[)", "(]"):
+        raise ValueError(f"the bounds {value!r} are neither '[)' nor '(]'")
+    bounds: Bounds = value
+    return bounds
 
 
 def _text(value: Any) -> str:

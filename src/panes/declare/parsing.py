@@ -26,7 +26,11 @@ def tree_of(text: str) -> exp.Expression:
     """
     if not text.strip():
         raise ExpressionError(f"the expression is empty. Write a column name or an expression. {SUPPORTED}")
-    tree = _parsed(text)
+    return checked(_parsed(text), text)
+
+
+def checked(tree: exp.Expression, text: str) -> exp.Expression:
+    """A tree of the subset out of one that sqlglot has read; ``text`` is what errors quote."""
     _refuse_chains(tree, text)
     tree = _normalised(tree)
     check(tree, text)
@@ -35,7 +39,7 @@ def tree_of(text: str) -> exp.Expression:
 
 def _parsed(text: str) -> exp.Expression:
     try:
-        tokens = _joined_strings(text, SPARK.tokenize(text))
+        tokens = joined_strings(text, SPARK.tokenize(text))
         for token in tokens:
             if token.token_type is TokenType.SEMICOLON:
                 raise refuse(text, token.start, ";", "it holds several statements, and an expression is one")
@@ -52,7 +56,7 @@ def _parsed(text: str) -> exp.Expression:
     return tree
 
 
-def _joined_strings(text: str, tokens: list[Token]) -> list[Token]:
+def joined_strings(text: str, tokens: list[Token]) -> list[Token]:
     """Read a doubled quote inside a string as one quote, as Spark 4 does; sqlglot sees two strings."""
     joined: list[Token] = []
     for token in tokens:

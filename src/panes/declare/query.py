@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from panes.algebra.aggregates import Aggregate
 from panes.declare.expressions import Expression, expression
+from panes.declare.kinds import KINDS, AnyWindow
 from panes.declare.windows import Window
 from panes.errors import DeclarationError, nearest
 
@@ -19,6 +20,7 @@ class Query:
     """Aggregates over windows, per key. Made by :func:`query`, which checks it.
 
     ``columns`` are the output columns after the keys, aggregates and derived ones, in the order of ``select``.
+    Aggregates that are not among them only serve derived columns and ``having``.
     """
 
     name: str
@@ -26,10 +28,15 @@ class Query:
     at: str
     aggregates: tuple[tuple[str, Aggregate], ...]
     derived: tuple[tuple[str, Expression], ...]
-    over: tuple[Window, ...]
+    over: tuple[AnyWindow, ...]
     columns: tuple[str, ...]
     where: Expression | None = None
     having: Expression | None = None
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows to compute; one that was declared may be several."""
+        return tuple(window for declared in self.over for window in declared.windows)
 
     @property
     def used(self) -> frozenset[str]:
@@ -44,10 +51,11 @@ def query(
     *,
     at: str,
     select: Mapping[str, Aggregate | str | Expression],
-    over: Window | Iterable[Window],
+    over: AnyWindow | Iterable[AnyWindow],
     by: str | Iterable[str] = (),
     where: str | Expression | None = None,
     having: str | Expression | None = None,
+    hidden: Mapping[str, Aggregate] | None = None,
 ) -> Query:
     """Declare a query.
 
@@ -58,7 +66,8 @@ def query(
     at
         The column of event time.
     select
-        Output columns: an aggregate each, or an expression over the aggregates' names and the keys.
+        Output columns: an aggregate each, or an expression over the aggregates' names, the keys, ``window`` and
+        ``window_name``.
     over
         The windows.
     by
@@ -66,7 +75,9 @@ def query(
     where
         Which events count.
     having
-        Which answers come out; an expression over output columns and keys.
+        Which answers come out; an expression over output columns, keys, ``window`` and ``window_name``.
+    hidden
+        Aggregates that expressions use and results do not show.
 
     Examples
     --------
@@ -82,28 +93,30 @@ def query(
         raise DeclarationError(f"a query needs a name, not {name!r}: it is what its results are called.")
     if not isinstance(select, Mapping):
         raise DeclarationError(f"query {name!r}: select={select!r} names no columns. Write select={{'n': pn.count()}}.")
-    if isinstance(over, str) or not isinstance(over, (Window, Iterable)):
+    if isinstance(over, str) or not isinstance(over, (*KINDS, Iterable)):
         raise DeclarationError(f"query {name!r}: over={over!r} is not a window. Write pn.tumbling({over!r}).")
     if not isinstance(by, Iterable):
         raise DeclarationError(f"query {name!r}: by={by!r} is not the name of a column. Write it as a string.")
     keys = (by,) if isinstance(by, str) else tuple(by)
-    windows = (over,) if isinstance(over, Window) else tuple(over)
+    windows = (over,) if isinstance(over, KINDS) else tuple(over)
     _check_keys(name, keys, at)
     _check_windows(name, windows)
+    every = {**select, **_only_aggregates(name, hidden or {}, select)}
     aggregates = tuple(
-        (alias, _with_parsed_arguments(value)) for alias, value in select.items() if isinstance(value, Aggregate)
+        (alias, _with_parsed_arguments(value)) for alias, value in every.items() if isinstance(value, Aggregate)
     )
     derived = tuple(
         (alias, _derived(name, alias, value)) for alias, value in select.items() if not isinstance(value, Aggregate)
     )
     _check_select(name, keys, aggregates, derived)
-    known = [*keys, *(alias for alias, _ in aggregates)]
+    known = [*keys, *(alias for alias, _ in aggregates), "window", "window_name"]
     for alias, value in derived:
         _check_references(name, f"the derived column {alias!r}", value, known)
         known.append(alias)
     filtered = None if having is None else expression(having)
     if filtered is not None:
         _check_references(name, "having", filtered, known)
+    _check_hidden(name, hidden or {}, [*dict(derived).values(), *([] if filtered is None else [filtered])])
     return Query(
         name=name,
         by=keys,
@@ -160,11 +173,31 @@ def _check_keys(name: str, keys: tuple[str, ...], at: str) -> None:
         )
 
 
-def _check_windows(name: str, windows: tuple[Window, ...]) -> None:
+def _only_aggregates(
+    name: str, hidden: Mapping[str, Aggregate], select: Mapping[str, object]
+) -> Mapping[str, Aggregate]:
+    for alias, value in hidden.items():
+        if not isinstance(value, Aggregate):
+            raise DeclarationError(
+                f"query {name!r}: hidden {alias!r} = {value!r} is not an aggregate. Select it instead."
+            )
+        if alias in select:
+            raise DeclarationError(f"query {name!r}: {alias!r} is both selected and hidden. Leave it out of hidden=.")
+    return dict(sorted(hidden.items()))
+
+
+def _check_hidden(name: str, hidden: Iterable[str], expressions: Iterable[Expression]) -> None:
+    used = {root.lower() for value in expressions for root in value.roots}
+    for alias in hidden:
+        if alias.lower() not in used:
+            raise DeclarationError(f"query {name!r}: nothing uses the hidden aggregate {alias!r}. Select or drop it.")
+
+
+def _check_windows(name: str, windows: tuple[AnyWindow, ...]) -> None:
     if not windows:
         raise DeclarationError(f"query {name!r} has no window. Write over=[pn.tumbling('5 min'), ...].")
     for window in windows:
-        if not isinstance(window, Window):
+        if not isinstance(window, KINDS):
             raise DeclarationError(
                 f"query {name!r}: {window!r} is not a window. Write pn.tumbling(size) or pn.hopping(size, every=...)."
             )

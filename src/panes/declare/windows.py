@@ -1,65 +1,159 @@
-"""The windows a user declares: tumbling and hopping, with an offset and a name."""
+"""The windows a user declares: tumbling, hopping and cumulating, with an offset, bounds and a name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from panes.errors import DeclarationError, DurationError
 from panes.timeline import DurationLike, Geometry, format_duration, parse_duration
 
+Bounds: TypeAlias = Literal["[)", "(]"]
+_TICK = 1
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window over event time: where its instances lie, and what results call it."""
+    """A window over event time: where its instances lie, and what results call it.
+
+    Parameters
+    ----------
+    geometry
+        Where instances lie, as ``[start, end)`` in µs. An instance ``(start, end]`` holds the same instants as one
+        that begins and ends a microsecond later.
+    bounds
+        Which of its bounds belongs to an instance: ``[)`` or ``(]``.
+    """
 
     geometry: Geometry
     name: str
+    bounds: Bounds = "[)"
 
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def shift(self) -> int:
+        """By how many µs instances lie later than results say."""
+        return _TICK if self.bounds == "(]" else 0
 
-def tumbling(size: DurationLike, *, offset: DurationLike = "0s", name: str | None = None) -> Window:
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows that are computed: this one."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulate:
+    """Windows that begin together and end one step after another, until the widest ends and all begin again."""
+
+    step: int
+    upto: int
+    offset: int
+    name: str
+    bounds: Bounds = "[)"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows that are computed: a hopping one per step, all of one name."""
+        sizes = range(self.step, self.upto + 1, self.step)
+        return tuple(_window(size, self.upto, self.offset, self.name, self.bounds) for size in sizes)
+
+
+def tumbling(
+    size: DurationLike, *, offset: DurationLike = "0s", bounds: Bounds = "[)", name: str | None = None
+) -> Window:
     """Instances of one size, one after another: ``[offset + m * size, offset + (m + 1) * size)``.
 
     Examples
     --------
-    >>> tumbling("20 min")
-    Window(geometry=Geometry(range=1200000000, slide=1200000000, offset=0), name='20m')
+    >>> tumbling("20 min").geometry
+    Geometry(range=1200000000, slide=1200000000, offset=0)
     """
-    return hopping(size, every=size, offset=offset, name=name)
+    return hopping(size, every=size, offset=offset, bounds=bounds, name=name)
 
 
-def hopping(size: DurationLike, *, every: DurationLike, offset: DurationLike = "0s", name: str | None = None) -> Window:
+def hopping(
+    size: DurationLike,
+    *,
+    every: DurationLike,
+    offset: DurationLike = "0s",
+    bounds: Bounds = "[)",
+    name: str | None = None,
+) -> Window:
     """Instances of one size, a new one every so often.
 
     ``every`` may be longer than ``size``: events between instances then belong to none. ``size`` need not be a
-    multiple of ``every``.
+    multiple of ``every``. With ``bounds="(]"`` an event at the end of an instance belongs to it, and one at its start
+    does not, as in Azure Stream Analytics.
 
     Examples
     --------
     >>> str(hopping("1 hour", every="5 min")), str(hopping("1 day", every="1 day", offset="6h"))
     ('1h/5m', '1d+6h')
     """
-    range_ = _positive(size, "size")
-    slide = _positive(every, "every")
-    shift = parse_duration(offset)
-    geometry = Geometry(range_, slide, shift)
-    return Window(geometry, _name(geometry) if name is None else _checked_name(name))
+    geometry = Geometry(_positive(size, "size"), _positive(every, "every"), parse_duration(offset))
+    label = default_name(geometry) if name is None else checked_name(name)
+    return _window(geometry.range, geometry.slide, geometry.offset, label, _checked_bounds(bounds))
+
+
+def cumulate(
+    step: DurationLike,
+    *,
+    upto: DurationLike,
+    offset: DurationLike = "0s",
+    bounds: Bounds = "[)",
+    name: str | None = None,
+) -> Cumulate:
+    """Windows that all begin together, of one step, two steps, and so on, up to the widest; then they begin again.
+
+    The totals of a day so far, every hour: ``cumulate("1 hour", upto="1 day")``.
+
+    Examples
+    --------
+    >>> day = cumulate("1 hour", upto="1 day")
+    >>> str(day), len(day.windows)
+    ('1d by 1h', 24)
+    """
+    every, widest = _positive(step, "step"), _positive(upto, "upto")
+    if widest % every:
+        raise DeclarationError(
+            f"upto={upto!r} is not a multiple of step={step!r}, so no step would end with the widest window. Write for "
+            "example cumulate('1 hour', upto='1 day')."
+        )
+    shift = parse_duration(offset) % widest
+    label = cumulating_name(every, widest, shift) if name is None else checked_name(name)
+    return Cumulate(every, widest, shift, label, _checked_bounds(bounds))
 
 
 def default_name(geometry: Geometry) -> str:
     """What a window is called when it was given no name."""
-    return _name(geometry)
-
-
-def _name(geometry: Geometry) -> str:
     text = format_duration(geometry.range)
     if not geometry.tumbling:
         text += f"/{format_duration(geometry.slide)}"
     if geometry.offset:
         text += f"+{format_duration(geometry.offset)}"
     return text
+
+
+def cumulating_name(step: int, upto: int, offset: int) -> str:
+    """What a cumulating window is called when it was given no name."""
+    text = f"{format_duration(upto)} by {format_duration(step)}"
+    return f"{text}+{format_duration(offset)}" if offset else text
+
+
+def checked_name(name: str) -> str:
+    """The name that a user gives to a window."""
+    if not isinstance(name, str) or not name.strip():
+        raise DeclarationError(f"name={name!r} cannot name a window. Write a word, or leave it out.")
+    return name
+
+
+def _window(size: int, slide: int, offset: int, name: str, bounds: Bounds) -> Window:
+    return Window(Geometry(size, slide, offset + (_TICK if bounds == "(]" else 0)), name, bounds)
 
 
 def _positive(value: DurationLike, what: str) -> int:
@@ -69,7 +163,9 @@ def _positive(value: DurationLike, what: str) -> int:
     return micros
 
 
-def _checked_name(name: str) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise DeclarationError(f"name={name!r} cannot name a window. Write a word, or leave it out.")
-    return name
+def _checked_bounds(bounds: Bounds) -> Bounds:
+    if bounds not in ("[)", "(]"):
+        raise DeclarationError(
+            f"bounds={bounds!r}: write '[)' (the start belongs to a window, as in Spark) or '(]' (its end does)."
+        )
+    return bounds

@@ -167,7 +167,7 @@ def assemble(
     at: dict[Geometry, list[int]] = {}
     for number, query in queries:
         columns, exists = readings[number]
-        for window in query.over:
+        for window in query.windows:
             at.setdefault(window.geometry, []).append(len(views))
             views.append(View(number, window, columns, exists))
     own = {geometry: _components_of([views[v] for v in numbers]) for geometry, numbers in at.items()}

@@ -96,19 +96,22 @@ def result_schema(
     for query in queries:
         for key in query.by:
             keys.setdefault(key, key_types[key])
+    every: dict[str, pa.DataType] = {}
     for query, types in zip(queries, column_types, strict=True):
-        for alias in query.columns:
+        # Hidden columns too: on their way through Spark, the answers of all queries share one schema.
+        for alias, type_ in types.items():
             if alias in keys:
                 raise PlanError(
-                    f"query {query.name!r} calls an output column {alias!r}, which is a key of another query; "
-                    "results share one schema. Rename it."
+                    f"query {query.name!r} calls a column {alias!r}, which is a key of another query; results share "
+                    "one schema. Rename it."
                 )
-            if columns.setdefault(alias, types[alias]) != types[alias]:
+            if every.setdefault(alias, type_) != type_:
                 raise PlanError(
-                    f"the output column {alias!r} is {columns[alias]} in query {owners[alias]!r} but {types[alias]} "
-                    f"in {query.name!r}; results share one schema. Rename one of them, or cast its argument."
+                    f"the column {alias!r} is {every[alias]} in query {owners[alias]!r} but {type_} in {query.name!r}; "
+                    "results share one schema. Rename one of them, or cast its argument."
                 )
             owners.setdefault(alias, query.name)
+        columns |= {alias: types[alias] for alias in query.columns}
     kinds = set(instants)
     if len(kinds) > 1:
         raise PlanError(

@@ -122,7 +122,7 @@ class Shard:
         stock = self._stocks[served.store]
         if served.keys is not None:
             self._filter_keys(served.keys, stock.dictionary.keys.slice(0, 0))
-        return {view.window.name: stock.sees_from(view.window.geometry) for view in served.views}
+        return {str(view.window.geometry): stock.sees_from(view.window.geometry) for view in served.views}
 
     def _asked(self, stock: Stock, registered: Sequence[tuple[Served, dict[str, int]]]) -> list[_Asked]:
         """All views of a store, by the instant since which they see everything."""
@@ -135,7 +135,7 @@ class Shard:
             return [_Asked(program, ALWAYS, tuple(label for _, label in groups[ALWAYS]))]
         for served, instants in registered:
             for view in served.views:
-                since = self._matters(instants[view.window.name], view)
+                since = self._matters(instants[str(view.window.geometry)], view)
                 groups.setdefault(since, []).append((view, _Label(name=served.name, keys=served.keys)))
         return [
             _Asked(from_panes([view for view, _ in some], program), since, tuple(label for _, label in some))

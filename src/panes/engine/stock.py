@@ -72,7 +72,7 @@ class Stock:
 
     def to_json(self) -> dict[str, Any]:
         """For a manifest."""
-        windows = [_text(view.window.geometry) for view in self.store.program.views]
+        windows = [str(view.window.geometry) for view in self.store.program.views]
         return {
             "by": self.store.keys.names,
             "kept": self.store.kept,
@@ -91,7 +91,7 @@ class Stock:
 
     def declared_since(self, geometry: Geometry) -> int:
         """Since when a declared window sees everything: from the start of the run that first declared it."""
-        return self.since.setdefault(_text(geometry), self.sees_from(geometry))
+        return self.since.setdefault(str(geometry), self.sees_from(geometry))
 
     def taken_in(self, delivered: Sequence[Delivered], later_than: int) -> Held:
         """Panes of a micro-batch that start later than an instant, under the ordinals of the dictionary."""
@@ -128,7 +128,3 @@ def blobs_of(data: dict[str, Any]) -> Iterator[str]:
 
 def _events_with(condition: str | None) -> str:
     return "all events" if condition is None else f"events with {condition}"
-
-
-def _text(geometry: Geometry) -> str:
-    return f"{geometry.range}/{geometry.slide}+{geometry.offset}"

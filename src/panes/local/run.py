@@ -121,16 +121,18 @@ def _piece(
     at = pa.array(answers.key)
     columns: dict[str, Any] = {key: keys.column(key).take(at) for key in query.by}
     columns |= {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
-    start = pa.array(answers.start).view(schema.instant)
-    end = pa.array(answers.start + view.window.geometry.range).view(schema.instant)
+    shown = answers.start - view.window.shift
+    start = pa.array(shown).view(schema.instant)
+    end = pa.array(shown + view.window.geometry.range).view(schema.instant)
     columns["window"] = pa.StructArray.from_arrays([start, end], names=["start", "end"])
+    columns["window_name"] = pa.repeat(view.window.name, length)
     piece = pa.table(columns)
     for alias, value in query.derived:
         piece = piece.append_column(alias, _whole(evaluate(value, piece)))
     if query.having is not None:
         piece = piece.filter(_whole(evaluate(query.having, piece)))
         length = piece.num_rows
-    named = {"query": query.name, "window_name": view.window.name}
+    named = {"query": query.name}
     return pa.table(
         [
             pa.repeat(named[field.name], length)

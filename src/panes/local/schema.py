@@ -20,7 +20,9 @@ def answer_schema(queries: Sequence[Query], programs: Iterable[Program], events:
             columns[view.query].update({r.alias: r.bound.type for r in view.readings})
     keys = {key: field_of(events, key).type for query in queries for key in query.by}
     for query, known in zip(queries, columns, strict=True):
-        own = pa.schema([*((key, keys[key]) for key in query.by), *known.items()])
+        instant = field_of(events, query.at).type
+        labels = {"window": pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
+        own = pa.schema([*((key, keys[key]) for key in query.by), *known.items(), *labels.items()])
         for alias, value in query.derived:
             known[alias] = result_type(value, own)
             own = own.append(pa.field(alias, known[alias]))

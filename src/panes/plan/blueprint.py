@@ -79,7 +79,7 @@ class StorePlan:
     @property
     def views(self) -> tuple[Geometry, ...]:
         """The windows of its queries, one for each query that asks for it."""
-        return tuple(window.geometry for _, query in self.queries for window in query.over)
+        return tuple(window.geometry for _, query in self.queries for window in query.windows)
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def _kept(queries: Numbered) -> Expression | None:
 
 
 def _distinct_windows(queries: Numbered) -> tuple[Geometry, ...]:
-    return tuple(dict.fromkeys(window.geometry for _, query in queries for window in query.over))
+    return tuple(dict.fromkeys(window.geometry for _, query in queries for window in query.windows))
 
 
 def _all_idempotent(queries: Numbered) -> bool:

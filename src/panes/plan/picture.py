@@ -17,7 +17,7 @@ _STRATEGY = {
 
 def summary(blueprint: Blueprint) -> str:
     """A few lines: how many queries and windows, and how each store runs."""
-    windows = sum(len(query.over) for query in blueprint.queries)
+    windows = sum(len(query.windows) for query in blueprint.queries)
     passes = sum(_passes(store) for store in blueprint.stores)
     lines = [
         f"{_counted(len(blueprint.queries), 'query', 'queries')}, {_counted(windows, 'window')}, "
@@ -105,7 +105,7 @@ def _tree(store: StorePlan) -> Iterator[str]:
 
 
 def _window(store: StorePlan, geometry: Geometry) -> str:
-    names = [w.name for _, query in store.queries for w in query.over if w.geometry == geometry]
+    names = [w.name for _, query in store.queries for w in query.windows if w.geometry == geometry]
     if not names:
         return f"factor window {default_name(geometry)}"
     return ", ".join(dict.fromkeys(names))
@@ -121,7 +121,7 @@ def _keys(store: StorePlan) -> str:
 
 def _passes(store: StorePlan) -> int:
     if store.strategy == "native":
-        return sum(len(query.over) for _, query in store.queries)
+        return sum(len(query.windows) for _, query in store.queries)
     if store.source is not None:
         return 0
     if store.strategy == "rewrite":

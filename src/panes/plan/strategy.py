@@ -52,7 +52,7 @@ def cost_of_strategies(
 ) -> Costs:
     """Predict every strategy that can run these queries; ``rewrite`` only where its forest is given."""
     queries = tuple(queries)
-    views = [window.geometry for query in queries for window in query.over]
+    views = [window.geometry for query in queries for window in query.windows]
     costs: dict[Strategy, float] = {"columnar": column.cost + answers_cost(views, keys, statistics)}
     if all(aggregate.in_jvm for query in queries for _, aggregate in query.aggregates):
         costs["native"] = sum(native_cost(window, keys, statistics) for window in views)

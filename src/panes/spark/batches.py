@@ -28,11 +28,11 @@ def batch_of(
     """The answers of one view, with the columns of all views and the number of this one."""
     length = len(answers.start)
     found = {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
-    at = pa.array(answers.key)
+    at, shown = pa.array(answers.key), answers.start - view.window.shift
     arrays = [
         pa.array(np.full(length, number, dtype=np.int32)),
-        pa.array(answers.start).view(instant),
-        pa.array(answers.start + view.window.geometry.range).view(instant),
+        pa.array(shown).view(instant),
+        pa.array(shown + view.window.geometry.range).view(instant),
         *(column.take(at) for column in keys),
         *(found[alias] if alias in found else pa.nulls(length, type_) for alias, type_ in columns.items()),
     ]

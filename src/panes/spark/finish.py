@@ -38,14 +38,14 @@ class Answered:
 
 def finish_one(answered: Answered, query: Query, shape: Shape) -> DataFrame:
     """The answers of one view in the schema of all."""
-    rows = answered.rows
+    rows = answered.rows.withColumn("window_name", F.lit(answered.window.name))
     for alias, value in query.derived:
         rows = rows.withColumn(alias, F.expr(value.sql))
     if query.having is not None:
         rows = rows.where(F.expr(query.having.sql))
     own = {name: quoted(name) for name in (*query.by, *query.columns)}
     columns = (*shape.keys.items(), *shape.columns.items())
-    labels = [f"{_text(query.name)} AS query", f"{_text(answered.window.name)} AS window_name", "window"]
+    labels = [f"{_text(query.name)} AS query", "window_name", "window"]
     return _select(rows, [*labels, *(_column(name, type_, own.get(name)) for name, type_ in columns)])
 
 
@@ -97,9 +97,10 @@ def finish_many(
         *(_column(name, type_, known.get(name)) for name, type_ in columns if name in known or name not in derived),
         *(f"{column} AS {name}" for name, column in shown.items()),
     ]
+    hidden = [f"{quoted(alias)}" for alias in aggregates if alias not in shape.columns]
     if not derived and all(query.having is None for _, query in numbered):
         return _select(rows, first)
-    rows, every = _select(rows, [*first, f"{number} AS {_QUERY}"]), remarks is None
+    rows, every = _select(rows, [*first, *hidden, f"{number} AS {_QUERY}"]), remarks is None
     rows = _having(_derived(rows, numbered, set(aggregates), every=every), numbered, every=every)
     return rows.select("query", "window_name", "window", *(quoted(name) for name, _ in columns), *shown)
 

@@ -10,24 +10,25 @@ from pyspark.sql import functions as F
 
 from panes.declare.expressions import expression
 from panes.declare.query import Query
+from panes.declare.windows import Window
 from panes.errors import PlanError
 from panes.plan.blueprint import StorePlan
 from panes.spark.binding import Input
 from panes.spark.finish import Answered
 from panes.spark.naming import micros, quoted
-from panes.timeline import Geometry
 
 
 def native(store: StorePlan, source: Input) -> list[Answered]:
     """One group-by per query and window."""
     return [
-        Answered(number, window, _one(query, window.geometry, source))
+        Answered(number, window, _one(query, window, source))
         for number, query in store.queries
-        for window in query.over
+        for window in query.windows
     ]
 
 
-def _one(query: Query, geometry: Geometry, source: Input) -> DataFrame:
+def _one(query: Query, declared: Window, source: Input) -> DataFrame:
+    geometry = declared.geometry
     at = quoted(query.at)
     events = source.events.where(F.expr(f"{at} IS NOT NULL"))
     if query.where is not None:
@@ -40,14 +41,15 @@ def _one(query: Query, geometry: Geometry, source: Input) -> DataFrame:
     length = max(geometry.range, slide)
     window = F.window(at, _interval(length), _interval(slide), _interval(geometry.offset))
     grouped = events.groupBy(window.alias("window"), *(F.col(quoted(name)) for name in query.by))
-    return _with_gaps(grouped.agg(*_aggregates(query)), geometry)
-
-
-def _with_gaps(answers: DataFrame, geometry: Geometry) -> DataFrame:
-    if geometry.range >= geometry.slide:
+    answers = grouped.agg(*_aggregates(query))
+    if geometry.range >= geometry.slide and not declared.shift:
         return answers
-    end = F.col("window.start") + F.expr(f"INTERVAL '{geometry.range}' MICROSECOND")
-    return answers.withColumn("window", F.struct(F.col("window.start").alias("start"), end.alias("end")))
+    # Spark's windows have no gaps, and hold their start and not their end.
+    start, end = (
+        F.expr(f"window.start + INTERVAL '{micros}' MICROSECOND")
+        for micros in (-declared.shift, geometry.range - declared.shift)
+    )
+    return answers.withColumn("window", F.struct(start.alias("start"), end.alias("end")))
 
 
 def _aggregates(query: Query) -> list[Column]:

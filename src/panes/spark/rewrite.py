@@ -86,7 +86,10 @@ def _view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame,
         assert reading.bound.read is not None
         columns.append(F.expr(reading.bound.read(*(stored(c) for c in reading.components))).alias(reading.alias))
     keys = [F.col(key(i)).alias(name) for i, name in enumerate(store.keys)]
-    bounds = [_instant(f"{START} + {shift}L", store, source) for shift in (0, geometry.range)]
+    bounds = [
+        _instant(f"{START} + {shift}L", store, source)
+        for shift in (-view.window.shift, geometry.range - view.window.shift)
+    ]
     window = F.struct(bounds[0].alias("start"), bounds[1].alias("end")).alias("window")
     return Answered(view.query, view.window, partials.select(window, *keys, *columns))
 

@@ -97,11 +97,13 @@ def status(queries: Iterable[Query], progress: dict[str, Any] | None) -> str:
         f"The watermark was {_instant(watermark)} in micro-batch {progress['batchId']}"
         + (f", whose latest event was at {latest}." if latest else ", which had no events.")
     ]
-    windows = {window.name: window.geometry for query in queries for window in query.over}
-    for name, geometry in sorted(windows.items(), key=lambda item: _next_end(item[1], watermark))[:_NEXT]:
-        end = _next_end(geometry, watermark)
+    windows = {window for query in queries for window in query.windows}
+    for window in sorted(windows, key=lambda w: (_next_end(w.geometry, watermark), w.name))[:_NEXT]:
+        end = _next_end(window.geometry, watermark)
+        shown = end - window.shift
+        between = f"{_instant(shown - window.geometry.range)}, {_instant(shown)}"
         lines.append(
-            f"  {name}: [{_instant(end - geometry.range)}, {_instant(end)}) is next; it comes out when the watermark "
+            f"  {window.name}: {window.bounds[0]}{between}{window.bounds[1]} is next; it comes out when the watermark "
             f"has moved on by {format_duration(end - watermark)}, so events have to come that are as much later."
         )
     if len(windows) > _NEXT:

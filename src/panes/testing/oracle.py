@@ -37,7 +37,7 @@ def spark_answers(queries: Query | Iterable[Query], events: DataFrame) -> DataFr
         The data.
     """
     listed = (queries,) if isinstance(queries, Query) else tuple(queries)
-    parts = [_one(query, window, events) for query in listed for window in query.over]
+    parts = [_one(query, window, events) for query in listed for window in query.windows]
     united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
     keys = dict.fromkeys(key for query in listed for key in query.by)
     columns = dict.fromkeys(column for query in listed for column in query.columns)
@@ -50,25 +50,31 @@ def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
     geometry = window.geometry
     if query.where is not None:
         events = events.where(query.where.sql)
-    slide, offset = f"{geometry.slide} microseconds", f"{geometry.offset} microseconds"
+    slide, offset = f"{geometry.slide} microseconds", f"{geometry.offset - window.shift} microseconds"
+    time = _quoted(query.at)
+    if window.shift:
+        # Spark's windows are [start, end): an event at an end belongs where one a moment earlier would.
+        time = "__time"
+        events = events.withColumn(time, F.expr(f"{_quoted(query.at)} - INTERVAL '1' MICROSECOND"))
     own = [F.col(_quoted(key)).alias(key) for key in query.by]
     if geometry.range >= geometry.slide:
-        at = F.window(_quoted(query.at), f"{geometry.range} microseconds", slide, offset)
+        at = F.window(time, f"{geometry.range} microseconds", slide, offset)
         grouped = events.groupBy(at.alias("window"), *own)
     else:
         # Spark refuses a slide beyond the range: take tumbling windows of the slide, and of each only its beginning.
         length = F.expr(f"INTERVAL '{geometry.range}' MICROSECOND")
-        placed = events.withColumn("__window", F.window(_quoted(query.at), slide, slide, offset))
+        placed = events.withColumn("__window", F.window(time, slide, slide, offset))
         start = F.col("__window.start")
         bounds = F.struct(start.alias("start"), (start + length).alias("end"))
-        inside = placed.where(F.col(_quoted(query.at)) < start + length)
+        inside = placed.where(F.col(time) < start + length)
         grouped = inside.groupBy(bounds.alias("window"), *own)
     answers = grouped.agg(*(_aggregate(query, aggregate).alias(alias) for alias, aggregate in query.aggregates))
+    answers = answers.withColumn("window_name", F.lit(window.name))
     for alias, value in query.derived:
         answers = answers.withColumn(alias, F.expr(value.sql))
     if query.having is not None:
         answers = answers.where(query.having.sql)
-    titled = answers.withColumn("query", F.lit(query.name)).withColumn("window_name", F.lit(window.name))
+    titled = answers.withColumn("query", F.lit(query.name))
     return titled.select("query", "window_name", "window", *(_quoted(name) for name in (*query.by, *query.columns)))
 
 

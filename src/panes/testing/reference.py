@@ -89,12 +89,14 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
     kept = [i for i, t in enumerate(instants) if t is not None and passed[i]]
     readers = [(alias, _Reader(aggregate, table, instants)) for alias, aggregate in query.aggregates]
     rows: list[tuple[str, int, int, Row, list[int]]] = []
-    for window in query.over:
+    for window in query.windows:
         groups: dict[Any, tuple[int, Row, list[int]]] = {}
         for i in kept:
             for start in _starts(window.geometry, instants[i]):
                 groups.setdefault((start, comparable(keys[i])), (start, keys[i], []))[2].append(i)
-        rows += [(window.name, start, start + window.geometry.range, k, ids) for start, k, ids in groups.values()]
+        # An instance (start, end] was looked for as the one that begins and ends a microsecond later.
+        first, last = -window.shift, window.geometry.range - window.shift
+        rows += [(window.name, start + first, start + last, k, ids) for start, k, ids in groups.values()]
     bounds = [pa.array([row[i] for row in rows], pa.int64()).cast(instant_type) for i in (1, 2)]
     answers = {
         "query": pa.array([query.name] * len(rows), pa.string()),

@@ -1,0 +1,1 @@
+"""SQL: queries out of text, and text out of queries."""

@@ -1,0 +1,161 @@
+"""A query as SQL: text that reads back as an equal query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+
+from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
+from panes.declare.expressions import Expression, column
+from panes.declare.kinds import AnyWindow, Last, Nested, Session, Sliding
+from panes.declare.query import Query
+from panes.declare.windows import Bounds, Cumulate, Window, cumulating_name, default_name
+from panes.dialect.durations import UNITS
+from panes.dialect.selecting import label
+from panes.dialect.tokens import tokenized
+from panes.errors import DeclarationError
+from panes.timeline import Geometry, format_duration
+
+_SIMPLE: Mapping[type[Aggregate], str] = {SumOf: "SUM", MeanOf: "AVG", MinOf: "MIN", MaxOf: "MAX"}
+
+
+def printed(query: Query, stream: str) -> str:
+    """A query as a statement."""
+    if "\n" in query.name or "\r" in query.name or query.name != query.name.strip():
+        raise DeclarationError(f"query {query.name!r}: a name of several lines, or with blanks around it, has no SQL.")
+    aggregates, derived = dict(query.aggregates), dict(query.derived)
+    in_place = {alias: _in_place(query, alias, aggregates[alias]) for alias in aggregates if alias not in query.columns}
+    items = [_name(key) for key in query.by]
+    for alias in query.columns:
+        value = _call(query, aggregates[alias]) if alias in aggregates else _spelt(derived[alias], in_place)
+        items.append(f"{value} AS {_name(alias)}")
+    clauses = [f"SELECT {', '.join(items)}", f"FROM {_name(stream)} TIMESTAMP BY {_name(query.at)}{_bracket(query)}"]
+    if query.where is not None:
+        clauses.append(f"WHERE {query.where.sql}")
+    groups = [*(_name(key) for key in query.by), *_windows(query)]
+    if groups:
+        clauses.append(f"GROUP BY {', '.join(groups)}")
+    if query.having is not None:
+        clauses.append(f"HAVING {_spelt(query.having, in_place)}")
+    return "\n".join([f"-- name: {query.name}", *clauses])
+
+
+def _in_place(query: Query, alias: str, aggregate: Aggregate) -> str:
+    """A hidden aggregate, as it stands in expressions."""
+    if alias != label(aggregate):
+        raise DeclarationError(
+            f"query {query.name!r}: the hidden aggregate {alias!r} has no name in SQL. Call it {label(aggregate)!r}."
+        )
+    return _call(query, aggregate)
+
+
+def _spelt(value: Expression, in_place: Mapping[str, str]) -> str:
+    """An expression over aggregates, with those that have no column of their own written out."""
+    text, at = "", 0
+    for token in tokenized(value.sql):
+        if token.token_type is TokenType.IDENTIFIER and token.text in in_place:
+            text += value.sql[at : token.start] + in_place[token.text]
+            at = token.end + 1
+    return text + value.sql[at:]
+
+
+def _call(query: Query, aggregate: Aggregate) -> str:
+    arguments = ", ".join(aggregate.arguments)
+    if isinstance(aggregate, CountOf):
+        return "COUNT(*)" if aggregate.arguments == ("1",) else f"COUNT({arguments})"
+    if type(aggregate) in _SIMPLE:
+        return f"{_SIMPLE[type(aggregate)]}({arguments})"
+    if isinstance(aggregate, VarianceOf) and aggregate.ddof in (0, 1):
+        return f"{'STDDEV' if aggregate.root else 'VAR'}_{'SAMP' if aggregate.ddof else 'POP'}({arguments})"
+    if isinstance(aggregate, PickOf):
+        if aggregate.timed:
+            return f"{'LAST' if aggregate.largest else 'FIRST'}({arguments})"
+        return f"{'MAX' if aggregate.largest else 'MIN'}_BY({arguments})"
+    raise DeclarationError(f"query {query.name!r}: SQL has no {aggregate}, so the query cannot be written as text.")
+
+
+def _windows(query: Query) -> list[str]:
+    listed = [_named(query, window) for window in query.over if not isinstance(window, (Sliding, Last, Nested))]
+    if len(listed) == 1 and not listed[0].startswith("Window("):
+        return listed
+    return [f"Windows({', '.join(listed)})"] if listed else []
+
+
+def _bracket(query: Query) -> str:
+    """CQL's windows stand behind the stream, and without a name."""
+    found = [_in_brackets(window) for window in query.over if isinstance(window, (Sliding, Last, Nested))]
+    return "".join(f" [{text}]" for text in found)
+
+
+def _in_brackets(window: Sliding | Last | Nested) -> str:
+    if isinstance(window, Sliding):
+        return f"RANGE {_counted(window.size)}"
+    if isinstance(window, Last):
+        return f"ROWS {window.count} SLIDE {window.every}"
+    ranges, slides = (", ".join(map(_counted, lengths)) for lengths in (window.ranges, window.slides))
+    return f"RANGES {ranges} SLIDES {slides}"
+
+
+def _named(query: Query, window: AnyWindow) -> str:
+    text, usual = _function(window)
+    if window.name == usual:
+        return text
+    if window.name != window.name.strip():
+        raise DeclarationError(f"query {query.name!r}: the window {window.name!r} has blanks around its name.")
+    return f"Window({_text(window.name)}, {text})"
+
+
+def _function(window: AnyWindow) -> tuple[str, str]:
+    """A window as a function, and the name it would have by itself."""
+    if isinstance(window, Session):
+        lengths = [window.gap] if window.longest is None else [window.gap, window.longest]
+        unit, factor = _unit(*lengths)
+        text = f"SessionWindow({unit}, {', '.join(str(length // factor) for length in lengths)})"
+        return text, f"session {format_duration(window.gap)}"
+    assert isinstance(window, (Window, Cumulate))
+    if isinstance(window, Cumulate):
+        lengths, offset, name = [window.upto, window.step], window.offset, "CumulateWindow"
+        usual = cumulating_name(window.step, window.upto, offset)
+        parts = ("Duration", "Step")
+    else:
+        geometry = window.geometry
+        offset = (geometry.offset - window.shift) % geometry.slide
+        shown = Geometry(geometry.range, geometry.slide, offset)
+        lengths, usual = [geometry.range] if shown.tumbling else [geometry.range, geometry.slide], default_name(shown)
+        name, parts = ("TumblingWindow" if shown.tumbling else "HoppingWindow"), ("Duration", "Hop")
+    if window.bounds == "[)":
+        lengths += [offset] if offset else []
+        unit, factor = _unit(*lengths)
+        return f"{name}({unit}, {', '.join(str(length // factor) for length in lengths)})", usual
+    said = [_part(part, length) for part, length in zip(parts, lengths, strict=False)]
+    said += [_part("Offset", offset)] if offset else []
+    return f"{name}({', '.join([*said, _bounds(window.bounds)])})", usual
+
+
+def _part(name: str, length: int) -> str:
+    unit, factor = _unit(length)
+    return f"{name}({unit}, {length // factor})"
+
+
+def _bounds(bounds: Bounds) -> str:
+    return f"Bounds('{bounds}')"
+
+
+def _counted(length: int) -> str:
+    unit, factor = _unit(length)
+    return f"{length // factor} {unit.upper()}S"
+
+
+def _unit(*lengths: int) -> tuple[str, int]:
+    """The largest unit in which all lengths are whole."""
+    return next((name, factor) for name, factor in UNITS.items() if all(length % factor == 0 for length in lengths))
+
+
+def _name(text: str) -> str:
+    return column(text).sql
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,214 @@
+"""What stands behind SELECT and HAVING: aggregates, and expressions over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from panes.algebra import declare as make
+from panes.algebra.aggregates import Aggregate
+from panes.declare.expressions import Expression
+from panes.declare.parsing import checked
+from panes.declare.writing import write
+from panes.dialect.tokens import PANES, fail
+from panes.errors import DeclarationError, ExpressionError
+
+AGGREGATES: Mapping[type[exp.Expression], Callable[..., Aggregate]] = {
+    exp.Sum: make.sum,
+    exp.Avg: make.mean,
+    exp.Min: make.min,
+    exp.Max: make.max,
+    exp.Variance: make.var,
+    exp.VariancePop: lambda value: make.var(value, ddof=0),
+    exp.Stddev: make.std,
+    exp.StddevSamp: make.std,
+    exp.StddevPop: lambda value: make.std(value, ddof=0),
+    exp.First: make.first,
+    exp.Last: make.last,
+    exp.ArgMin: make.arg_min,
+    exp.ArgMax: make.arg_max,
+}
+KNOWN = "COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, FIRST, LAST, MIN_BY, MAX_BY"
+
+_START, _END = "window.start", "window.end"
+_PLACES = {
+    "system.window().id": "window_name",
+    "system.timestamp()": _END,
+    "system.timestamp": _END,
+    "window_start": _START,
+    "window_end": _END,
+    "window.start": _START,
+    "window.end": _END,
+    "window": "window",
+    "window_name": "window_name",
+}
+
+
+@dataclass
+class Selected:
+    """What a statement selects.
+
+    Parameters
+    ----------
+    keys
+        The columns that it groups by.
+    select
+        Output columns in order: aggregates, and expressions over them.
+    hidden
+        Aggregates that only expressions use.
+    """
+
+    text: str
+    keys: Sequence[str]
+    select: dict[str, Aggregate | Expression] = field(default_factory=dict)
+    hidden: dict[str, Aggregate] = field(default_factory=dict)
+
+    def add(self, tokens: Sequence[Token], alias: str | None, spelling: Sequence[Token]) -> None:
+        """One member of the list behind SELECT; ``spelling`` are all of its words."""
+        tree = self._tree(tokens)
+        place = self._place(tree)
+        if place == "window_name" and (alias or "window_name").lower() == "window_name":
+            return  # Every answer has it.
+        if isinstance(tree, exp.Column) and alias is None:
+            if place == "window":
+                return
+            name = tree.name
+            if place is None and name.lower() not in {key.lower() for key in self.keys}:
+                fail(
+                    self.text,
+                    tokens,
+                    f"{name!r} is neither an aggregate nor in GROUP BY. Group by it, or aggregate it.",
+                )
+            if place is None:
+                return  # Every answer has its keys.
+        found = self._aggregate(tree, tokens)
+        if found is not None:
+            self._put(alias or label(found), found, spelling)
+            return
+        value = self._expression(tree, tokens)
+        bound = {_START: "window_start", _END: "window_end"}.get(place or "")
+        self._put(alias or bound or value.sql, value, spelling)
+
+    def having(self, tokens: Sequence[Token]) -> Expression:
+        """A condition on answers."""
+        return self._expression(self._tree(tokens), tokens)
+
+    def condition(self, tokens: Sequence[Token]) -> Expression:
+        """A condition on events, without aggregates."""
+        return self._checked(self._tree(tokens), tokens)
+
+    def _place(self, tree: exp.Expression) -> str | None:
+        """What a column, or a call of Azure's, says about the window of an answer."""
+        if not isinstance(tree, (exp.Column, exp.Dot)):
+            return None
+        name = _dotted(tree).lower()
+        own = {column.lower() for column in (*self.keys, *self.select)}
+        return None if name in own else _PLACES.get(name)
+
+    def _put(self, alias: str, value: Aggregate | Expression, spelling: Sequence[Token]) -> None:
+        if alias in self.select:
+            fail(self.text, spelling, f"two columns are called {alias!r}. Give one of them another name with AS.")
+        if isinstance(value, Aggregate):
+            self.hidden.pop(alias, None)
+        self.select[alias] = value
+
+    def _tree(self, tokens: Sequence[Token]) -> exp.Expression:
+        if not tokens:
+            fail(self.text, tokens, "an expression is missing.")
+        try:
+            trees = PANES.parser().parse(list(tokens), self.text)
+        except (ParseError, RecursionError) as error:
+            details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+            reason = str(details.get("description") or "it is nested too deeply").split(" for <class")[0]
+            fail(self.text, tokens, f"this cannot be read: {reason[:1].lower()}{reason[1:]}.")
+        tree = trees[0] if len(trees) == 1 else None
+        if not isinstance(tree, exp.Expression):
+            fail(self.text, tokens, "this is no expression.")
+        return tree
+
+    def _aggregate(self, tree: exp.Expression, tokens: Sequence[Token]) -> Aggregate | None:
+        """The aggregate that a tree is, if it is nothing else."""
+        if isinstance(tree, exp.Paren):
+            return self._aggregate(tree.this, tokens)
+        if isinstance(tree, (exp.Window, exp.Filter)):
+            word = "OVER" if isinstance(tree, exp.Window) else "FILTER"
+            instead = "Write a condition into the argument, as SUM(CASE WHEN a > 1 THEN x END)."
+            fail(self.text, tokens, f"{word} behind an aggregate is not supported. {instead}")
+        if isinstance(tree, exp.Count):
+            return self._count(tree, tokens)
+        if type(tree) not in AGGREGATES:
+            return None
+        extra = [name for name, value in tree.args.items() if value and name not in ("this", "expression")]
+        if extra or isinstance(tree.this, exp.Distinct):
+            fail(self.text, tokens, "DISTINCT and further arguments are not supported in this aggregate.")
+        arguments = [tree.args[name] for name in ("this", "expression") if tree.args.get(name) is not None]
+        try:
+            return AGGREGATES[type(tree)](*(self._checked(argument, tokens).sql for argument in arguments))
+        except TypeError:
+            fail(self.text, tokens, "this aggregate has too few or too many arguments.")
+
+    def _count(self, tree: exp.Count, tokens: Sequence[Token]) -> Aggregate:
+        if isinstance(tree.this, exp.Distinct):
+            fail(
+                self.text, tokens, "COUNT(DISTINCT ...) is not supported yet. COUNT(x) counts values that are not null."
+            )
+        if tree.expressions or tree.this is None:
+            fail(self.text, tokens, "write COUNT(*) or COUNT(x).")
+        if isinstance(tree.this, exp.Star):
+            return make.count()
+        return make.count(self._checked(tree.this, tokens).sql)
+
+    def _expression(self, tree: exp.Expression, tokens: Sequence[Token]) -> Expression:
+        """An expression over aggregates, keys and the window; aggregates in it get a name, or are found by theirs."""
+
+        def replaced(node: exp.Expression) -> exp.Expression:
+            place = self._place(node)
+            if place is not None:
+                return _field(place)
+            found = self._aggregate(node, tokens) if not isinstance(node, exp.Paren) else None
+            if found is None:
+                return node
+            known = {**self.hidden, **{alias: v for alias, v in self.select.items() if isinstance(v, Aggregate)}}
+            alias = next((alias for alias, aggregate in known.items() if aggregate == found), None)
+            if alias is None:
+                alias = label(found)
+                self.hidden[alias] = found
+            return exp.column(exp.to_identifier(alias, quoted=True))
+
+        return self._checked(exp.Paren(this=tree.copy()).transform(replaced), tokens)
+
+    def _checked(self, tree: exp.Expression, tokens: Sequence[Token]) -> Expression:
+        try:
+            return Expression(write(checked(tree, "".join(_spelt(self.text, tokens)))))
+        except (ExpressionError, RecursionError) as error:
+            reason = "it is nested too deeply." if isinstance(error, RecursionError) else str(error)
+            fail(self.text, tokens, reason.splitlines()[0])
+        except DeclarationError as error:
+            fail(self.text, tokens, str(error))
+
+
+def label(aggregate: Aggregate) -> str:
+    """What an aggregate is called that was given no name: its own text."""
+    text = str(aggregate)
+    return "count(*)" if text == "count()" else text
+
+
+def _dotted(tree: exp.Expression) -> str:
+    if isinstance(tree, exp.Dot):
+        return f"{_dotted(tree.this)}.{_dotted(tree.expression)}"
+    if isinstance(tree, exp.Column):
+        return ".".join(part.name for part in tree.parts)
+    return f"{tree.name}()" if isinstance(tree, exp.Anonymous) and not tree.expressions else tree.name
+
+
+def _field(place: str) -> exp.Expression:
+    root, _, name = place.partition(".")
+    return exp.column(name, table=root) if name else exp.column(root)
+
+
+def _spelt(text: str, tokens: Sequence[Token]) -> str:
+    return text[tokens[0].start : tokens[-1].end + 1]

@@ -1,0 +1,256 @@
+"""A statement: SELECT ... FROM a stream WHERE ... GROUP BY keys and windows HAVING ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from panes.declare.kinds import AnyWindow
+from panes.declare.query import Query, query
+from panes.declare.windows import Bounds
+from panes.dialect.selecting import Selected
+from panes.dialect.tokens import NAMES, Cursor, fail, split, tokenized
+from panes.dialect.windows import FUNCTIONS, TABLE_FUNCTIONS, bracket, function, named, spark_window, table_function
+from panes.errors import DeclarationError, SqlError
+
+_OF_THE_WINDOW = ("window_start", "window_end", "window_time")
+_CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "UNION", "INTERSECT", "EXCEPT", "QUALIFY")
+_INSTEAD = {
+    "ORDER BY": "answers of a stream have no order. Sort the result.",
+    "LIMIT": "a stream has no first rows. Limit the result.",
+    "UNION": "write several statements, with ; between them.",
+    "INTERSECT": "write several statements, with ; between them.",
+    "EXCEPT": "write several statements, with ; between them.",
+    "WINDOW": "windows stand in GROUP BY, as TumblingWindow(minute, 5).",
+    "QUALIFY": "write the condition behind HAVING.",
+    "JOIN": "a query reads one stream. Join before, and query the result.",
+    "CROSS": "a query reads one stream. Join before, and query the result.",
+    "LEFT": "a query reads one stream. Join before, and query the result.",
+    "INNER": "a query reads one stream. Join before, and query the result.",
+    ",": "a query reads one stream. Join before, and query the result.",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a statement says.
+
+    Parameters
+    ----------
+    stream
+        What it reads from.
+    explain
+        Whether it asks for the plan and not for answers.
+    """
+
+    query: Query
+    stream: str
+    explain: bool
+
+
+def read_statements(text: str, *, at: str | None = None, bounds: Bounds = "[)") -> list[Statement]:
+    """All statements of a text, which are about one stream.
+
+    Parameters
+    ----------
+    at
+        The column of event time, for statements that name none.
+    bounds
+        Which bound belongs to a window, where a window does not say it itself.
+    """
+    if not isinstance(text, str):
+        raise SqlError(f"{text!r} is no SQL: give text.")
+    tokens = tokenized(text)
+    found: list[Statement] = []
+    names = _names(tokens)
+    for number, words in enumerate(split(tokens)):
+        try:
+            found.append(_Reader(text, words, at, bounds).read(names.get(words[0].start) or f"query{number + 1}"))
+        except RecursionError:
+            fail(text, words[:1], "this statement is nested too deeply.")
+    if not found:
+        raise SqlError("there is no statement. Write SELECT ... FROM stream GROUP BY key, TumblingWindow(minute, 5).")
+    streams = list(dict.fromkeys(statement.stream for statement in found))
+    if len({stream.lower() for stream in streams}) > 1:
+        raise SqlError(
+            f"the statements read from several streams ({', '.join(streams)}), and a plan is about one. Give the "
+            "statements of each stream a text of their own."
+        )
+    return found
+
+
+def _names(tokens: Sequence[Token]) -> dict[int, str]:
+    """What ``-- name: xyz`` before a statement, or behind the semicolon before it, calls it: by where it begins."""
+    names: dict[int, str] = {}
+    begins, comments = True, list[str]()
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            begins, comments = True, list(token.comments)
+        elif begins:
+            for comment in (*comments, *token.comments):
+                word, _, name = comment.strip().partition(":")
+                if word.strip().lower() == "name" and name.strip():
+                    names[token.start] = name.strip()
+            begins = False
+    return names
+
+
+class _Reader:
+    """Reads one statement."""
+
+    def __init__(self, text: str, tokens: Sequence[Token], at: str | None, bounds: Bounds) -> None:
+        self._text, self._words, self._bounds = text, Cursor(text, tokens), bounds
+        self._at: str | None = None
+        self._default_at = at
+        self._table_function = False
+        self._windows: list[AnyWindow] = []
+        self._keys: list[str] = []
+
+    def read(self, name: str) -> Statement:
+        words = self._words
+        explain = words.took("EXPLAIN")
+        words.expect("SELECT", "A statement is SELECT ... FROM stream GROUP BY key, TumblingWindow(minute, 5).")
+        if words.sees("DISTINCT"):
+            words.fail("answers of windows are distinct by themselves: leave it out.")
+        items = self._listed("FROM")
+        words.expect("FROM", "A query reads FROM a stream.")
+        stream = self._from()
+        where = self._clause("WHERE")
+        if words.took("GROUP BY"):
+            for group in self._listed("HAVING"):
+                self._group(group)
+        having = self._clause("HAVING")
+        self._refuse_rest()
+        if not self._windows:
+            words.fail(
+                "the statement has no window. Write GROUP BY ..., TumblingWindow(minute, 5), or FROM stream "
+                "[RANGE 5 MINUTES SLIDE 1 MINUTE].",
+                words.tokens[:1],
+            )
+        selected = Selected(self._text, self._keys)
+        for item in items:
+            selected.add(*_alias(item))
+        filtered = selected.having(having) if having else None
+        event_time = self._at or self._default_at
+        if event_time is None:
+            words.fail(
+                "the statement does not say which column is the event time. Write FROM stream TIMESTAMP BY ts, or give "
+                "at='ts'.",
+                words.tokens[:1],
+            )
+        try:
+            made = query(
+                name,
+                at=event_time,
+                by=self._keys,
+                select=selected.select,
+                hidden=selected.hidden,
+                over=self._windows,
+                where=selected.condition(where) if where else None,
+                having=filtered,
+            )
+        except SqlError:
+            raise
+        except DeclarationError as error:
+            words.fail(str(error), words.tokens[:1])
+        return Statement(made, stream, explain)
+
+    def _listed(self, *closing: str) -> list[list[Token]]:
+        """Members of a list, up to a clause."""
+        words, found = self._words, []
+        while True:
+            found.append(words.inside(*closing, *_CLAUSES))
+            if not found[-1]:
+                words.fail("something is missing here.")
+            if not words.took(","):
+                return found
+
+    def _clause(self, word: str) -> list[Token]:
+        """The words of a condition."""
+        words = self._words
+        if not words.took(word):
+            return []
+        found = words.inside(*_CLAUSES)
+        if not found:
+            words.fail(f"{word} needs a condition.")
+        return found
+
+    def _from(self) -> str:
+        words = self._words
+        wrapped = words.took("TABLE", "(")
+        if words.sees("("):
+            words.fail("a query reads a stream, not another query.")
+        function_ = next((name for name in TABLE_FUNCTIONS if words.sees(name, "(")), None)
+        if function_ is not None:
+            self._table_function = True
+            stream, at, window = table_function(words, self._bounds)
+            self._set_time(at)
+            self._windows.append(window)
+        elif wrapped:
+            words.fail(f"expected one of {', '.join(TABLE_FUNCTIONS)} here.")
+        else:
+            stream = words.name("the name of a stream")
+            while words.took("."):
+                stream += f".{words.name('a name')}"
+        if wrapped:
+            words.expect(")", "TABLE( is still open.")
+        while True:
+            if words.took("TIMESTAMP", "BY"):
+                self._set_time(words.name("the column of event time"))
+                if words.sees("."):
+                    words.fail("event time is a column of its own. Select the field into a column first.")
+            elif words.sees("["):
+                self._windows.append(bracket(words, self._bounds))
+            elif words.took("AS") or (not words.ended and self._words.tokens[words.at].token_type in NAMES):
+                words.fail("a stream needs no other name here: leave it out.")
+            else:
+                return stream
+
+    def _group(self, tokens: list[Token]) -> None:
+        words = Cursor(self._text, tokens)
+        called = len(tokens) > 1 and tokens[1].text == "("
+        first = tokens[0].text.lower()
+        if called and first == "windows":
+            self._windows += named(words, self._bounds)
+        elif called and first in ("window", "session_window"):
+            at, window = spark_window(words, self._bounds)
+            self._set_time(at)
+            self._windows.append(window)
+        elif called and first in FUNCTIONS:
+            self._windows.append(function(words, self._bounds))
+        elif called:
+            words.fail(
+                "a group is a column or a window, as device or TumblingWindow(minute, 5). Compute it into a column "
+                "before.",
+                tokens,
+            )
+        else:
+            key = words.name("a key column or a window")
+            if key.lower() not in _OF_THE_WINDOW or not self._table_function:
+                self._keys.append(key)
+        words.end("a group is one column or one window.")
+
+    def _set_time(self, at: str) -> None:
+        if self._at is not None and self._at.lower() != at.lower():
+            self._words.fail(f"the event time is {self._at!r} and {at!r} at once. Name one column.")
+        self._at = at
+
+    def _refuse_rest(self) -> None:
+        words = self._words
+        if not words.ended:
+            word = " ".join(words.tokens[words.at].text.upper().split())
+            words.fail(_INSTEAD.get(word, "this is not expected here."), words.tokens[words.at : words.at + 1])
+
+
+def _alias(tokens: list[Token]) -> tuple[list[Token], str | None, list[Token]]:
+    """The words of an expression, and the name it is given."""
+    if len(tokens) > 2 and tokens[-2].token_type is TokenType.ALIAS:
+        return tokens[:-2], tokens[-1].text, tokens
+    behind = len(tokens) > 1 and tokens[-1].token_type in NAMES and tokens[-2].token_type in _ENDING
+    return (tokens[:-1], tokens[-1].text, tokens) if behind else (tokens, None, tokens)
+
+
+_ENDING = NAMES | {TokenType.R_PAREN, TokenType.NUMBER, TokenType.STRING, TokenType.END}
+"""What an expression may end with, so that a name behind it is its alias."""

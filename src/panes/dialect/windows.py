@@ -1,0 +1,288 @@
+"""Windows as neighbouring systems write them.
+
+Azure Stream Analytics and Spark have functions in ``GROUP BY``, CQL has brackets behind the stream, and SQL's table
+functions stand in the place of the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from panes.declare.kinds import AnyWindow, Last, Nested, Session, Sliding
+from panes.declare.windows import Bounds, Cumulate, Window, checked_name, cumulate, hopping
+from panes.dialect.durations import counted, interval, unit, whole
+from panes.dialect.tokens import Cursor
+from panes.errors import DeclarationError, SqlError
+from panes.timeline import format_duration
+
+T = TypeVar("T")
+
+FUNCTIONS = {
+    "tumblingwindow": "TumblingWindow",
+    "tumbling": "TumblingWindow",
+    "hoppingwindow": "HoppingWindow",
+    "hopping": "HoppingWindow",
+    "cumulatewindow": "CumulateWindow",
+    "slidingwindow": "SlidingWindow",
+    "sliding": "SlidingWindow",
+    "sessionwindow": "SessionWindow",
+    "session": "SessionWindow",
+}
+TABLE_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE")
+_PARTS = ("duration", "hop", "step", "offset", "bounds", "timeout", "maxduration")
+
+
+def named(words: Cursor, bounds: Bounds) -> list[AnyWindow]:
+    """``Windows(Window('20 min', TumblingWindow(minute, 20)), HoppingWindow(minute, 60, 5))``."""
+    words.next()
+    found = []
+    for member in words.arguments():
+        if member.took("Window"):
+            parts = member.arguments()
+            if len(parts) != 2 or parts[0].tokens[0].token_type is not TokenType.STRING:
+                member.fail("write Window('a name', TumblingWindow(minute, 20)).", member.tokens)
+            name = parts[0].next()
+            parts[0].end("one name is enough.")
+            found.append(function(parts[1], bounds, _name(parts[0], name)))
+            parts[1].end("a window ends here.")
+        else:
+            found.append(function(member, bounds))
+        member.end("a window ends here.")
+    return found
+
+
+def function(words: Cursor, bounds: Bounds, name: str | None = None) -> AnyWindow:
+    """One of Azure's window functions."""
+    begin = words.at
+    token = words.next()
+    kind = FUNCTIONS.get(token.text.lower())
+    if kind is None:
+        words.fail(f"there is no window {token.text!r}. Write TumblingWindow, HoppingWindow or SessionWindow.", [token])
+    if kind == "SlidingWindow":
+        words.fail(
+            "Azure's SlidingWindow answers when an event comes and also when one leaves, which does not run here. "
+            "Write HoppingWindow(minute, 60, 1), or FROM stream [RANGE 60 MINUTES] for an answer per event.",
+            words.tokens[begin:],
+        )
+    arguments = words.arguments()
+    whole_call = words.tokens[begin : words.at]
+    if arguments and len(arguments[0].tokens) > 1 and arguments[0].tokens[1].text == "(":
+        lengths, own = _parts(arguments, bounds)
+    else:
+        lengths, own = _in_order(words, kind, arguments, whole_call), bounds
+    return _checked(words, whole_call, lambda: _made(words, kind, lengths, own, name, whole_call))
+
+
+def spark_window(words: Cursor, bounds: Bounds) -> tuple[str, AnyWindow]:
+    """``window(ts, '1 hour', '5 minutes', '15 minutes')``, with the column of event time."""
+    begin = words.at
+    session = words.sees("session_window")
+    words.next()
+    arguments = words.arguments()
+    call = words.tokens[begin : words.at]
+    if not 2 <= len(arguments) <= (2 if session else 4):
+        what = "session_window(ts, '5 minutes')" if session else "window(ts, '1 hour') or window(ts, '1 hour', '5 min')"
+        words.fail(f"write {what}.", call)
+    at = arguments[0].name("the column of event time")
+    arguments[0].end("the column of event time stands alone.")
+    lengths = [_only(argument, interval) for argument in arguments[1:]]
+    if session:
+        return at, Session(lengths[0], None, f"session {format_duration(lengths[0])}")
+    size, every, offset = (*lengths, lengths[0], 0)[:3] if len(lengths) == 1 else (*lengths, 0)[:3]
+    return at, _checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
+
+
+def table_function(words: Cursor, bounds: Bounds) -> tuple[str, str, AnyWindow]:
+    """``TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '10' MINUTES)``: the stream, its event time, the window."""
+    begin = words.at
+    kind = words.next().text.upper()
+    arguments = words.arguments()
+    call = words.tokens[begin : words.at]
+    example = {
+        "TUMBLE": "TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '10' MINUTES)",
+        "HOP": "HOP(TABLE ev, DESCRIPTOR(ts), INTERVAL '5' MINUTES, INTERVAL '1' HOUR), first the step",
+        "CUMULATE": "CUMULATE(TABLE ev, DESCRIPTOR(ts), INTERVAL '1' HOUR, INTERVAL '1' DAY), first the step",
+    }[kind]
+    arguments = _in_place(words, arguments, kind)
+    needed = 3 if kind == "TUMBLE" else 4
+    if not needed <= len(arguments) <= needed + 1:
+        words.fail(f"write {example}.", call)
+    arguments[0].took("TABLE")
+    stream = _only(arguments[0], lambda a: a.name("the name of a stream"))
+    described = arguments[1]
+    described.expect("DESCRIPTOR", f"Write {example}.")
+    columns = described.arguments()
+    described.end("only the column of event time stands here.")
+    if len(columns) != 1:
+        words.fail("one column is the event time: DESCRIPTOR(ts).", described.tokens)
+    at = _only(columns[0], lambda a: a.name("the column of event time"))
+    lengths = [_only(argument, interval) for argument in arguments[2:]]
+    offset = lengths[needed - 2] if len(lengths) > needed - 2 else 0
+    if kind == "CUMULATE":
+        return stream, at, _checked(words, call, lambda: _cumulate(lengths[0], lengths[1], offset, bounds, None))
+    every, size = (lengths[0], lengths[0]) if kind == "TUMBLE" else (lengths[0], lengths[1])
+    return stream, at, _checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
+
+
+def bracket(words: Cursor, bounds: Bounds) -> AnyWindow:
+    """CQL: ``[RANGE 300 SECONDS SLIDE 60 SECONDS]``, ``[ROWS 100 SLIDE 10]``, ``[RANGES ... SLIDES ...]``."""
+    begin = words.at
+    words.next()
+    if words.took("RANGES"):
+        ranges = _listed(words)
+        words.expect("SLIDES", "Write [RANGES 1 HOUR, 10 MINUTES SLIDES 5 MINUTES, 1 MINUTE].")
+        slides = _listed(words)
+        window: AnyWindow = _nested(words, ranges, slides, begin)
+    elif words.took("ROWS"):
+        count = whole(words, "the number of rows")
+        every = whole(words, "the number of rows") if words.took("SLIDE") else 1
+        if min(count, every) <= 0:
+            words.fail("a number of rows has to be positive.", words.tokens[begin : words.at])
+        window = Last(count, every, f"{count} rows/{every}")
+    elif words.took("RANGE"):
+        size = counted(words)
+        if size <= 0:
+            words.fail("a range has to be positive.", words.tokens[begin : words.at])
+        if words.took("SLIDE"):
+            slide = counted(words)
+            window = _checked(words, words.tokens[begin : words.at], lambda: _hopping(size, slide, 0, bounds, None))
+        else:
+            window = Sliding(size, f"{format_duration(size)} sliding")
+    else:
+        words.fail("expected RANGE, RANGES or ROWS, as [RANGE 300 SECONDS SLIDE 60 SECONDS].")
+    words.expect("]", "A window in brackets ends with it.")
+    return window
+
+
+def _name(words: Cursor, token: Token) -> str:
+    return _checked(words, [token], lambda: checked_name(token.text))
+
+
+def _parts(arguments: list[Cursor], bounds: Bounds) -> tuple[dict[str, int], Bounds]:
+    """Azure's second spelling: ``HoppingWindow(Duration(minute, 60), Hop(minute, 5), Offset(minute, 1))``."""
+    lengths: dict[str, int] = {}
+    for argument in arguments:
+        token = argument.next()
+        part = token.text.lower()
+        if part not in _PARTS or part in lengths:
+            argument.fail(f"{token.text!r} is no part of a window. Write Duration, Hop, Offset, Bounds, once.", [token])
+        values = argument.arguments()
+        argument.end("a part ends here.")
+        if part == "bounds":
+            said = {"[)": "[)", "(]": "(]"}.get(values[0].tokens[0].text if len(values) == 1 else "")
+            if said is None:
+                argument.fail("write Bounds('[)') or Bounds('(]').", argument.tokens)
+            bounds = said  # type: ignore[assignment]
+        elif len(values) == 2:
+            lengths[part] = _only(values[0], unit) * _only(values[1], lambda v: whole(v, "the number of units"))
+        else:
+            argument.fail(f"write {token.text}(minute, 5).", argument.tokens)
+    return lengths, bounds
+
+
+def _in_order(words: Cursor, kind: str, arguments: list[Cursor], call: Sequence[Token]) -> dict[str, int]:
+    """Azure's first spelling: ``HoppingWindow(minute, 60, 5)``, with an offset behind."""
+    order = {
+        "TumblingWindow": ("duration", "offset"),
+        "HoppingWindow": ("duration", "hop", "offset"),
+        "CumulateWindow": ("duration", "step", "offset"),
+        "SessionWindow": ("timeout", "maxduration"),
+    }[kind]
+    if not 2 <= len(arguments) <= len(order) + 1:
+        words.fail(
+            f"write {kind}(minute, {', '.join(['60', '5', '0'][: len(order)])}): a unit, {', '.join(order)}.", call
+        )
+    factor = _only(arguments[0], unit)
+    numbers = [_only(argument, lambda a: whole(a, "a number of units")) for argument in arguments[1:]]
+    return {name: number * factor for name, number in zip(order, numbers, strict=False)}
+
+
+def _made(
+    words: Cursor, kind: str, lengths: dict[str, int], bounds: Bounds, name: str | None, call: Sequence[Token]
+) -> AnyWindow:
+    needed, more = {
+        "TumblingWindow": (("duration",), ("offset",)),
+        "HoppingWindow": (("duration", "hop"), ("offset",)),
+        "CumulateWindow": (("duration", "step"), ("offset",)),
+        "SessionWindow": (("timeout",), ("maxduration",)),
+    }[kind]
+    if not set(needed) <= set(lengths) <= {*needed, *more}:
+        words.fail(f"{kind} has {' and '.join(needed)}, and may have {' and '.join(more)}.", call)
+    if kind == "SessionWindow":
+        if min(lengths.values()) <= 0:
+            words.fail("a session needs a positive timeout.", call)
+        gap = lengths["timeout"]
+        return Session(gap, lengths.get("maxduration"), name or f"session {format_duration(gap)}")
+    size, offset = lengths["duration"], lengths.get("offset", 0)
+    if kind == "CumulateWindow":
+        return _cumulate(lengths["step"], size, offset, bounds, name)
+    return _hopping(size, lengths.get("hop", size), offset, bounds, name)
+
+
+def _nested(words: Cursor, ranges: list[int], slides: list[int], begin: int) -> Nested:
+    call = words.tokens[begin : words.at]
+    if len(ranges) != len(slides):
+        words.fail(f"there are {len(ranges)} ranges and {len(slides)} slides; every range has one slide.", call)
+    if min(*ranges, *slides) <= 0 or any(range_ % slide for range_, slide in zip(ranges, slides, strict=True)):
+        words.fail("every range has to be a positive multiple of its slide.", call)
+    if ranges != sorted(set(ranges), reverse=True) or slides != sorted(set(slides), reverse=True):
+        words.fail("ranges and slides go from the widest to the narrowest.", call)
+    name = ", ".join(f"{format_duration(r)}/{format_duration(s)}" for r, s in zip(ranges, slides, strict=True))
+    return Nested(tuple(ranges), tuple(slides), name)
+
+
+def _listed(words: Cursor) -> list[int]:
+    found = [counted(words)]
+    while words.took(","):
+        found.append(counted(words))
+    return found
+
+
+def _hopping(size: int, every: int, offset: int, bounds: Bounds, name: str | None) -> Window:
+    return hopping(_micros(size), every=_micros(every), offset=_micros(offset), bounds=bounds, name=name)
+
+
+def _cumulate(step: int, upto: int, offset: int, bounds: Bounds, name: str | None) -> Cumulate:
+    return cumulate(_micros(step), upto=_micros(upto), offset=_micros(offset), bounds=bounds, name=name)
+
+
+def _micros(count: int) -> str:
+    return f"{count}us"
+
+
+def _only(words: Cursor, read: Callable[[Cursor], T]) -> T:
+    found = read(words)
+    words.end("nothing more is expected here.")
+    return found
+
+
+def _in_place(words: Cursor, arguments: list[Cursor], kind: str) -> list[Cursor]:
+    """Flink's named arguments, as ``SIZE => INTERVAL '10' MINUTES``, in the order of those without names."""
+    lengths = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "CUMULATE": ("STEP", "SIZE")}[kind]
+    order = ("DATA", "TIMECOL", *lengths, "OFFSET")
+    given = [len(a.tokens) > 2 and a.tokens[1].token_type is TokenType.FARROW for a in arguments]
+    if not any(given):
+        return arguments
+    found: dict[str, Cursor] = {}
+    for argument, is_named in zip(arguments, given, strict=True):
+        name = argument.tokens[0].text.upper()
+        if not is_named or name not in order or name in found:
+            argument.fail(f"name every argument of {kind} once: {', '.join(order)}.", argument.tokens)
+        found[name] = Cursor(argument.text, argument.tokens[2:])
+    missing = [name for name in order[:-1] if name not in found]
+    if missing:
+        words.fail(f"{kind} needs {', '.join(missing)} too.")
+    return [found[name] for name in order if name in found]
+
+
+def _checked(words: Cursor, call: Sequence[Token], make: Callable[[], T]) -> T:
+    """What is made of some words; what is wrong with it is shown there."""
+    try:
+        return make()
+    except DeclarationError as error:
+        if isinstance(error, SqlError):
+            raise
+        words.fail(str(error), call)

@@ -1,0 +1,97 @@
+"""A query printed as SQL reads back as an equal query."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panes as pn
+from panes.errors import DeclarationError
+
+names = st.sampled_from(["a", "b", "Order", "my col", "it`s", "é", "select", "window_start", "from", "x.y", "end"])
+durations = st.integers(1, 10**10).map(lambda n: f"{n}us") | st.sampled_from(["1 s", "5 min", "1 h", "36 h", "7 d"])
+labels = st.none() | st.sampled_from(["hourly", "it's \\ a 'name'", "1 h", "日"])
+bounds = st.sampled_from(["[)", "(]"])
+
+
+@st.composite
+def windows(draw):
+    kind = draw(st.sampled_from(["tumbling", "hopping", "cumulate"]))
+    shape = {"offset": draw(st.just("0s") | durations), "bounds": draw(bounds), "name": draw(labels)}
+    if kind == "cumulate":
+        step = draw(st.integers(1, 10**7))
+        return pn.cumulate(f"{step}us", upto=f"{step * draw(st.integers(1, 50))}us", **shape)
+    size = draw(durations)
+    return pn.hopping(size, every=size if kind == "tumbling" else draw(durations), **shape)
+
+
+arguments = names.map(lambda name: "`" + name.replace("`", "``") + "`") | st.sampled_from(
+    ["x * 2 + 1", "CASE WHEN k = 'it''s' THEN x END", "CAST(x AS BIGINT)", "-x", "CONCAT(k, '`', \"q\")"]
+)
+aggregates = st.one_of(
+    st.just(pn.count()),
+    st.sampled_from([pn.count, pn.sum, pn.mean, pn.min, pn.max, pn.var, pn.std, pn.first, pn.last]).flatmap(
+        lambda make: arguments.map(make)
+    ),
+    arguments.map(lambda a: pn.std(a, ddof=0)),
+    arguments.map(lambda a: pn.var(a, ddof=0)),
+    st.builds(pn.arg_min, arguments, arguments),
+    st.builds(pn.arg_max, arguments, arguments),
+)
+
+
+@st.composite
+def queries(draw):
+    by = draw(st.lists(names, unique_by=str.lower, max_size=2))
+    taken = {"window", "window_name", "query", "ts", *(key.lower() for key in by)}
+    free = names.filter(lambda name: name.lower() not in taken)
+    aliases = draw(st.lists(free, min_size=1, max_size=3, unique_by=str.lower))
+    select = {alias: draw(aggregates) for alias in aliases}
+    hidden, having = {}, None
+    if draw(st.booleans()):
+        select["derived"] = f"{pn_column(aliases[0])} IS NULL OR window.end > window.start"
+    if draw(st.booleans()):
+        having = f"{pn_column(aliases[-1])} IS NOT NULL AND `count(*)` > 1"
+        if pn.count() in select.values():
+            having = "window_name <> 'x'"
+        else:
+            hidden = {"count(*)": pn.count()}
+    return pn.query(
+        draw(st.sampled_from(["q", "it's -- a name", "日本", "a: b"])),
+        at="ts",
+        by=by,
+        select=select,
+        hidden=hidden,
+        over=draw(st.lists(windows(), min_size=1, max_size=3, unique_by=lambda window: window.name)),
+        where=draw(st.none() | st.sampled_from(["x > 1", "`my col` LIKE 'a%' OR k IS NULL", "NOT (a AND b)"])),
+        having=having,
+    )
+
+
+def pn_column(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+@settings(max_examples=300)
+@given(queries())
+def test_what_is_printed_reads_back_as_an_equal_query(query):
+    assert pn.sql(pn.to_sql(query)) == [query]
+
+
+def test_what_sql_cannot_say_is_refused():
+    product = pn.aggregate(
+        "x",
+        name="product",
+        state={"p": float},
+        identity=(1.0,),
+        lift=lambda x: (x,),
+        combine=lambda a, b: (a[0] * b[0],),
+        lower=lambda p: p,
+    )
+    own = pn.query("q", at="ts", select={"p": product}, over=pn.tumbling("1h"))
+    with pytest.raises(DeclarationError, match="SQL has no product"):
+        pn.to_sql(own)
+    named = pn.query("q", at="ts", select={"d": "t * 2"}, hidden={"t": pn.sum("x")}, over=pn.tumbling("1h"))
+    with pytest.raises(DeclarationError, match=r"Call it 'sum\(x\)'"):
+        pn.to_sql(named)

@@ -1,0 +1,225 @@
+"""SQL of several systems becomes the queries that one would declare in Python; mistakes are shown where they are."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import panes as pn
+from panes.declare.kinds import Last, Nested, Session, Sliding
+from panes.errors import PanesError, PlanError, SqlError
+
+AZURE = """
+SELECT DeviceID, System.Window().Id, MIN(T) AS MinTemp
+FROM Input TIMESTAMP BY EntryTime
+GROUP BY DeviceID, Windows(
+    Window('20 min', TumblingWindow(minute, 20)),
+    Window('1 h', HoppingWindow(minute, 60, 5)))
+"""
+SECOND = 1_000_000
+SAME = {
+    "Azure": (
+        AZURE,
+        pn.query(
+            "query1",
+            by="DeviceID",
+            at="EntryTime",
+            select={"MinTemp": pn.min("T")},
+            over=[pn.tumbling("20 min", name="20 min"), pn.hopping("1h", every="5 min", name="1 h")],
+        ),
+    ),
+    "Azure, one window with parts": (
+        "SELECT COUNT(*) AS n, System.Timestamp() AS t FROM i TIMESTAMP BY ts GROUP BY "
+        "HoppingWindow(Duration(hour, 1), Hop(minute, 5), Offset(second, 10), Bounds('(]'))",
+        pn.query(
+            "query1",
+            at="ts",
+            select={"n": pn.count(), "t": "window.end"},
+            over=pn.hopping("1h", every="5 min", offset="10s", bounds="(]"),
+        ),
+    ),
+    "Azure, offset behind": (
+        "SELECT STDEV(x) AS s, VARP(x) AS v FROM i TIMESTAMP BY ts GROUP BY Tumbling(second, 10, 3)",
+        pn.query(
+            "query1",
+            at="ts",
+            select={"s": pn.std("x"), "v": pn.var("x", ddof=0)},
+            over=pn.tumbling("10s", offset="3s"),
+        ),
+    ),
+    "CQL": (
+        "SELECT K, SUM(A) FROM S TIMESTAMP BY ts [RANGE 300 SECONDS SLIDE 60 SECONDS] GROUP BY K HAVING SUM(A) > 1000",
+        pn.query(
+            "query1",
+            by="K",
+            at="ts",
+            select={"sum(A)": pn.sum("A")},
+            over=pn.hopping("5 min", every="1 min"),
+            having="`sum(A)` > 1000",
+        ),
+    ),
+    "table function": (
+        "SELECT window_start, k, AVG(x) AS m FROM TABLE(TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '10' MINUTES)) "
+        "GROUP BY window_start, window_end, k",
+        pn.query(
+            "query1",
+            by="k",
+            at="ts",
+            select={"window_start": "window.start", "m": pn.mean("x")},
+            over=pn.tumbling("10 min"),
+        ),
+    ),
+    "table function, step first": (
+        "SELECT COUNT(x) n FROM TABLE(HOP(TABLE ev, DESCRIPTOR(ts), INTERVAL '5' MINUTES, INTERVAL '1' HOUR))",
+        pn.query("query1", at="ts", select={"n": pn.count("x")}, over=pn.hopping("1h", every="5 min")),
+    ),
+    "table function, named arguments": (
+        "SELECT COUNT(x) n FROM TABLE(CUMULATE(DATA => TABLE ev, TIMECOL => DESCRIPTOR(ts), "
+        "SIZE => INTERVAL '1' DAY, STEP => INTERVAL '2' HOURS))",
+        pn.query("query1", at="ts", select={"n": pn.count("x")}, over=pn.cumulate("2h", upto="1d")),
+    ),
+    "Spark": (
+        "SELECT window, k, MAX(x) - MIN(x) AS spread FROM ev WHERE x > 0 AND k <> 'it''s' "
+        "GROUP BY k, window(ts, '1 hour', '5 minutes', '1 minute') HAVING COUNT(*) > 3",
+        pn.query(
+            "query1",
+            by="k",
+            at="ts",
+            select={"spread": "`max(x)` - `min(x)`"},
+            hidden={"max(x)": pn.max("x"), "min(x)": pn.min("x"), "count(*)": pn.count()},
+            over=pn.hopping("1h", every="5 min", offset="1 min"),
+            where="x > 0 AND k <> 'it''s'",
+            having="`count(*)` > 3",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_query_as_in_python(name):
+    text, expected = SAME[name]
+    assert pn.sql(text) == [expected]
+
+
+def test_statements_are_named_by_comments_or_by_position():
+    one = "SELECT COUNT(*) FROM s GROUP BY window(ts, '1 hour')"
+    text = f"-- name: first one\n{one};\n{one}; -- name: third\n\n{one};"
+    assert [query.name for query in pn.sql(text)] == ["first one", "query2", "third"]
+
+
+def test_kinds_that_do_not_run_yet_are_read_and_refused_by_plans():
+    kinds = {
+        "[RANGES 1 HOUR, 10 MINUTES, 1 MINUTE SLIDES 5 MINUTES, 1 MINUTE, 1 SECOND]": Nested,
+        "[ROWS 100 SLIDE 10]": Last,
+        "[RANGE 5 MINUTES]": Sliding,
+        "GROUP BY SessionWindow(minute, 5, 60)": Session,
+        "GROUP BY session_window(ts, '5 minutes')": Session,
+    }
+    for text, kind in kinds.items():
+        query = pn.sql(f"SELECT SUM(a) FROM s {text}", at="ts")[0]
+        assert isinstance(query.over[0], kind)
+        with pytest.raises(PlanError, match="not run yet"):
+            pn.plan(query)
+        assert pn.sql(pn.to_sql(query))[0].over == query.over
+
+
+def test_bounds_and_event_time_may_be_given_beside():
+    query = pn.sql("SELECT COUNT(*) n FROM s GROUP BY TumblingWindow(second, 2)", at="ts", bounds="(]")[0]
+    assert query == pn.query("query1", at="ts", select={"n": pn.count()}, over=pn.tumbling("2s", bounds="(]"))
+
+
+def test_explain_is_a_statement():
+    text = "EXPLAIN SELECT COUNT(*) FROM ev GROUP BY window(ts, '1 hour')"
+    assert "1h" in pn.explain(text)
+    with pytest.raises(SqlError, match=r"pn\.explain"):
+        pn.sql(text)
+
+
+WRONG = {
+    "SELECT a, SUM(x) FROM s\nGROUP BY k, TumblingWindow(minute, 5)": (
+        "line 1, column 8: 'a' is neither an aggregate nor in GROUP BY",
+        "  SELECT a, SUM(x) FROM s\n         ^",
+    ),
+    "SELECT SUM(x) FROM s\nGROUP BY k, TumblingWindow(fortnight, 5)": (
+        "line 2, column 28: 'fortnight' is no unit of time",
+        "  GROUP BY k, TumblingWindow(fortnight, 5)\n                             ^^^^^^^^^",
+    ),
+    "SELECT SUM(x) FROM s GROUP BY TumblingWindow(minute, 0)": ("is not positive",),
+    "SELECT SUM(x) FROM s GROUP BY SlidingWindow(minute, 5)": ("also when one leaves", "HoppingWindow"),
+    "SELECT SUM(x) FROM s GROUP BY Tumblewindow(minute, 5)": ("a group is a column or a window",),
+    "SELECT SUM(x) FROM s": ("has no window",),
+    "SELECT SUM(x) FROM s ORDER BY x": ("have no order",),
+    "SELECT SUM(x) FROM s JOIN t ON a = b": ("reads one stream",),
+    "SELECT SUM(x) FROM (SELECT 1)": ("not another query",),
+    "SELECT DISTINCT SUM(x) FROM s": ("distinct by themselves",),
+    "SELECT SUM(x) OVER (PARTITION BY k) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("OVER behind an aggregate",),
+    "SELECT COUNT(DISTINCT x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("not supported yet",),
+    "SELECT SUM(SUM(x)) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("an aggregate reads many rows",),
+    "SELECT RAND() + SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("deterministic",),
+    "SELECT SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND] WHERE SUM(x) > 1": ("an aggregate reads many rows",),
+    "SELECT SUM(x FROM s": ("never closed",),
+    "SELECT 'abc FROM s": ("never closed",),
+    "DELETE FROM s": ("expected SELECT",),
+    "": ("there is no statement",),
+    "SELECT SUM(x) FROM s GROUP BY window(ts, '1 month')": ("month",),
+    "SELECT SUM(x) FROM s [ROWS 0]": ("positive",),
+    "SELECT SUM(x), SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("two columns are called 'sum(x)'",),
+    "SELECT COUNT(*) FROM s GROUP BY window(a, '1 hour'), window(b, '1 hour')": ("event time is 'a' and 'b'",),
+    "SELECT COUNT(*) FROM s GROUP BY window(a, '1h'); SELECT COUNT(*) FROM t GROUP BY window(a, '1h')": (
+        "several streams (s, t)",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_mistakes_say_where_they_are_and_what_to_write(text):
+    with pytest.raises(SqlError) as error:
+        pn.sql(text, at=None if "window(" in text else "ts")
+    for part in WRONG[text]:
+        assert part in str(error.value)
+
+
+def test_a_statement_without_event_time_says_how_to_name_it():
+    with pytest.raises(SqlError, match="TIMESTAMP BY ts"):
+        pn.sql("SELECT COUNT(*) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]")
+
+
+_SPACED = """
+    SELECT FROM WHERE GROUP BY HAVING AS AND NOT IN CASE WHEN THEN END NULL INTERVAL TABLE EXPLAIN DISTINCT TIMESTAMP
+    RANGE RANGES ROWS SLIDE SLIDES TUMBLE HOP CUMULATE DESCRIPTOR Windows Window TumblingWindow HoppingWindow
+    SessionWindow Duration Hop Offset Bounds System.Window().Id window session_window minute second SECONDS HOUR SUM
+    COUNT MIN AVG k x ts ev ( ) [ ] , ; . * + - > = => 0 1 5 60 1e9 -- /* */ '10' '(]' ' ` $$ :: @ ? é
+"""
+WORDS = [*_SPACED.split(), "'5 minutes'", "`a b`", '"q"', "\n", "\\", "\x00"]
+STATEMENTS = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join)
+BROKEN = st.builds(
+    lambda text, at, more, drop: text[:at] + more + text[at + drop :],
+    st.sampled_from([text for text, _ in SAME.values()]),
+    st.integers(0, 300),
+    st.sampled_from(["", *WORDS]) | st.text(max_size=3),
+    st.integers(0, 12),
+)
+
+
+def read_or_refuse(text: str) -> None:
+    with contextlib.suppress(PanesError):
+        assert pn.sql(text, at="ts")
+
+
+@settings(max_examples=400)
+@given(STATEMENTS | BROKEN | st.text(max_size=40))
+@example("SELECT " + "(" * 3000)
+@example("SELECT SUM(" + "-" * 3000 + "x) FROM s [RANGE 1 SECOND SLIDE 1 SECOND]")
+@example("SELECT SUM(" + "(" * 400 + "x" + ")" * 400 + ") FROM s [RANGE 1 SECOND SLIDE 1 SECOND]")
+def test_any_text_is_read_or_refused(text):
+    read_or_refuse(text)
+
+
+@pytest.mark.soak
+@settings(max_examples=300_000)
+@given(STATEMENTS | BROKEN | st.text(max_size=40))
+def test_any_text_is_read_or_refused_for_a_long_time(text):
+    read_or_refuse(text)
