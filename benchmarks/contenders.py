@@ -20,7 +20,7 @@ import panes as pn
 from benchmarks import CORES
 from benchmarks.data import Dataset
 from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, SumOf
-from panes.plan.blueprint import Blueprint
+from panes.planning.blueprint import Blueprint
 from panes.testing import spark_answers
 from panes.timeline import Geometry
 

@@ -20,11 +20,19 @@ def test_all_is_sorted_and_documented(module):
         assert documentation.strip()
 
 
-@pytest.mark.parametrize("module", ["panes", "panes.testing"])
-def test_everything_imported_there_is_exported(module):
-    public = importlib.import_module(module)
+def test_everything_imported_there_is_exported():
+    public = importlib.import_module("panes.testing")
     own = {name for name, value in vars(public).items() if not name.startswith("_") and not _is_module(value)}
     assert own == set(public.__all__)
+
+
+def test_what_is_loaded_on_demand_is_what_is_exported():
+    import panes
+
+    assert sorted(panes._HOME_OF) == panes.__all__
+    assert set(panes.__all__) <= set(dir(panes))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        panes.nothing  # noqa: B018
 
 
 def test_methods_of_public_classes_are_documented():

@@ -38,5 +38,5 @@ WORKLOADS = {
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
-    "calibrate": Workload(calibrate, "the figures of panes.plan.calibration, measured"),
+    "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

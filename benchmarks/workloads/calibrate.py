@@ -1,4 +1,4 @@
-"""The figures of ``panes.plan.calibration``: a set of simple jobs, and the least squares that explain them.
+"""The figures of ``panes.planning.calibration``: a set of simple jobs, and the least squares that explain them.
 
 Each job is one point: how many events, copies, groups, panes, lanes and answers it had, counted as the planner counts
 them, and how long it took. Non-negative least squares of relative errors, so that short jobs count as much as long
@@ -22,9 +22,9 @@ from benchmarks.contenders import events as frame
 from benchmarks.data import Dataset
 from benchmarks.runner import Bench
 from benchmarks.workloads.price import sequential
-from panes.plan import calibration
-from panes.plan.panes import PaneCost
-from panes.plan.statistics import Statistics
+from panes.planning import calibration
+from panes.planning.panes import PaneCost
+from panes.planning.statistics import Statistics
 from panes.timeline import SECOND, Edges, Geometry
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _show(
     bench: Bench, jobs: list[Job], names: list[str], solved: np.ndarray, counts: np.ndarray, measured: np.ndarray
 ) -> None:
     table = bench.report.table(
-        "For panes/plan/calibration.py: nanoseconds of one core",
+        "For panes/planning/calibration.py: nanoseconds of one core",
         "In brackets: fixed costs in milliseconds, which the planner does not have.",
     )
     for name, value in zip(names, solved, strict=True):

@@ -8,8 +8,8 @@ from benchmarks.data import Dataset
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from benchmarks.workloads.price import lowest, sequential
-from panes.plan.blueprint import Blueprint
-from panes.plan.strategy import STRATEGIES
+from panes.planning.blueprint import Blueprint
+from panes.planning.strategy import STRATEGIES
 
 LIMIT = 1.10
 

@@ -12,9 +12,9 @@ import panes as pn
 from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
 from panes.errors import PlanError
-from panes.plan.coverage import Semantics
-from panes.plan.exact import exact
-from panes.plan.optimize import optimize
+from panes.planning.coverage import Semantics
+from panes.planning.exact import exact
+from panes.planning.optimize import optimize
 from panes.testing import random_gen, sequential_gen
 from panes.timeline import SECOND, Geometry
 

@@ -26,7 +26,7 @@ from panes.engine.job import Store, Terms
 from panes.engine.shard import Shard
 from panes.engine.views import Offer
 from panes.local.run import program_of
-from panes.plan.manager import WindowManager
+from panes.planning.manager import WindowManager
 from panes.testing import sliding_class
 from panes.testing.window_sets import LONGEST_RANGE, LONGEST_SLIDE
 from panes.timeline import SECOND, Geometry

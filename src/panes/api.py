@@ -14,10 +14,10 @@ from panes.declare.windows import Bounds
 from panes.engine.job import Mode
 from panes.engine.schema import wide_columns
 from panes.errors import PlanError, SqlError
-from panes.plan import picture
-from panes.plan.blueprint import Blueprint, draw_up
-from panes.plan.statistics import Statistics
-from panes.plan.strategy import STRATEGIES, Strategy
+from panes.planning import picture
+from panes.planning.blueprint import Blueprint, draw_up
+from panes.planning.statistics import Statistics
+from panes.planning.strategy import STRATEGIES, Strategy
 from panes.timeline import DurationLike, parse_duration
 
 Layout = Literal["long", "wide"]

@@ -11,8 +11,8 @@ from panes.engine.held import Held, answer_due, answer_touched, level_of, settle
 from panes.engine.level import floor_to_edges, next_edge
 from panes.engine.program import Program
 from panes.engine.run import Answers
-from panes.plan.manager import WindowManager
-from panes.plan.stairs import Stair, stairs
+from panes.planning.manager import WindowManager
+from panes.planning.stairs import Stair, stairs
 from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 LONG_AGO, AT_LAST = -(10**6), 10**6

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import panes as pn
-from panes.plan.statistics import Statistics
+from panes.planning.statistics import Statistics
 from panes.spark.sampling import _all_keys, sample
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 A micro-batch brings panes. They join the granules that are held; the instances whose end the watermark has passed
 since the last micro-batch are answered; then everything ages: granules that only wide windows still look at are
-merged along the stairs (``panes.plan.stairs``), and those that no window looks at any more are dropped.
+merged along the stairs (``panes.planning.stairs``), and those that no window looks at any more are dropped.
 
 Lateness needs no rule of its own. An instance is answered once, by the watermark that passes its end; whatever comes
 later joins only instances that are still open, as in Spark, where a row too late for a short window still counts in
@@ -25,7 +25,7 @@ from panes.engine.program import Node, Program
 from panes.engine.run import Answers, read
 from panes.frames import Frame, Positions, frame
 from panes.frames.positions import Integers
-from panes.plan.stairs import Stair
+from panes.planning.stairs import Stair
 from panes.timeline import Geometry
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from panes.engine.level import next_edge
-from panes.plan.stairs import Stair
+from panes.planning.stairs import Stair
 from panes.timeline import Edges, Geometry
 
 ALWAYS = -(2**62)

@@ -18,7 +18,7 @@ from panes.algebra.counts import Count
 from panes.declare.expressions import Expression, column, expression, when
 from panes.declare.query import Query
 from panes.declare.windows import Window
-from panes.plan.forest import Forest
+from panes.planning.forest import Forest
 from panes.timeline import Edges, Geometry
 
 TypeOf = Callable[[str], pa.DataType]

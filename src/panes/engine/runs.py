@@ -19,7 +19,7 @@ from panes.engine.blobs import pack_held, unpack_held
 from panes.engine.cabinet import RECENT, Cabinet, new_name
 from panes.engine.held import Held, settled
 from panes.frames.positions import Integers
-from panes.plan.stairs import Stair
+from panes.planning.stairs import Stair
 
 _TOGETHER = 4
 _LARGE = 1 << 17

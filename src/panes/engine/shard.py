@@ -30,8 +30,8 @@ from panes.engine.run import Answers
 from panes.engine.stock import Stock, blobs_of
 from panes.engine.views import KeyFilter, Roll, Served, fulfilled
 from panes.errors import StateError
-from panes.plan.manager import WindowManager
-from panes.plan.stairs import Stair, worthwhile
+from panes.planning.manager import WindowManager
+from panes.planning.stairs import Stair, worthwhile
 from panes.timeline import Edges, Geometry
 
 EPOCH = 0

@@ -21,7 +21,7 @@ from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.local.layout import widen
 from panes.local.schema import answer_schema
-from panes.plan.blueprint import Blueprint, StorePlan
+from panes.planning.blueprint import Blueprint, StorePlan
 
 NULL_TIMESTAMPS = b"panes.null_timestamps"
 """Where a result's metadata says how many events had no time, and so are in no window."""

@@ -17,7 +17,7 @@ from panes.engine.program import Program, argument_expressions, assemble, bind_c
 from panes.engine.schema import check_columns
 from panes.errors import ExpressionError, SchemaError
 from panes.local.evaluate import require_boolean, result_type
-from panes.plan.blueprint import Blueprint, StorePlan
+from panes.planning.blueprint import Blueprint, StorePlan
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from panes.algebra.operations import Array
 from panes.engine.program import Program
 from panes.engine.run import Answers, answer_events, answer_panes
 from panes.engine.schema import field_of
-from panes.plan.blueprint import StorePlan
+from panes.planning.blueprint import StorePlan
 from panes.spark import lanes
 from panes.spark.batches import batch_of, large_batches
 from panes.spark.binding import Input

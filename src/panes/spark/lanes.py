@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from panes.algebra.component import Component
 from panes.algebra.operations import Array
-from panes.plan.panes import lanes_of
+from panes.planning.panes import lanes_of
 from panes.spark.naming import stored
 from panes.timeline import Edges
 

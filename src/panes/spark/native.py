@@ -12,7 +12,7 @@ from panes.declare.expressions import expression
 from panes.declare.query import Query
 from panes.declare.windows import Window
 from panes.errors import PlanError
-from panes.plan.blueprint import StorePlan
+from panes.planning.blueprint import StorePlan
 from panes.spark.binding import Input
 from panes.spark.finish import Answered
 from panes.spark.naming import micros, quoted

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from panes.engine.program import Node, Program, View
 from panes.errors import PlanError
-from panes.plan.blueprint import StorePlan
+from panes.planning.blueprint import StorePlan
 from panes.spark.binding import Input
 from panes.spark.columnar import keep_events
 from panes.spark.finish import Answered

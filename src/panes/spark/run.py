@@ -8,7 +8,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.program import Program, emitting_all
 from panes.local.schema import answer_schema
-from panes.plan.blueprint import Blueprint
+from panes.planning.blueprint import Blueprint
 from panes.spark.binding import Input, bind, bind_family, examine
 from panes.spark.columnar import answers_from_events, answers_from_panes, coarser_panes, panes
 from panes.spark.finish import Shape, finish_many, finish_one, union, widen

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 
 from panes.declare.query import Query
-from panes.plan.statistics import Keys, Statistics
+from panes.planning.statistics import Keys, Statistics
 from panes.spark.naming import micros, quoted
 from panes.timeline import SECOND
 

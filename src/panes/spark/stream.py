@@ -29,7 +29,7 @@ from panes.engine.views import Offer
 from panes.errors import PlanError
 from panes.frames.positions import FARTHEST
 from panes.local.schema import answer_schema
-from panes.plan.blueprint import Blueprint, StorePlan
+from panes.planning.blueprint import Blueprint, StorePlan
 from panes.spark.binding import Input, bind, examine
 from panes.spark.changes import changes
 from panes.spark.finish import Remarks, Shape, finish_many

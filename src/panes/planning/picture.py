@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from panes.declare.windows import default_name
-from panes.plan.blueprint import Blueprint, StorePlan
+from panes.planning.blueprint import Blueprint, StorePlan
 from panes.timeline import Edges, Geometry
 
 _STRATEGY = {

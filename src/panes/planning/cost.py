@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from panes.errors import PlanError
-from panes.plan.coverage import multiplier
-from panes.plan.graph import Integers
-from panes.plan.numbers import Floats
+from panes.planning.coverage import multiplier
+from panes.planning.graph import Integers
+from panes.planning.numbers import Floats
 from panes.timeline import Geometry
 
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from panes.plan.cost import CostModel
-from panes.plan.coverage import Semantics
-from panes.plan.min_cost import RAW, Assignment
-from panes.plan.numbers import Ticks
+from panes.planning.cost import CostModel
+from panes.planning.coverage import Semantics
+from panes.planning.min_cost import RAW, Assignment
+from panes.planning.numbers import Ticks
 from panes.timeline import Geometry
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from panes.plan.forest import Forest, Node
+from panes.planning.forest import Forest, Node
 from panes.timeline import Edges, Geometry
 
 
@@ -27,8 +27,8 @@ def piggyback(
 
     Examples
     --------
-    >>> from panes.plan.coverage import Semantics
-    >>> from panes.plan.optimize import optimize
+    >>> from panes.planning.coverage import Semantics
+    >>> from panes.planning.optimize import optimize
     >>> windows = (Geometry(60, 5), Geometry(60, 20))
     >>> forest = piggyback(windows, lambda some: optimize(some, Semantics.PARTITIONED_BY, eta=10), overlapping=True)
     >>> print(*forest.lines(), sep="\\n")

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from panes.errors import PlanError
-from panes.plan.candidates import candidates as candidates_for
-from panes.plan.cost import Period
-from panes.plan.coverage import Semantics
-from panes.plan.forest import Forest
-from panes.plan.min_cost import extend, min_cost
-from panes.plan.numbers import Floats
-from panes.plan.optimize import Problem, optimize
-from panes.plan.search import Offers
+from panes.planning.candidates import candidates as candidates_for
+from panes.planning.cost import Period
+from panes.planning.coverage import Semantics
+from panes.planning.forest import Forest
+from panes.planning.min_cost import extend, min_cost
+from panes.planning.numbers import Floats
+from panes.planning.optimize import Problem, optimize
+from panes.planning.search import Offers
 from panes.timeline import Geometry
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panes.plan.panes import PaneCost, finest_column, lanes_of, pane_edges
-from panes.plan.statistics import Statistics
+from panes.planning.panes import PaneCost, finest_column, lanes_of, pane_edges
+from panes.planning.statistics import Statistics
 from panes.timeline import HOUR, SECOND, Edges, Geometry, common_tick
 
 windows_in = st.lists(

@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from panes.plan.cost import CostModel
-from panes.plan.graph import CoverageGraph, Integers
-from panes.plan.numbers import Floats
+from panes.planning.cost import CostModel
+from panes.planning.graph import CoverageGraph, Integers
+from panes.planning.numbers import Floats
 from panes.timeline import Geometry
 
 #: The provider's index where a window reads the raw stream.
@@ -42,8 +42,8 @@ def min_cost(graph: CoverageGraph, model: CostModel) -> Assignment:
 
     Examples
     --------
-    >>> from panes.plan.cost import Period
-    >>> from panes.plan.coverage import Semantics
+    >>> from panes.planning.cost import Period
+    >>> from panes.planning.coverage import Semantics
     >>> windows = tuple(Geometry(r, r) for r in (10, 20, 30, 40))
     >>> best = min_cost(CoverageGraph(windows, Semantics.PARTITIONED_BY), CostModel(period=Period.of(windows)))
     >>> best.providers.tolist(), best.costs.tolist(), best.total

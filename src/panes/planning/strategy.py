@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from panes.declare.query import Query
-from panes.plan import calibration as c
-from panes.plan.forest import Forest
-from panes.plan.panes import Column
-from panes.plan.statistics import Keys, Statistics
+from panes.planning import calibration as c
+from panes.planning.forest import Forest
+from panes.planning.panes import Column
+from panes.planning.statistics import Keys, Statistics
 from panes.timeline import SECOND, Geometry
 
 Strategy: TypeAlias = Literal["native", "rewrite", "columnar"]

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.declare.windows import Window
 from panes.errors import PlanError
-from panes.plan.blueprint import Blueprint, StorePlan, draw_up
-from panes.plan.coverage import Semantics
-from panes.plan.statistics import Statistics
-from panes.plan.strategy import STRATEGIES, Costs, Strategy
+from panes.planning.blueprint import Blueprint, StorePlan, draw_up
+from panes.planning.coverage import Semantics
+from panes.planning.statistics import Statistics
+from panes.planning.strategy import STRATEGIES, Costs, Strategy
 from panes.timeline import SECOND, Edges, Geometry
 
 windows_in = st.lists(

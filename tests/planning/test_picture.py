@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 
 import panes as pn
-from panes.plan.blueprint import Blueprint, StorePlan, draw_up
-from panes.plan.picture import explain, mermaid, summary
-from panes.plan.statistics import Statistics
-from panes.plan.strategy import STRATEGIES, Strategy
+from panes.planning.blueprint import Blueprint, StorePlan, draw_up
+from panes.planning.picture import explain, mermaid, summary
+from panes.planning.statistics import Statistics
+from panes.planning.strategy import STRATEGIES, Strategy
 
 BRANCH = re.compile(r"^[ │]*[├└]─ (?P<name>.+?)  \(.*/s per key\)$")
 NODE = re.compile(r'^  (?P<id>\w+)(?:\[|\{\{|\(\[|\[\()"(?P<label>[^"]*)"(?:\]|\}\}|\]\)|\)\])$')

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
-from panes.plan.cost import CostModel, Period
-from panes.plan.coverage import Semantics
-from panes.plan.forest import Forest
-from panes.plan.optimize import optimize
+from panes.planning.cost import CostModel, Period
+from panes.planning.coverage import Semantics
+from panes.planning.forest import Forest
+from panes.planning.optimize import optimize
 from panes.testing import random_gen, sequential_gen
 from panes.timeline import MINUTE, Geometry
 

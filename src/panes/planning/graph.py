@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from panes.plan.coverage import Semantics
+from panes.planning.coverage import Semantics
 from panes.timeline import Geometry
 
 Integers: TypeAlias = NDArray[np.int64]

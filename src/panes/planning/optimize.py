@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from panes.errors import PlanError
-from panes.plan.candidates import candidates
-from panes.plan.cost import CostModel, Period
-from panes.plan.coverage import Semantics
-from panes.plan.factor import Downstream, best_factor
-from panes.plan.forest import Forest, forest_of, label
-from panes.plan.graph import CoverageGraph
-from panes.plan.min_cost import RAW, Assignment, extend, relax, without_childless
-from panes.plan.numbers import Ticks
-from panes.plan.search import Offers, search
+from panes.planning.candidates import candidates
+from panes.planning.cost import CostModel, Period
+from panes.planning.coverage import Semantics
+from panes.planning.factor import Downstream, best_factor
+from panes.planning.forest import Forest, forest_of, label
+from panes.planning.graph import CoverageGraph
+from panes.planning.min_cost import RAW, Assignment, extend, relax, without_childless
+from panes.planning.numbers import Ticks
+from panes.planning.search import Offers, search
 from panes.timeline import Geometry
 
 _SMALL = 64  # windows up to which the search tries every exchange

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from panes.plan.manager import Group
+from panes.planning.manager import Group
 from panes.timeline import Edges
 
 _FEW = 8
@@ -48,7 +48,7 @@ def stairs(groups: Iterable[Group], most: int | None = None) -> tuple[Stair, ...
 
     Examples
     --------
-    >>> from panes.plan.manager import WindowManager
+    >>> from panes.planning.manager import WindowManager
     >>> from panes.timeline import Geometry
     >>> for stair in stairs(WindowManager([Geometry(8, 2), Geometry(24, 8)]).groups):
     ...     print(stair.reach, [edge.period for edge in stair.edges])
@@ -85,7 +85,7 @@ def worthwhile(groups: Iterable[Group], finest: tuple[Edges, ...]) -> tuple[Stai
 
     Examples
     --------
-    >>> from panes.plan.manager import WindowManager
+    >>> from panes.planning.manager import WindowManager
     >>> from panes.timeline import Geometry
     >>> windows = WindowManager([Geometry(10, 10), Geometry(15, 15), Geometry(300, 60)])
     >>> [(stair.edges[0].period, stair.reach) for stair in worthwhile(windows.groups, (Edges(5),))]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panes.plan.coverage import Semantics
-from panes.plan.forest import Forest
-from panes.plan.optimize import optimize
-from panes.plan.piggyback import piggyback
+from panes.planning.coverage import Semantics
+from panes.planning.forest import Forest
+from panes.planning.optimize import optimize
+from panes.planning.piggyback import piggyback
 from panes.timeline import Geometry
 
 DENSE = Geometry(60, 5)

@@ -10,12 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
-from panes.plan.cost import CostModel
-from panes.plan.coverage import Semantics
-from panes.plan.exact import exact, gap
-from panes.plan.graph import CoverageGraph
-from panes.plan.min_cost import min_cost
-from panes.plan.optimize import optimize
+from panes.planning.cost import CostModel
+from panes.planning.coverage import Semantics
+from panes.planning.exact import exact, gap
+from panes.planning.graph import CoverageGraph
+from panes.planning.min_cost import min_cost
+from panes.planning.optimize import optimize
 from panes.testing import random_gen
 from panes.timeline import Geometry
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from panes.plan.cost import CostModel
-from panes.plan.graph import Integers
-from panes.plan.min_cost import Assignment, cheapest_provider
-from panes.plan.numbers import Floats
+from panes.planning.cost import CostModel
+from panes.planning.graph import Integers
+from panes.planning.min_cost import Assignment, cheapest_provider
+from panes.planning.numbers import Floats
 from panes.timeline import Geometry
 
 #: Only differences above this part of the total count as an improvement, so that rounding cannot make a loop.

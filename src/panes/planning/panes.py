@@ -16,8 +16,8 @@ from itertools import combinations
 
 import numpy as np
 
-from panes.plan.calibration import EDGE, EVENT, LANE, PANE, PANE_EVENT, SCAN, STORED
-from panes.plan.statistics import Keys, Statistics
+from panes.planning.calibration import EDGE, EVENT, LANE, PANE, PANE_EVENT, SCAN, STORED
+from panes.planning.statistics import Keys, Statistics
 from panes.timeline import SECOND, Edges, Geometry
 
 _FEW, _MANY = 24, 512

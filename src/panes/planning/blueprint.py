@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from panes.declare.expressions import Expression, disjunction
 from panes.declare.query import Query, check_names
 from panes.declare.windows import default_name
-from panes.plan import calibration as c
-from panes.plan.cost import CostModel
-from panes.plan.coverage import Semantics
-from panes.plan.forest import Forest, Node
-from panes.plan.optimize import optimize
-from panes.plan.panes import PaneCost, finest_column, lanes_of
-from panes.plan.piggyback import piggyback
-from panes.plan.statistics import Keys, Statistics
-from panes.plan.strategy import Costs, Strategy, answers_cost, cost_of_strategies
+from panes.planning import calibration as c
+from panes.planning.cost import CostModel
+from panes.planning.coverage import Semantics
+from panes.planning.forest import Forest, Node
+from panes.planning.optimize import optimize
+from panes.planning.panes import PaneCost, finest_column, lanes_of
+from panes.planning.piggyback import piggyback
+from panes.planning.statistics import Keys, Statistics
+from panes.planning.strategy import Costs, Strategy, answers_cost, cost_of_strategies
 from panes.timeline import SECOND, Edges, Geometry
 
 Numbered = tuple[tuple[int, Query], ...]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from panes.plan.candidates import candidates
-from panes.plan.cost import CostModel, Period
-from panes.plan.coverage import Semantics, covered_by, partitioned_by
-from panes.plan.factor import (
+from panes.planning.candidates import candidates
+from panes.planning.cost import CostModel, Period
+from panes.planning.coverage import Semantics, covered_by, partitioned_by
+from panes.planning.factor import (
     Downstream,
     beneficial,
     benefit,
@@ -20,7 +20,7 @@ from panes.plan.factor import (
     covering_candidates,
     partitioning_candidates,
 )
-from panes.plan.numbers import common_divisor, divisors
+from panes.planning.numbers import common_divisor, divisors
 from panes.timeline import Geometry
 
 ROOT = Geometry(1, 1)

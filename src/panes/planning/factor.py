@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panes.plan.cost import CostModel, Period
-from panes.plan.coverage import Semantics
-from panes.plan.graph import CoverageGraph, Integers
-from panes.plan.numbers import common_divisor, divisors
+from panes.planning.cost import CostModel, Period
+from panes.planning.coverage import Semantics
+from panes.planning.graph import CoverageGraph, Integers
+from panes.planning.numbers import common_divisor, divisors
 from panes.timeline import Geometry
 
 #: A benefit below this part of the downstream's cost is rounding, not saving.

@@ -2,7 +2,7 @@
 
 Paper: Patroumpas and Sellis, Subsuming Multiple Sliding Windows for Shared Stream Computation (2011), section 3 and
 Algorithm 1. Windows are gathered in groups; a group is a chain in which every window is subsumable under the next, so
-that its windows share one state whose older parts are ever coarser (see ``panes.plan.stairs``).
+that its windows share one state whose older parts are ever coarser (see ``panes.planning.stairs``).
 
 The printed function ``embedWindow`` has slips: it never looks at the window before the place it finds, its line 38
 would add a window that is there already, and its line 40 asks a narrower window to subsume a wider one. What its text

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from panes.plan.coverage import Semantics
-from panes.plan.graph import Integers
-from panes.plan.numbers import divisors
+from panes.planning.coverage import Semantics
+from panes.planning.graph import Integers
+from panes.planning.numbers import divisors
 from panes.timeline import Geometry
 
 
