@@ -14,7 +14,7 @@ from panes.declare.windows import Bounds
 from panes.engine.job import Mode
 from panes.engine.schema import wide_columns
 from panes.errors import PlanError, SqlError
-from panes.planning import picture
+from panes.planning import drawing, picture
 from panes.planning.blueprint import Blueprint, draw_up
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Strategy
@@ -161,6 +161,14 @@ class Plan:
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
         return picture.mermaid(self.blueprint())
+
+    def to_svg(self) -> str:
+        """The plan as a picture: text of an SVG file."""
+        return drawing.svg(self.blueprint())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values, ready for JSON."""
+        return picture.data_of(self.blueprint())
 
     def __str__(self) -> str:
         return picture.summary(self.blueprint())

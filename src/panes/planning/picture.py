@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 from panes.declare.windows import default_name
 from panes.planning.blueprint import Blueprint, StorePlan
@@ -23,7 +25,7 @@ def summary(blueprint: Blueprint) -> str:
         f"{_counted(len(blueprint.queries), 'query', 'queries')}, {_counted(windows, 'window')}, "
         f"{_counted(passes, 'pass', 'passes')} over the events"
     ]
-    lines += [f"  {_title(store)}" for store in blueprint.stores]
+    lines += [f"  {title_of(store)}" for store in blueprint.stores]
     return "\n".join(lines)
 
 
@@ -32,7 +34,7 @@ def explain(blueprint: Blueprint) -> str:
     known = blueprint.statistics
     lines = [summary(blueprint).splitlines()[0], f"  {known.origin}: {known.rate:,.6g} events/s"]
     for store in blueprint.stores:
-        lines += ["", _title(store), *(f"  {line}" for line in _figures(blueprint, store)), *_tree(store)]
+        lines += ["", title_of(store), *(f"  {line}" for line in _figures(blueprint, store)), *_tree(store)]
         lines += ["  tried:", *(f"    {line}" for line in store.trace)]
     return "\n".join(lines)
 
@@ -49,7 +51,7 @@ def mermaid(blueprint: Blueprint) -> str:
         ids = {node.window: f"s{number}w{i}" for i, node in enumerate(store.forest.nodes)}
         for node in store.forest.nodes:
             shape = ("{{", "}}") if node.factor else ("[", "]")
-            title = _window(store, node.window).replace('"', "#quot;")
+            title = window_title(store, node.window).replace('"', "#quot;")
             lines.append(f'  {ids[node.window]}{shape[0]}"{title}"{shape[1]}')
             lines.append(f"  {root if node.provider is None else ids[node.provider]} --> {ids[node.window]}")
         factors = [ids[window] for window in store.forest.factors]
@@ -59,7 +61,8 @@ def mermaid(blueprint: Blueprint) -> str:
     return "\n".join(lines)
 
 
-def _title(store: StorePlan) -> str:
+def title_of(store: StorePlan) -> str:
+    """By which keys a store is kept, and how it runs."""
     return f"by {_keys(store)}: {store.strategy} ({_STRATEGY[store.strategy]})"
 
 
@@ -99,16 +102,56 @@ def _tree(store: StorePlan) -> Iterator[str]:
         window, indent, last = stack.pop()
         node = nodes[window]
         cost = f"{node.cost * 1e6:,.4g}/s per key"
-        yield f"{indent}{'└─' if last else '├─'} {_window(store, window)}  ({cost})"
+        yield f"{indent}{'└─' if last else '├─'} {window_title(store, window)}  ({cost})"
         deeper = indent + ("   " if last else "│  ")
         stack += [(w, deeper, i == 0) for i, w in enumerate(reversed(children.get(window, ())))]
 
 
-def _window(store: StorePlan, geometry: Geometry) -> str:
+def window_title(store: StorePlan, geometry: Geometry) -> str:
+    """What the windows of a geometry are called."""
     names = [w.name for _, query in store.queries for w in query.windows if w.geometry == geometry]
     if not names:
         return f"factor window {default_name(geometry)}"
     return ", ".join(dict.fromkeys(names))
+
+
+def panes_of_store(store: StorePlan) -> str:
+    """Which panes a store has."""
+    return f"panes by {_keys(store)} {_edges(store.edges)}"
+
+
+def data_of(blueprint: Blueprint) -> dict[str, Any]:
+    """The plan as plain values: queries, and of every store the strategy, predicted costs, panes and windows."""
+    return {
+        "rate": blueprint.statistics.rate,
+        "queries": [
+            {"name": query.name, "by": list(query.by), "at": query.at, "windows": [w.name for w in query.over]}
+            for query in blueprint.queries
+        ],
+        "stores": [_store_data(blueprint, store) for store in blueprint.stores],
+    }
+
+
+def _store_data(blueprint: Blueprint, store: StorePlan) -> dict[str, Any]:
+    return {
+        "by": list(store.keys),
+        "keys": blueprint.statistics.distinct(store.keys),
+        "strategy": store.strategy,
+        "core_seconds_per_second": {name: cost / 1e9 for name, cost in store.costs.by_strategy.items()},
+        "reads": "events" if store.source is None else f"store {store.source}",
+        "panes": [asdict(edges) for edges in store.edges] if store.strategy == "columnar" else [],
+        "windows": [
+            {
+                "name": window_title(store, node.window),
+                **asdict(node.window),
+                "factor": node.factor,
+                "reads": None if node.provider is None else window_title(store, node.provider),
+                "rows_per_second_and_key": node.cost * 1e6,
+            }
+            for node in store.forest.nodes
+        ],
+        "tried": list(store.trace),
+    }
 
 
 def _edges(edges: tuple[Edges, ...]) -> str:

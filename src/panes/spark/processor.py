@@ -1,22 +1,24 @@
-"""The stateful operator: one shard of a stream as Spark calls it.
+"""What the stateful operator does: the steps of its shards, from rows to rows.
 
 Executors import this module, so it imports nothing that only the driver needs.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from panes.algebra.operations import Array
 from panes.declare.expressions import Expression
 from panes.engine.blobs import pack, unpack
+from panes.engine.cabinet import Cabinet
 from panes.engine.intake import Delivered, unpack_panes
 from panes.engine.job import Answered, Figures, Store, Terms
 from panes.engine.shard import Shard
@@ -39,7 +41,6 @@ REMARKS = {KIND: pa.string(), NAME: pa.string(), WINDOW_NAME: pa.string(), COVER
 """What answers carry beside, where a job has a catalogue."""
 
 ANSWER, REFUSED, LATE = "answer", "refused", "late"
-_MANIFEST, _BLOBS = "manifest", "blobs"
 
 
 @dataclass(frozen=True)
@@ -121,43 +122,40 @@ class _Arrived:
         return bool(self.panes or self.changes or any(self.read.values()))
 
 
-class ShardProcessor(StatefulProcessor):
-    """Calls a shard with the rows and the watermark of a micro-batch."""
+class Steps:
+    """The steps of the shards of one task.
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    Parameters
+    ----------
+    cabinet
+        Where the shard that is called keeps its state.
+    """
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state: a manifest, and blobs."""
-        self._handle = handle
-        self._cabinet = _StateStore(handle)
+    def __init__(self, job: Job, cabinet: Cabinet) -> None:
+        self._job, self._cabinet = job, cabinet
         self._stepped: set[Any] = set()
+        self.began = False
+        """Whether the last step was the first of its shard."""
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+    def with_rows(self, key: Any, rows: Iterator[Row], watermark: int) -> Iterator[Row]:
         """Panes came, changes of the catalogue, or a row that only says that there is a micro-batch."""
         arrived = _Arrived()
         for row in rows:
             arrived.add(row, self._job.stores)
-        yield from self._step(key, arrived, timerValues.getCurrentWatermarkInMs())
+        yield from self._step(key, arrived, watermark)
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        """The watermark has moved; rows may have come before, in the same micro-batch, or none."""
-        milliseconds = timerValues.getCurrentWatermarkInMs()
+    def without(self, key: Any, watermark: int) -> Iterator[Row]:
+        """The watermark has moved; rows may have come before, in the same micro-batch."""
         if tuple(key) not in self._stepped:
-            yield from self._step(key, _Arrived(), milliseconds)
-        self._wait_for(milliseconds)
+            yield from self._step(key, _Arrived(), watermark)
 
-    def close(self) -> None:
-        """Nothing is open between micro-batches."""
-
-    def _step(self, key: Any, arrived: _Arrived, milliseconds: int) -> Iterator[Row]:
+    def _step(self, key: Any, arrived: _Arrived, watermark: int) -> Iterator[Row]:
         self._stepped.add(tuple(key))
-        job, watermark = self._job, milliseconds * 1000
+        job = self._job
         shard = Shard(job.stores, self._cabinet, job.terms, _filter_keys)
+        self.began = not shard.opened
         if shard.opened and not arrived.anything and watermark <= shard.watermark:
             return
-        if not shard.opened:
-            self._wait_for(milliseconds)
         watermark = max(watermark, shard.watermark)
         late = [text for batch in arrived.events for text in _chosen(batch, shard.too_late(batch.column(0).to_numpy()))]
         # In the order of the catalogue, in whatever order they came.
@@ -174,33 +172,12 @@ class ShardProcessor(StatefulProcessor):
             yield _row(data=pack(job.remarks(LATE, late)))
         yield _row(watermark=watermark, **arrived.read, **asdict(shard.figures))
 
-    def _wait_for(self, milliseconds: int) -> None:
-        """A timer a millisecond ahead: whenever the watermark moves, so does the shard, with or without rows."""
-        self._handle.registerTimer(milliseconds + 1)
 
-
-class _StateStore:
-    """A cabinet in Spark's state store."""
-
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._listed = handle.getValueState(_MANIFEST, "data BINARY")
-        self._blobs = handle.getMapState(_BLOBS, "name STRING", "data BINARY")
-
-    def manifest(self) -> bytes | None:
-        found = self._listed.get()
-        return None if found is None else bytes(found[0])
-
-    def write_manifest(self, data: bytes) -> None:
-        self._listed.update((data,))
-
-    def get(self, name: str) -> bytes:
-        return bytes(self._blobs.getValue((name,))[0])  # type: ignore[index]
-
-    def put(self, name: str, data: bytes) -> None:
-        self._blobs.updateValue((name,), (data,))
-
-    def remove(self, name: str) -> None:
-        self._blobs.removeKey((name,))
+@lru_cache(maxsize=4)
+def job_of(packed: bytes) -> Job:
+    """A job that the driver has packed; a worker meets the same one in every micro-batch."""
+    job: Job = pickle.loads(packed)
+    return job
 
 
 def unpack_answers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

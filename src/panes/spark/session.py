@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,8 +14,16 @@ from pyspark.sql import SparkSession
 from panes.errors import PanesError
 
 
-def local_session(name: str = "panes", *, cores: int | None = None, memory: str = "4g") -> SparkSession:
-    """A local session that suits one machine: few shuffle partitions, large Arrow batches, a quiet console."""
+def local_session(
+    name: str = "panes", *, cores: int | None = None, memory: str = "4g", more: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A local session that suits one machine: few shuffle partitions, large Arrow batches, a quiet console.
+
+    Parameters
+    ----------
+    more
+        Settings beside these, or instead of them.
+    """
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise PanesError("Spark needs Java 17 or newer: install it, and set JAVA_HOME if it is not on the PATH.")
     count = cores or os.cpu_count() or 2
@@ -34,6 +43,6 @@ def local_session(name: str = "panes", *, cores: int | None = None, memory: str 
         "spark.ui.showConsoleProgress": "false",
     }
     builder = SparkSession.builder.master(f"local[{count}]").appName(name)
-    for key, value in settings.items():
+    for key, value in (settings | dict(more or {})).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
@@ -34,6 +35,7 @@ from panes.spark.binding import Input, bind, examine
 from panes.spark.changes import changes
 from panes.spark.finish import Remarks, Shape, finish_many
 from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
+from panes.spark.operator import ShardProcessor
 from panes.spark.packing import EVENT, EVERYTHING, INSTANT, TRAVELLING, Intake, packing
 from panes.spark.processor import (
     COVERAGE,
@@ -46,7 +48,6 @@ from panes.spark.processor import (
     OUTPUT,
     WINDOW_NAME,
     Job,
-    ShardProcessor,
     unpack_answers,
 )
 from panes.timeline import parse_duration
@@ -127,7 +128,8 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     remarked = partial or asked.late == "emit"
     terms = Terms(asked.mode, asked.shards, partial=partial, remarks=remarked, bounds=_bounds(asked))
     job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant)
-    worked = packed.groupBy("shard").transformWithState(ShardProcessor(job), OUTPUT, asked.mode, "EventTime")
+    operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
+    worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, asked.mode, "EventTime")
     figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
     observed = worked.observe(METRICS, *figures)
     instant = source.spark_type(blueprint.queries[0].at)

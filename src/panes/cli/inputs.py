@@ -1,0 +1,103 @@
+"""What a command reads: files of some format, or a table; and the rows of them that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from panes.errors import PanesError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+MALFORMED = "_corrupt_record"
+_TEXTUAL = ("csv", "json")
+_ENDINGS = {"parquet": "parquet", "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "orc": "orc"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where events come from.
+
+    Parameters
+    ----------
+    place
+        A path, an address, or the name of a table.
+    format
+        The format of files; None to go by the name.
+    schema
+        The columns of textual files, as Spark's DDL; None to infer them.
+    strict
+        Whether a malformed row is an error.
+    """
+
+    place: str
+    format: str | None
+    schema: str | None
+    strict: bool
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """All rows; textual ones with a column of what could not be read."""
+        found = self._format()
+        if found is None:
+            return spark.table(self.place)
+        reader = spark.read.format(found)
+        if found in _TEXTUAL:
+            reader = reader.schema(self._columns(spark, found)).options(**self._options(found))
+        return reader.load(self.place)
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """The rows as they come."""
+        found = self._format()
+        if found is None:
+            return spark.readStream.table(self.place)
+        schema = self._columns(spark, found) if found in _TEXTUAL else spark.read.format(found).load(self.place).schema
+        return spark.readStream.format(found).schema(schema).options(**self._options(found)).load(self.place)
+
+    def _format(self) -> str | None:
+        if self.format is not None:
+            return self.format
+        ending = ending_of(self.place)
+        if ending is not None:
+            return ending
+        return "parquet" if "/" in self.place or "\\" in self.place else None
+
+    def _columns(self, spark: SparkSession, found: str) -> StructType:
+        from pyspark.sql.types import StringType, StructType
+
+        if self.schema is not None:
+            columns = _declared(self.schema)
+        else:
+            options = {**self._options(found), "inferSchema": "true"}
+            columns = spark.read.format(found).options(**options).load(self.place).schema
+        if not len(columns):
+            raise PanesError(f"{self.place} has no columns to infer: name them with --schema 'ts TIMESTAMP, k STRING'.")
+        if self.strict or MALFORMED in columns.names:
+            return columns
+        return StructType([*columns.fields]).add(MALFORMED, StringType())
+
+    def _options(self, found: str) -> dict[str, str]:
+        options = {"mode": "FAILFAST" if self.strict else "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
+        return {"header": "true", **options} if found == "csv" else options if found == "json" else {}
+
+
+def _declared(schema: str) -> StructType:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    try:
+        found = StructType.fromDDL(schema)
+    except PySparkException as error:
+        raise PanesError(
+            f"--schema {schema!r} cannot be read: write it as 'ts TIMESTAMP, k STRING, x DOUBLE'."
+        ) from error
+    if not isinstance(found, StructType):
+        raise PanesError(f"--schema {schema!r} is one type: name the columns, as 'ts TIMESTAMP, k STRING'.")
+    return found
+
+
+def ending_of(place: str) -> str | None:
+    """The format that a name ends with."""
+    return _ENDINGS.get(PurePosixPath(place.rstrip("/*")).suffix.removeprefix(".").lower())

@@ -1,0 +1,216 @@
+"""The commands: what they are called and what they take. What they do is imported when it is done."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from panes.errors import PanesError
+
+app = typer.Typer(
+    name="panes",
+    help="Thousands of windowed queries over one event stream for about the price of one, on Apache Spark.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+class Layout(StrEnum):
+    """How answers are laid out."""
+
+    long = "long"
+    wide = "wide"
+
+
+class Mode(StrEnum):
+    """When a stream answers."""
+
+    append = "append"
+    update = "update"
+
+
+class Bounds(StrEnum):
+    """Which bound belongs to a window."""
+
+    start = "[)"
+    end = "(]"
+
+
+Queries = Annotated[Path, typer.Argument(help="A file of SQL statements, separated by ;.", exists=True, dir_okay=False)]
+At = Annotated[str | None, typer.Option(help="The column of event time, where a statement does not name it.")]
+WindowBounds = Annotated[Bounds, typer.Option(help="Whether the start or the end of a window belongs to it.")]
+Input = Annotated[str, typer.Option("--input", "-i", help="A file, a folder, an address, or a table of Spark.")]
+Format = Annotated[str | None, typer.Option("--format", help="parquet, csv, json, ...; by default as the name ends.")]
+Schema = Annotated[str | None, typer.Option(help="The columns of CSV or JSON: 'ts TIMESTAMP, k STRING, x DOUBLE'.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first malformed row.")]
+Master = Annotated[str | None, typer.Option(help="Where Spark runs; by default in this process.")]
+Conf = Annotated[list[str] | None, typer.Option(help="A setting of Spark, as name=value; may be repeated.")]
+Folder = Annotated[str, typer.Option("--catalogue", help="The folder of the catalogue of a running job.")]
+
+
+@app.command()
+def explain(
+    queries: Queries,
+    rate: Annotated[str | None, typer.Option(help="Events per second: 100, 100/s or 5000/min.")] = None,
+    keys: Annotated[int | None, typer.Option(help="How many distinct keys there are.")] = None,
+    at: At = None,
+    bounds: WindowBounds = Bounds.start,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    svg: Annotated[Path | None, typer.Option(help="Draw the plan into a file.", dir_okay=False)] = None,
+) -> None:
+    """Show how the queries are planned together, and what that saves."""
+    from panes.cli.explaining import explain_file
+
+    explain_file(queries, at, bounds.value, rate=rate, keys=keys, mermaid=mermaid, json=json, svg=svg)
+
+
+@app.command()
+def run(
+    queries: Queries,
+    input_: Input,
+    output: Annotated[str, typer.Option("--output", "-o", help="Where answers go; must not exist yet.")],
+    format_: Format = None,
+    output_format: Annotated[
+        str | None, typer.Option(help="parquet, csv, json, ...; by default as the name ends.")
+    ] = None,
+    schema: Schema = None,
+    strict: Strict = False,
+    layout: Annotated[Layout, typer.Option(help="A row per answer, or a row per key and window end.")] = Layout.long,
+    at: At = None,
+    bounds: WindowBounds = Bounds.start,
+    stream: Annotated[bool, typer.Option("--stream", help="Read the input as a stream, until it is stopped.")] = False,
+    watermark: Annotated[str | None, typer.Option(help="Of a stream: how late events may come.")] = None,
+    mode: Annotated[Mode, typer.Option(help="Of a stream: answers once, or early and corrected.")] = Mode.append,
+    checkpoint: Annotated[str | None, typer.Option(help="Of a stream: where it keeps its state.")] = None,
+    catalogue: Annotated[str | None, typer.Option(help="Of a stream: a folder of queries that come and go.")] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Of a stream: stop when everything there has been read.")
+    ] = False,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Answer the queries, on a batch or on a stream."""
+    from panes.cli.inputs import Source
+    from panes.cli.running import Streaming, run_batch, run_stream
+    from panes.cli.sessions import session
+
+    source = Source(input_, format_, schema, strict)
+    if not stream:
+        given = [("--watermark", watermark), ("--checkpoint", checkpoint), ("--catalogue", catalogue), ("--once", once)]
+        _refuse([name for name, value in given if value], "is for streams: add --stream, or leave it out.")
+        run_batch(queries, source, output, output_format, layout.value, at, bounds.value, lambda: session(master, conf))
+        return
+    _refuse(["--layout wide"] if layout is Layout.wide else [], "is for batches.")
+    if watermark is None:
+        raise PanesError("a stream needs --watermark, how late events may come, as --watermark '10 minutes'.")
+    asked = Streaming(watermark, mode.value, checkpoint, catalogue, once)
+    run_stream(queries, source, output, output_format, at, bounds.value, asked, lambda: session(master, conf))
+
+
+@app.command()
+def compare(
+    queries: Queries,
+    input_: Input,
+    format_: Format = None,
+    schema: Schema = None,
+    strict: Strict = False,
+    at: At = None,
+    bounds: WindowBounds = Bounds.start,
+    rounds: Annotated[int, typer.Option(help="How often each runs, after a warm-up.", min=1)] = 3,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Run the queries with Panes and with Spark's own windows: are the answers equal, and what does it save?"""
+    from panes.cli.comparing import compare_file
+    from panes.cli.inputs import Source
+    from panes.cli.sessions import session
+
+    source = Source(input_, format_, schema, strict)
+    compare_file(queries, source, at, bounds.value, rounds, lambda: session(master, conf))
+
+
+@app.command()
+def register(queries: Queries, catalogue: Folder, at: At = None, bounds: WindowBounds = Bounds.start) -> None:
+    """Ask a running job for the queries of a file."""
+    from panes.cli.cataloguing import register_file
+
+    register_file(queries, catalogue, at, bounds.value)
+
+
+@app.command()
+def suspend(name: Annotated[str, typer.Argument(help="The query.")], catalogue: Folder) -> None:
+    """Withdraw a query for a while."""
+    from panes.cli.cataloguing import change
+
+    change("suspend", name, catalogue)
+
+
+@app.command()
+def resume(name: Annotated[str, typer.Argument(help="The query.")], catalogue: Folder) -> None:
+    """Ask for a suspended query again."""
+    from panes.cli.cataloguing import change
+
+    change("resume", name, catalogue)
+
+
+@app.command()
+def drop(name: Annotated[str, typer.Argument(help="The query.")], catalogue: Folder) -> None:
+    """Take a query out of the catalogue."""
+    from panes.cli.cataloguing import change
+
+    change("drop", name, catalogue)
+
+
+@app.command("list")
+def list_(catalogue: Folder) -> None:
+    """Show the queries of a catalogue."""
+    from panes.cli.cataloguing import list_queries
+
+    list_queries(catalogue)
+
+
+@app.command()
+def demo() -> None:
+    """Sixteen windows over a year of real flights, beside Spark's own windows."""
+    from panes.demo import main as run_demo
+
+    run_demo()
+
+
+@app.command()
+def doctor(master: Master = None, conf: Conf = None) -> None:
+    """Look whether everything that Panes needs is there, and say how to mend what is not."""
+    from panes.cli.doctor import examine
+    from panes.cli.sessions import session
+
+    if not examine(lambda: session(master, conf)):
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run a command; what is wrong is said in a sentence, with the exit code 1."""
+    try:
+        app()
+    except PanesError as error:
+        _give_up(str(error))
+    except Exception as error:
+        # Not imported for this: a command that does not use Spark does not load it.
+        if not type(error).__module__.startswith("pyspark."):
+            raise
+        _give_up(f"Spark says: {str(error).strip().splitlines()[0]}")
+
+
+def _give_up(why: str) -> NoReturn:
+    print(f"panes: {why}", file=sys.stderr)
+    raise SystemExit(1)
+
+
+def _refuse(given: list[str], why: str) -> None:
+    if given:
+        raise PanesError(f"{', '.join(given)} {why}")

@@ -1,0 +1,163 @@
+"""The command ``panes``, as a user types it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import panes as pn
+from panes.cli.main import app
+from panes.errors import PanesError
+from panes.testing import assert_same_answers
+
+SQL = """
+-- name: temps
+SELECT device, MIN(temp) AS low, COUNT(*) AS n FROM readings TIMESTAMP BY ts
+GROUP BY device, Windows(TumblingWindow(minute, 20), HoppingWindow(minute, 60, 10));
+"""
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+EVENTS = pa.table(
+    {
+        "ts": pa.array([START + dt.timedelta(minutes=3 * i) for i in range(60)], pa.timestamp("us", "UTC")),
+        "device": ["ab"[i % 2] for i in range(60)],
+        "temp": [float(i % 17) for i in range(60)],
+    }
+)
+
+
+@pytest.fixture
+def queries(tmp_path):
+    path = tmp_path / "queries.sql"
+    path.write_text(SQL)
+    return path
+
+
+def panes(*words, code=0):
+    """What a command says; a mistake is what ``main`` would say."""
+    result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_explain_has_several_forms(queries, tmp_path):
+    assert "20m" in panes("explain", queries, "--rate", "100/s", "--keys", 50)
+    assert panes("explain", queries, "--mermaid").startswith("flowchart LR")
+    told = json.loads(panes("explain", queries, "--json", "--rate", "6000/min"))
+    assert told["rate"] == 100
+    assert {window["name"] for window in told["stores"][0]["windows"]} >= {"20m", "1h/10m"}
+    panes("explain", queries, "--svg", tmp_path / "plan.svg")
+    drawn = ElementTree.parse(tmp_path / "plan.svg").getroot()
+    texts = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"events", "20m", "1h/10m"} <= texts
+
+
+def test_csv_to_answers_with_malformed_rows(spark, queries, tmp_path):
+    pa.csv.write_csv(EVENTS, tmp_path / "readings.csv")
+    with (tmp_path / "readings.csv").open("a") as file:
+        file.write('2026-01-01T00:00:00Z,"a",warm\n')
+    schema = ["--schema", "ts TIMESTAMP, device STRING, temp DOUBLE"]
+    said = panes("run", queries, "-i", tmp_path / "readings.csv", "-o", tmp_path / "answers", *schema)
+    assert "from 60 events" in said
+    assert "1 malformed rows were left out" in said
+    found = pq.read_table(tmp_path / "answers")
+    assert_same_answers(found, pn.plan(pn.sql(SQL)).run(EVENTS))
+    assert "warm" in (next((tmp_path / "answers.malformed").glob("*.txt"))).read_text()
+    with pytest.raises(Exception, match=r"(?i)malformed"):
+        panes("run", queries, "-i", tmp_path / "readings.csv", "-o", tmp_path / "strict", *schema, "--strict")
+
+
+def test_inferred_columns_wide_layout_and_csv_out(spark, queries, tmp_path):
+    pa.csv.write_csv(EVENTS, tmp_path / "readings.csv")
+    panes("run", queries, "-i", tmp_path / "readings.csv", "-o", tmp_path / "out.csv", "--layout", "wide")
+    names = next(tmp_path.glob("out.csv/*.csv")).read_text().splitlines()[0].split(",")
+    assert names[:3] == ["device", "window_end", "low_20m"]
+    panes("run", queries, "-i", tmp_path / "readings.csv", "-o", tmp_path / "long.csv")
+    names = next(tmp_path.glob("long.csv/*.csv")).read_text().splitlines()[0].split(",")
+    assert names[:4] == ["query", "window_name", "window_start", "window_end"]
+
+
+@pytest.mark.usefixtures("one_partition")
+def test_a_stream_goes_on_where_it_was(spark, queries, tmp_path):
+    folder = tmp_path / "events"
+    folder.mkdir()
+    streamed = ["--stream", "--watermark", "0 seconds", "--once"]
+    for part in range(2):
+        pq.write_table(EVENTS.slice(30 * part, 30), folder / f"{part}.parquet")
+        panes("run", queries, "-i", f"{folder}/", "-o", tmp_path / "answers", *streamed)
+    found = pq.read_table(tmp_path / "answers").drop_columns([])
+    batch = pn.plan(pn.sql(SQL)).run(EVENTS)
+    last = pc.max(EVENTS["ts"]).as_py()
+    assert_same_answers(found, batch.filter(pc.less_equal(pc.struct_field(batch["window"], "end"), last)))
+
+
+def test_compare_convinces(spark, queries, tmp_path):
+    pq.write_table(EVENTS, tmp_path / "readings.parquet")
+    said = panes("compare", queries, "-i", tmp_path / "readings.parquet", "--rounds", 1)
+    assert "answers of both are equal" in said
+    assert "Spark's own windows" in said
+
+
+def test_a_catalogue_from_the_shell(queries, tmp_path):
+    where = ["--catalogue", tmp_path / "catalogue"]
+    assert "registered temps" in panes("register", queries, *where)
+    with pytest.raises(PanesError, match="already"):
+        panes("register", queries, *where)
+    panes("suspend", "temps", *where)
+    assert re.search(r"temps\s+suspended\s+20m, 1h/10m", panes("list", *where))
+    panes("resume", "temps", *where)
+    panes("drop", "temps", *where)
+    assert "empty" in panes("list", *where)
+
+
+def test_the_doctor_finds_this_machine_well(spark):
+    said = panes("doctor")
+    assert "a small job on Spark: 45 answers" in said
+
+
+def test_mistakes_are_sentences(queries, tmp_path):
+    with pytest.raises(PanesError, match="--watermark"):
+        panes("run", queries, "-i", "x.csv", "-o", "y", "--stream")
+    with pytest.raises(PanesError, match="is for streams"):
+        panes("run", queries, "-i", "x.csv", "-o", "y", "--once")
+    with pytest.raises(PanesError, match="no rate"):
+        panes("explain", queries, "--rate", "often")
+    wrong = tmp_path / "wrong.sql"
+    wrong.write_text("SELECT x FROM")
+    done = subprocess.run(
+        [sys.executable, "-m", "panes.cli", "explain", wrong], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("panes: line 1, column 10: expected the name of a stream here.\n")
+
+
+def test_help_needs_no_spark():
+    code = (
+        "import sys; from panes.cli.main import app; from typer.testing import CliRunner; "
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0; "
+        "print([name for name in ('pyspark', 'numpy', 'pyarrow', 'sqlglot') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_reference_names_every_option():
+    text = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text().partition("<!-- reference")[2]
+    listed = dict(re.findall(r"\| `panes (\w+)` \|(.*)\|", text))
+    commands = get_command(app).commands
+    assert listed.keys() == commands.keys()
+    for name, command in commands.items():
+        options = [max(parameter.opts, key=len) for parameter in command.params if parameter.opts[0].startswith("-")]
+        assert re.findall(r"--[a-z-]+", listed[name]) == options, name
