@@ -80,7 +80,10 @@ class Source:
 
     def _options(self, found: str) -> dict[str, str]:
         options = {"mode": "FAILFAST" if self.strict else "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
-        return {"header": "true", **options} if found == "csv" else options if found == "json" else {}
+        if found == "csv":
+            # A row is malformed whichever columns the queries happen to use.
+            return {"header": "true", "columnPruning": "false", **options}
+        return options if found == "json" else {}
 
 
 def _declared(schema: str) -> StructType:

@@ -123,19 +123,22 @@ def _parted(events: DataFrame) -> tuple[DataFrame | None, DataFrame]:
     """The rows that could not be read, if there may be any, and the others."""
     if MALFORMED not in events.columns:
         return None, events
-    # Spark wants to see another column beside this one.
-    bad = events.where(f"{MALFORMED} IS NOT NULL").select(MALFORMED, events.columns[0])
-    return bad, events.where(f"{MALFORMED} IS NULL").drop(MALFORMED)
+    return events.where(f"{MALFORMED} IS NOT NULL"), events.where(f"{MALFORMED} IS NULL").drop(MALFORMED)
 
 
 def _captured(bad: DataFrame | None, output: str) -> int:
     """How many rows could not be read; they are written beside the answers."""
     if bad is None:
         return 0
-    count = bad.count()
-    if count:
-        bad.select(MALFORMED).write.text(f"{output.rstrip('/')}.malformed")
-    return count
+    # Kept: Spark refuses to read a file for nothing but its malformed rows.
+    bad = bad.persist()
+    try:
+        count = bad.count()
+        if count:
+            bad.select(MALFORMED).write.text(f"{output.rstrip('/')}.malformed")
+        return count
+    finally:
+        bad.unpersist()
 
 
 def _write(answers: DataFrame, output: str, output_format: str | None) -> None:
