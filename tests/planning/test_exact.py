@@ -45,6 +45,8 @@ def test_no_dearer_than_the_heuristic(windows: list[Geometry], semantics: Semant
 @settings(max_examples=25)
 @given(windows_in, st.floats(0.05, 20))
 def test_the_closure_holds_an_optimum_over_all_tumbling_windows(windows: list[Geometry], eta: float) -> None:
+    # Of equal ranges, one rides on another before plans are made.
+    assume(len({w.range for w in windows}) == len(windows))
     longest = max(w.range for w in windows)
     every = {Geometry(p, p, o) for p in range(1, longest) for o in range(p)}
     useful = [f for f in every if f not in windows and any(Semantics.PARTITIONED_BY.holds(w, f) for w in windows)]

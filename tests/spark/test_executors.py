@@ -6,8 +6,18 @@ import subprocess
 import sys
 
 
-def test_executors_do_not_import_the_sql_parser() -> None:
-    needed = "import panes.spark.batches, panes.spark.chunks, panes.spark.lanes, panes.engine.run, sys"
-    asked = f"{needed}; print('sqlglot' in sys.modules)"
+def loaded(needed: str, *suspects: str) -> list[str]:
+    """Which of some packages a fresh Python loads with some modules."""
+    asked = f"import sys, {needed}; print(*[name for name in {suspects!r} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "False"
+    return found.stdout.split()
+
+
+def test_executors_do_not_import_the_sql_parser() -> None:
+    batch = "panes.spark.batches, panes.spark.chunks, panes.spark.lanes, panes.engine.run"
+    assert loaded(f"{batch}, panes.spark.packing, panes.spark.processor", "sqlglot") == []
+
+
+def test_the_operator_of_streams_is_light() -> None:
+    """Spark starts a Python on the driver for every stream, only to ask which state there is."""
+    assert loaded("panes.spark.operator", "numpy", "pyarrow", "pandas", "sqlglot") == []

@@ -44,7 +44,7 @@ def windows(seed: int) -> list[pn.Window]:
     drawn = pn.hopping(
         f"{slide + rng.randint(0, 40)}s", every=f"{slide}s", offset=f"{rng.randint(0, 5)}s", name="drawn"
     )
-    return [pn.cumulate("5s", upto="10s"), pn.hopping("30s", every="10s"), drawn]
+    return [pn.tumbling("10s"), pn.hopping("30s", every="10s"), drawn]
 
 
 SOAK = [pytest.param(mode, seed, marks=pytest.mark.soak) for seed in range(2, 20) for mode in ("append", "update")]

@@ -106,7 +106,7 @@ def run_stream(
     catalogue = None if asked.catalogue is None else pn.Catalogue(asked.catalogue)
     answers = _flat(plan.run(events, mode=asked.mode, catalogue=catalogue), _format(output, output_format))
     said = console()
-    pn.show_progress(spark, lambda line: said.print(line, markup=False))
+    listener = pn.show_progress(spark, lambda line: said.print(line, markup=False))
     checkpoint = asked.checkpoint or f"{output.rstrip('/')}.checkpoint"
     writer = answers.writeStream.format(_format(output, output_format)).outputMode(asked.mode)
     writer = writer.option("path", output).option("checkpointLocation", checkpoint)
@@ -117,6 +117,8 @@ def run_stream(
     except KeyboardInterrupt:
         running.stop()
         said.print("stopped; the same command goes on from here")
+    finally:
+        spark.streams.removeListener(listener)
 
 
 def _parted(events: DataFrame) -> tuple[DataFrame | None, DataFrame]:

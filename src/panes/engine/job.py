@@ -74,7 +74,7 @@ class Figures:
     keys, granules, bytes
         What is held.
     open_windows
-        Instances that have begun and not ended, of whatever key.
+        Instances that have begun and not ended, among those that may hold what is held, of whatever key.
     """
 
     late: int = 0

@@ -62,7 +62,7 @@ def open_from(windows: Iterable[Geometry], touched: Array, watermark: int) -> in
 
 
 def open_instances(windows: Iterable[Geometry], latest: int, watermark: int) -> int:
-    """How many instances have begun by an instant and not ended by the watermark.
+    """How many instances have begun by an instant and not ended by the watermark, or by another instant.
 
     Examples
     --------

@@ -182,8 +182,9 @@ class Shard:
         if self._terms.bounds is not None:
             yield from self._evict(number, asked, self._terms.bounds, watermark)
         stock.forget_unused_keys()
-        latest = max((run.last for run in stock.runs.listed), default=watermark)
-        self.figures.open_windows += open_instances(windows, latest, watermark)
+        if stock.runs.listed:
+            first, last = min(run.first for run in stock.runs.listed), max(run.last for run in stock.runs.listed)
+            self.figures.open_windows += open_instances(windows, last, max(watermark, first))
 
     def _evict(self, number: int, asked: Sequence[_Asked], bounds: Bounds, watermark: int) -> Iterator[Answered]:
         """Forget keys that are beyond the bounds; their open instances come out as far as they were seen."""
