@@ -52,13 +52,18 @@ def panes(*words, code=0):
     return result.output
 
 
+def panes_out(*words):
+    """What a command writes to its standard output alone."""
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False).stdout
+
+
 def test_explain_has_several_forms(queries, tmp_path):
     assert "20m" in panes("explain", queries, "--rate", "100/s", "--keys", 50)
     assert panes("explain", queries, "--mermaid").startswith("flowchart LR")
     told = json.loads(panes("explain", queries, "--json", "--rate", "6000/min"))
     assert told["rate"] == 100
     assert {window["name"] for window in told["stores"][0]["windows"]} >= {"20m", "1h/10m"}
-    panes("explain", queries, "--svg", tmp_path / "plan.svg")
+    assert json.loads(panes_out("explain", queries, "--json", "--svg", tmp_path / "plan.svg"))
     drawn = ElementTree.parse(tmp_path / "plan.svg").getroot()
     texts = {text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")}
     assert {"events", "20m", "1h/10m"} <= texts
@@ -122,6 +127,21 @@ def test_a_catalogue_from_the_shell(queries, tmp_path):
     panes("resume", "temps", *where)
     panes("drop", "temps", *where)
     assert "empty" in panes("list", *where)
+
+
+def test_all_queries_of_a_file_are_registered_or_none(tmp_path):
+    where = ["--catalogue", tmp_path / "catalogue"]
+    two = tmp_path / "two.sql"
+    one = (
+        "SELECT COUNT(*) AS n FROM s TIMESTAMP BY ts GROUP BY Windows(Window('[bold]w[/]', TumblingWindow(minute, 5)))"
+    )
+    two.write_text(f"-- name: a\n{one};\n-- name: b\n{one} HAVING n > 1")
+    with pytest.raises(PanesError, match="having"):
+        panes("register", two, *where)
+    assert "empty" in panes("list", *where)
+    two.write_text(f"\ufeff-- name: a\n{one}")
+    panes("register", two, *where)
+    assert "[bold]w[/]" in panes("list", *where)
 
 
 def test_the_doctor_finds_this_machine_well(spark):

@@ -79,6 +79,13 @@ def test_what_is_printed_reads_back_as_an_equal_query(query):
     assert pn.sql(pn.to_sql(query)) == [query]
 
 
+def test_what_would_be_read_as_another_query_is_refused():
+    for select in ({"d": "`sum(x)`"}, {"s": pn.sum("x"), "d": "`sum(x)` + 1"}):
+        query = pn.query("q", at="ts", select=select, hidden={"sum(x)": pn.sum("x")}, over=pn.tumbling("1h"))
+        with pytest.raises(DeclarationError, match="reads back as another"):
+            pn.to_sql(query)
+
+
 def test_what_sql_cannot_say_is_refused():
     product = pn.aggregate(
         "x",

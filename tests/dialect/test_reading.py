@@ -104,6 +104,12 @@ def test_the_same_query_as_in_python(name):
     assert pn.sql(text) == [expected]
 
 
+def test_columns_may_be_qualified_by_the_stream_and_keys_named_again():
+    text = "SELECT ev.k AS k, SUM(ev.x) AS s FROM ev WHERE ev.x > 1 GROUP BY k, window(ts, '1h') HAVING ev.k <> 'a'"
+    asked = {"select": {"s": pn.sum("x")}, "where": "x > 1", "having": "k <> 'a'"}
+    assert pn.sql(text) == [pn.query("query1", by="k", at="ts", over=pn.tumbling("1h"), **asked)]
+
+
 def test_statements_are_named_by_comments_or_by_position():
     one = "SELECT COUNT(*) FROM s GROUP BY window(ts, '1 hour')"
     text = f"-- name: first one\n{one};\n{one}; -- name: third\n\n{one};"
@@ -157,9 +163,27 @@ WRONG = {
     "SELECT DISTINCT SUM(x) FROM s": ("distinct by themselves",),
     "SELECT SUM(x) OVER (PARTITION BY k) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("OVER behind an aggregate",),
     "SELECT COUNT(DISTINCT x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("not supported yet",),
-    "SELECT SUM(SUM(x)) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("an aggregate reads many rows",),
+    "SELECT SUM(SUM(x)) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("within another",),
     "SELECT RAND() + SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("deterministic",),
-    "SELECT SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND] WHERE SUM(x) > 1": ("an aggregate reads many rows",),
+    "SELECT SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND] WHERE SUM(x) > 1": ("where events are chosen",),
+    "SELECT MAX(x) + 1 AS y, SUM(x) AS `max(x)` FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("another aggregate",),
+    "SELECT window(a, '1 day').start AS d, SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("d, SUM",),
+    "SELECT System.Timestamp(5) AS t, SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("Timestamp(5)",),
+    "SELECT other.k, SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND] GROUP BY k": ("'other.k' is no key",),
+    """SELECT SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND] WHERE "k" = 'a'""": ("write `k` for a column",),
+    "SELECT SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND] GROUP BY Tumbling(minute, 5)": ("a window already",),
+    "SELECT SUM(x) FROM s GROUP BY Tumbling(minute, 5), Tumbling(minute, 10)": ("Write Windows(",),
+    "SELECT FIRST(x, y) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("have one argument",),
+    "SELECT SUM(x) FROM s GROUP BY SessionWindow(Timeout(minute, 5), Bounds('(]'))": ("leave Bounds out",),
+    "SELECT SUM(x) FROM s GROUP BY Tumbling(Duration(minute, 5), Bounds('(]'), Bounds('[)'))": ("Bounds('[)')",),
+    "SELECT SUM(x) AS FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("missing behind AS",),
+    "SELECT SUM(x) AS + FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("expected a name",),
+    "SELECT SUM(x) -- name: a\nFROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("stands before the statement",),
+    "SELECT SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND] WHERE x > 1, y > 2": ("write AND or OR",),
+    "SELECT SUM(x) FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' HOUR)) WHERE window_start > ts": ("HAVING",),
+    "SELECT SUM(x) FROM s GROUP BY window(ts, INTERVAL '\u00b2' MINUTES)": ("\u00b2",),
+    f"SELECT SUM(x) FROM s [ROWS {'1' * 5000}]": ("no longer than 15 digits",),
+    "SELECT SUM(CAST(x AS DECIMAL(a))) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("DECIMAL",),
     "SELECT SUM(x FROM s": ("never closed",),
     "SELECT 'abc FROM s": ("never closed",),
     "DELETE FROM s": ("expected SELECT",),
@@ -191,7 +215,8 @@ _SPACED = """
     SELECT FROM WHERE GROUP BY HAVING AS AND NOT IN CASE WHEN THEN END NULL INTERVAL TABLE EXPLAIN DISTINCT TIMESTAMP
     RANGE RANGES ROWS SLIDE SLIDES TUMBLE HOP CUMULATE DESCRIPTOR Windows Window TumblingWindow HoppingWindow
     SessionWindow Duration Hop Offset Bounds System.Window().Id window session_window minute second SECONDS HOUR SUM
-    COUNT MIN AVG k x ts ev ( ) [ ] , ; . * + - > = => 0 1 5 60 1e9 -- /* */ '10' '(]' ' ` $$ :: @ ? é
+    COUNT MIN AVG FIRST CAST DECIMAL(a) DECIMAL(10,2) ² 11111111111111111111
+    k x ts ev ( ) [ ] , ; . * + - > = => 0 1 5 60 1e9 -- /* */ '10' '(]' ' ` $$ :: @ ? é
 """
 WORDS = [*_SPACED.split(), "'5 minutes'", "`a b`", '"q"', "\n", "\\", "\x00"]
 STATEMENTS = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join)

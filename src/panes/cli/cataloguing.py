@@ -18,12 +18,13 @@ def register_file(queries: Path, folder: str, at: str | None, bounds: Bounds) ->
     from panes.declare.entries import registration
 
     catalogue = pn.Catalogue(folder)
-    asked = pn.sql(queries.read_text(encoding="utf-8"), at=at, bounds=bounds)
+    asked = pn.sql(queries.read_text(encoding="utf-8-sig"), at=at, bounds=bounds)
     known = {listed.name for listed in catalogue.list()}
     for query in asked:
         registration(query)
         if query.name in known:
             raise PanesError(f"the catalogue has a query {query.name!r} already. Drop it, or rename this one.")
+        known.add(query.name)
     for query in asked:
         catalogue.register(query)
         console().print(f"registered {query.name}; the job says in its answers whether it can serve it", markup=False)
@@ -39,6 +40,7 @@ def change(action: Literal["suspend", "resume", "drop"], name: str, folder: str)
 
 def list_queries(folder: str) -> None:
     """Show what is registered."""
+    from rich.markup import escape
     from rich.table import Table
 
     listed = pn.Catalogue(folder).list()
@@ -47,5 +49,5 @@ def list_queries(folder: str) -> None:
         return
     shown = Table("query", "status", "windows", box=None, pad_edge=False)
     for query in listed:
-        shown.add_row(query.name, query.status, ", ".join(query.windows))
+        shown.add_row(*map(escape, (query.name, query.status, ", ".join(query.windows))))
     console().print(shown)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json as jsons
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import panes as pn
-from panes.cli.reporting import console
 from panes.dialect.statement import read_statements
 from panes.errors import PanesError
 from panes.timeline import parse_duration
@@ -30,11 +30,11 @@ def explain_file(
     """Show the plan in one of its forms, and draw it where a file is given."""
     if mermaid and json:
         raise PanesError("--mermaid and --json both want to print: take one of them.")
-    found = [s.query for s in read_statements(queries.read_text(encoding="utf-8"), at=at, bounds=bounds)]
+    found = [s.query for s in read_statements(queries.read_text(encoding="utf-8-sig"), at=at, bounds=bounds)]
     plan = pn.plan(found, rate=None if rate is None else per_second(rate), keys=keys)
     if svg is not None:
         svg.write_text(plan.to_svg(), encoding="utf-8")
-        console().print(f"drawn into {svg}", markup=False)
+        print(f"drawn into {svg}", file=sys.stderr)
     if mermaid:
         print(plan.to_mermaid())
     elif json:

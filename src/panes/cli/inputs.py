@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from panes.errors import PanesError
@@ -62,7 +62,8 @@ class Source:
         ending = ending_of(self.place)
         if ending is not None:
             return ending
-        return "parquet" if "/" in self.place or "\\" in self.place else None
+        files = "/" in self.place or "\\" in self.place or Path(self.place).exists()
+        return "parquet" if files else None
 
     def _columns(self, spark: SparkSession, found: str) -> StructType:
         from pyspark.sql.types import StringType, StructType
@@ -103,4 +104,7 @@ def _declared(schema: str) -> StructType:
 
 def ending_of(place: str) -> str | None:
     """The format that a name ends with."""
-    return _ENDINGS.get(PurePosixPath(place.rstrip("/*")).suffix.removeprefix(".").lower())
+    name = PurePosixPath(place.rstrip("/*"))
+    if name.suffix.lower() in (".gz", ".bz2", ".zst"):
+        name = name.with_suffix("")
+    return _ENDINGS.get(name.suffix.removeprefix(".").lower())

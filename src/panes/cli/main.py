@@ -103,6 +103,7 @@ def run(
     source = Source(input_, format_, schema, strict)
     if not stream:
         given = [("--watermark", watermark), ("--checkpoint", checkpoint), ("--catalogue", catalogue), ("--once", once)]
+        given.append(("--mode update", mode is Mode.update))
         _refuse([name for name, value in given if value], "is for streams: add --stream, or leave it out.")
         run_batch(queries, source, output, output_format, layout.value, at, bounds.value, lambda: session(master, conf))
         return
@@ -201,9 +202,11 @@ def main() -> None:
         _give_up(str(error))
     except Exception as error:
         # Not imported for this: a command that does not use Spark does not load it.
-        if not type(error).__module__.startswith("pyspark."):
-            raise
-        _give_up(f"Spark says: {str(error).strip().splitlines()[0]}")
+        if type(error).__module__.startswith(("pyspark.", "py4j.")):
+            _give_up(f"Spark says: {str(error).strip().splitlines()[0]}")
+        if isinstance(error, (OSError, UnicodeDecodeError)) or type(error).__module__.startswith("pyarrow."):
+            _give_up(str(error))
+        raise
 
 
 def _give_up(why: str) -> NoReturn:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from panes.declare.windows import Bounds
 
+MALFORMED_ROWS = "panes_malformed"
+
 
 @dataclass(frozen=True)
 class Streaming:
@@ -33,7 +35,7 @@ class Streaming:
 
 def statements(queries: Path, at: str | None, bounds: Bounds) -> list[Statement]:
     """The statements of a file; those that ask for a plan get it here, and are left out."""
-    found = read_statements(queries.read_text(encoding="utf-8"), at=at, bounds=bounds)
+    found = read_statements(queries.read_text(encoding="utf-8-sig"), at=at, bounds=bounds)
     explained = [statement.query for statement in found if statement.explain]
     if explained:
         console().print(pn.plan(explained).explain(), markup=False)
@@ -74,12 +76,12 @@ def run_batch(
         malformed = _captured(bad, output)
     found, missing = read.get["events"], read.get["null_timestamps"]
     said = console()
-    said.print(f"{answered.get['answers']:,} answers to {len(asked):,} queries, from {found:,} events, in {took:.1f} s")
+    lines = [f"{answered.get['answers']:,} answers to {len(asked):,} queries, from {found:,} events, in {took:.1f} s"]
     if missing:
-        said.print(f"{missing:,} events had no time, and are in no window")
+        lines.append(f"{missing:,} events had no time, and are in no window")
     if malformed:
-        said.print(f"{malformed:,} malformed rows were left out; they are in {output.rstrip('/')}.malformed")
-    said.print(f"written to {output}")
+        lines.append(f"{malformed:,} malformed rows were left out; they are in {output.rstrip('/')}.malformed")
+    said.print("\n".join([*lines, f"written to {output}"]), markup=False)
 
 
 def run_stream(
@@ -101,24 +103,58 @@ def run_stream(
         spark = start()
     events = source.stream(spark)
     if MALFORMED in events.columns:
-        events = events.where(f"{MALFORMED} IS NULL").drop(MALFORMED)
+        from pyspark.sql import functions as F
+
+        counted = events.observe(MALFORMED_ROWS, F.count_if(F.col(MALFORMED).isNotNull()).alias("rows"))
+        events = counted.where(f"{MALFORMED} IS NULL").drop(MALFORMED)
     events = events.withWatermark(plan.queries[0].at, asked.watermark)
     catalogue = None if asked.catalogue is None else pn.Catalogue(asked.catalogue)
     answers = _flat(plan.run(events, mode=asked.mode, catalogue=catalogue), _format(output, output_format))
     said = console()
-    listener = pn.show_progress(spark, lambda line: said.print(line, markup=False))
+    totals = _totals()
+    listeners = [pn.show_progress(spark, lambda line: said.print(line, markup=False)), totals]
+    spark.streams.addListener(totals)
     checkpoint = asked.checkpoint or f"{output.rstrip('/')}.checkpoint"
     writer = answers.writeStream.format(_format(output, output_format)).outputMode(asked.mode)
     writer = writer.option("path", output).option("checkpointLocation", checkpoint)
     running = (writer.trigger(availableNow=True) if asked.once else writer).start()
-    said.print(f"writing to {output}, with the state in {checkpoint}" + ("" if asked.once else "; Ctrl-C stops it"))
+    stops = "" if asked.once else "; Ctrl-C stops it"
+    said.print(f"writing to {output}, with the state in {checkpoint}{stops}", markup=False)
     try:
         running.awaitTermination()
     except KeyboardInterrupt:
         running.stop()
         said.print("stopped; the same command goes on from here")
     finally:
-        spark.streams.removeListener(listener)
+        for listener in listeners:
+            spark.streams.removeListener(listener)
+    said.print(f"{totals.answers:,} answers, from {totals.events:,} events, written to {output}", markup=False)
+    if totals.malformed:
+        said.print(f"{totals.malformed:,} malformed rows were left out", markup=False)
+
+
+def _totals() -> Any:
+    """A listener that adds up what a stream has done."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class Totals(StreamingQueryListener):
+        events = answers = malformed = 0
+
+        def onQueryStarted(self, event: Any) -> None:
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:
+            metrics = event.progress.observedMetrics
+            if "panes" in metrics:
+                self.events += metrics["panes"].events or 0
+                self.answers += metrics["panes"].answers or 0
+            if MALFORMED_ROWS in metrics:
+                self.malformed += metrics[MALFORMED_ROWS].rows or 0
+
+        def onQueryTerminated(self, event: Any) -> None:
+            pass
+
+    return Totals()
 
 
 def _parted(events: DataFrame) -> tuple[DataFrame | None, DataFrame]:

@@ -18,6 +18,7 @@ UNITS = {
 }
 """Units as Azure's window functions name them, with their microseconds; the largest first."""
 
+_DIGITS = 15
 _ABBREVIATED = {"dd": "day", "d": "day", "hh": "hour", "mi": "minute", "n": "minute", "ss": "second", "s": "second"}
 _ABBREVIATED |= {"ms": "millisecond", "mcs": "microsecond"}
 
@@ -36,8 +37,8 @@ def whole(words: Cursor, what: str) -> int:
     """A whole number, with a sign or without."""
     negative = words.took("-")
     token = words.next()
-    if token.token_type is not TokenType.NUMBER or not token.text.isdigit():
-        words.fail(f"{what} has to be a whole number.", [token])
+    if token.token_type is not TokenType.NUMBER or not _plain(token.text):
+        words.fail(f"{what} has to be a whole number, and no longer than {_DIGITS} digits.", [token])
     return -int(token.text) if negative else int(token.text)
 
 
@@ -52,13 +53,17 @@ def interval(words: Cursor) -> int:
     begin = words.at
     given = words.took("INTERVAL")
     token = words.next()
-    if given and token.token_type is TokenType.NUMBER and token.text.isdigit():
+    if given and token.token_type is TokenType.NUMBER and _plain(token.text):
         return int(token.text) * unit(words)
     if token.token_type is not TokenType.STRING:
         words.fail("expected a duration here, as INTERVAL '10' MINUTES or '10 minutes'.", [token])
-    if given and token.text.strip().isdigit():
+    if given and _plain(token.text.strip()):
         return int(token.text) * unit(words)
     try:
         return parse_duration(token.text)
-    except DurationError as error:
+    except (DurationError, ValueError) as error:
         words.fail(str(error), words.tokens[begin : words.at])
+
+
+def _plain(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS

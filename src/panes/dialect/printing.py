@@ -13,6 +13,7 @@ from panes.declare.query import Query
 from panes.declare.windows import Bounds, Cumulate, Window, cumulating_name, default_name
 from panes.dialect.durations import UNITS
 from panes.dialect.selecting import label
+from panes.dialect.statement import read_statements
 from panes.dialect.tokens import tokenized
 from panes.errors import DeclarationError
 from panes.timeline import Geometry, format_duration
@@ -25,7 +26,8 @@ def printed(query: Query, stream: str) -> str:
     if "\n" in query.name or "\r" in query.name or query.name != query.name.strip():
         raise DeclarationError(f"query {query.name!r}: a name of several lines, or with blanks around it, has no SQL.")
     aggregates, derived = dict(query.aggregates), dict(query.derived)
-    in_place = {alias: _in_place(query, alias, aggregates[alias]) for alias in aggregates if alias not in query.columns}
+    hidden = [alias for alias in aggregates if alias not in query.columns]
+    in_place = {alias.lower(): _in_place(query, alias, aggregates[alias]) for alias in hidden}
     items = [_name(key) for key in query.by]
     for alias in query.columns:
         value = _call(query, aggregates[alias]) if alias in aggregates else _spelt(derived[alias], in_place)
@@ -38,7 +40,13 @@ def printed(query: Query, stream: str) -> str:
         clauses.append(f"GROUP BY {', '.join(groups)}")
     if query.having is not None:
         clauses.append(f"HAVING {_spelt(query.having, in_place)}")
-    return "\n".join([f"-- name: {query.name}", *clauses])
+    text = "\n".join([f"-- name: {query.name}", *clauses])
+    if [statement.query for statement in read_statements(text)] != [query]:
+        raise DeclarationError(
+            f"query {query.name!r} has no SQL of its own: what comes nearest reads back as another query. Aggregates "
+            "that are hidden twice, or shown and hidden, and names of windows in brackets are such cases."
+        )
+    return text
 
 
 def _in_place(query: Query, alias: str, aggregate: Aggregate) -> str:
@@ -54,8 +62,8 @@ def _spelt(value: Expression, in_place: Mapping[str, str]) -> str:
     """An expression over aggregates, with those that have no column of their own written out."""
     text, at = "", 0
     for token in tokenized(value.sql):
-        if token.token_type is TokenType.IDENTIFIER and token.text in in_place:
-            text += value.sql[at : token.start] + in_place[token.text]
+        if token.token_type is TokenType.IDENTIFIER and token.text.lower() in in_place:
+            text += value.sql[at : token.start] + in_place[token.text.lower()]
             at = token.end + 1
     return text + value.sql[at:]
 

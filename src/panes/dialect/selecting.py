@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.algebra import declare as make
 from panes.algebra.aggregates import Aggregate
@@ -56,6 +56,10 @@ class Selected:
     ----------
     keys
         The columns that it groups by.
+    stream
+        What it reads from: columns may be qualified by it.
+    aliases
+        All names that the statement gives to columns.
     select
         Output columns in order: aggregates, and expressions over them.
     hidden
@@ -63,7 +67,9 @@ class Selected:
     """
 
     text: str
+    stream: str
     keys: Sequence[str]
+    aliases: Sequence[str] = ()
     select: dict[str, Aggregate | Expression] = field(default_factory=dict)
     hidden: dict[str, Aggregate] = field(default_factory=dict)
 
@@ -71,20 +77,16 @@ class Selected:
         """One member of the list behind SELECT; ``spelling`` are all of its words."""
         tree = self._tree(tokens)
         place = self._place(tree)
-        if place == "window_name" and (alias or "window_name").lower() == "window_name":
+        if place is not None and place.lower() == (alias or place).lower() and place in ("window", "window_name"):
             return  # Every answer has it.
-        if isinstance(tree, exp.Column) and alias is None:
-            if place == "window":
-                return
-            name = tree.name
-            if place is None and name.lower() not in {key.lower() for key in self.keys}:
-                fail(
-                    self.text,
-                    tokens,
-                    f"{name!r} is neither an aggregate nor in GROUP BY. Group by it, or aggregate it.",
-                )
-            if place is None:
+        if place is None and isinstance(tree, exp.Column) and tree.name.lower() in self._own_keys:
+            if len(tree.parts) > 1:
+                fail(self.text, tokens, f"{_dotted(tree)!r} is no key. Write the key as it stands in GROUP BY.")
+            if alias is None or alias.lower() == tree.name.lower():
                 return  # Every answer has its keys.
+        elif place is None and isinstance(tree, exp.Column) and alias is None:
+            what = f"{tree.name!r} is neither an aggregate nor in GROUP BY. Group by it, or aggregate it."
+            fail(self.text, tokens, what)
         found = self._aggregate(tree, tokens)
         if found is not None:
             self._put(alias or label(found), found, spelling)
@@ -93,27 +95,36 @@ class Selected:
         bound = {_START: "window_start", _END: "window_end"}.get(place or "")
         self._put(alias or bound or value.sql, value, spelling)
 
+    @property
+    def _own_keys(self) -> set[str]:
+        return {key.lower() for key in self.keys}
+
     def having(self, tokens: Sequence[Token]) -> Expression:
         """A condition on answers."""
         return self._expression(self._tree(tokens), tokens)
 
     def condition(self, tokens: Sequence[Token]) -> Expression:
         """A condition on events, without aggregates."""
-        return self._checked(self._tree(tokens), tokens)
+        tree = self._tree(tokens)
+        if any(self._place(node) not in (None, "window") for node in tree.find_all(exp.Column, exp.Dot)):
+            fail(self.text, tokens, "WHERE is about events, which have no window yet. Write this behind HAVING.")
+        return self._checked(tree, tokens)
 
     def _place(self, tree: exp.Expression) -> str | None:
         """What a column, or a call of Azure's, says about the window of an answer."""
         if not isinstance(tree, (exp.Column, exp.Dot)):
             return None
         name = _dotted(tree).lower()
-        own = {column.lower() for column in (*self.keys, *self.select)}
+        own = {column.lower() for column in (*self.keys, *self.select, *self.aliases)}
         return None if name in own else _PLACES.get(name)
 
     def _put(self, alias: str, value: Aggregate | Expression, spelling: Sequence[Token]) -> None:
         if alias in self.select:
             fail(self.text, spelling, f"two columns are called {alias!r}. Give one of them another name with AS.")
-        if isinstance(value, Aggregate):
-            self.hidden.pop(alias, None)
+        if alias in self.hidden and self.hidden.pop(alias) != value:
+            fail(
+                self.text, spelling, f"{alias!r} already stands for another aggregate here. Give this one another name."
+            )
         self.select[alias] = value
 
     def _tree(self, tokens: Sequence[Token]) -> exp.Expression:
@@ -128,7 +139,26 @@ class Selected:
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Expression):
             fail(self.text, tokens, "this is no expression.")
-        return tree
+        for token in tokens:
+            if token.token_type is TokenType.STRING and self.text[token.start] == '"':
+                fail(
+                    self.text, [token], f"double quotes: write `{token.text}` for a column, or '{token.text}' for text."
+                )
+        return self._without_stream(tree)
+
+    def _without_stream(self, tree: exp.Expression) -> exp.Expression:
+        """The same tree, with columns that are qualified by the stream as they are called there."""
+
+        def bare(node: exp.Expression) -> exp.Expression:
+            if isinstance(node, exp.Column) and len(node.parts) > 1:
+                first, *rest = node.parts
+                if first.name.lower() == self.stream.lower():
+                    names = ("this", "table", "db", "catalog")
+                    return exp.Column(**dict(zip(names, reversed(rest), strict=False)))
+            return node
+
+        found: exp.Expression = exp.Paren(this=tree).transform(bare).this
+        return found
 
     def _aggregate(self, tree: exp.Expression, tokens: Sequence[Token]) -> Aggregate | None:
         """The aggregate that a tree is, if it is nothing else."""
@@ -146,6 +176,8 @@ class Selected:
         if extra or isinstance(tree.this, exp.Distinct):
             fail(self.text, tokens, "DISTINCT and further arguments are not supported in this aggregate.")
         arguments = [tree.args[name] for name in ("this", "expression") if tree.args.get(name) is not None]
+        if isinstance(tree, (exp.First, exp.Last)) and _commas(tokens, tree):
+            fail(self.text, tokens, "FIRST and LAST have one argument: the order is that of event time.")
         try:
             return AGGREGATES[type(tree)](*(self._checked(argument, tokens).sql for argument in arguments))
         except TypeError:
@@ -185,10 +217,27 @@ class Selected:
         try:
             return Expression(write(checked(tree, "".join(_spelt(self.text, tokens)))))
         except (ExpressionError, RecursionError) as error:
-            reason = "it is nested too deeply." if isinstance(error, RecursionError) else str(error)
-            fail(self.text, tokens, reason.splitlines()[0])
+            reason = "it is nested too deeply." if isinstance(error, RecursionError) else str(error).splitlines()[0]
+            if "an aggregate reads many rows" in reason:
+                reason = "an aggregate stands here within another, or where events are chosen."
+            fail(self.text, tokens, f"{reason} Aggregates are {KNOWN}.")
         except DeclarationError as error:
             fail(self.text, tokens, str(error))
+
+
+def _commas(tokens: Sequence[Token], tree: exp.Expression) -> bool:
+    """Whether a call has several arguments, some of which sqlglot has dropped."""
+    word = type(tree).__name__.upper()
+    for i, token in enumerate(tokens[:-1]):
+        if token.text.upper() == word and tokens[i + 1].token_type is TokenType.L_PAREN:
+            depth = 0
+            for after in tokens[i + 1 :]:
+                depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(after.token_type, 0)
+                if depth == 1 and after.token_type is TokenType.COMMA:
+                    return True
+                if depth == 0:
+                    break
+    return False
 
 
 def label(aggregate: Aggregate) -> str:
@@ -201,8 +250,12 @@ def _dotted(tree: exp.Expression) -> str:
     if isinstance(tree, exp.Dot):
         return f"{_dotted(tree.this)}.{_dotted(tree.expression)}"
     if isinstance(tree, exp.Column):
-        return ".".join(part.name for part in tree.parts)
-    return f"{tree.name}()" if isinstance(tree, exp.Anonymous) and not tree.expressions else tree.name
+        # A dot within a name is no dot between names.
+        return ".".join(part.name.replace(".", "..") for part in tree.parts)
+    if isinstance(tree, (exp.Func, exp.Anonymous)):
+        # With arguments, it is a call like any other.
+        return f"{tree.name}({'...' if tree.expressions else ''})"
+    return tree.name
 
 
 def _field(place: str) -> exp.Expression:

@@ -29,6 +29,9 @@ _INSTEAD = {
     "CROSS": "a query reads one stream. Join before, and query the result.",
     "LEFT": "a query reads one stream. Join before, and query the result.",
     "INNER": "a query reads one stream. Join before, and query the result.",
+    "RIGHT": "a query reads one stream. Join before, and query the result.",
+    "FULL": "a query reads one stream. Join before, and query the result.",
+    "NATURAL": "a query reads one stream. Join before, and query the result.",
     ",": "a query reads one stream. Join before, and query the result.",
 }
 
@@ -64,7 +67,7 @@ def read_statements(text: str, *, at: str | None = None, bounds: Bounds = "[)") 
         raise SqlError(f"{text!r} is no SQL: give text.")
     tokens = tokenized(text)
     found: list[Statement] = []
-    names = _names(tokens)
+    names = _names(text, tokens)
     for number, words in enumerate(split(tokens)):
         try:
             found.append(_Reader(text, words, at, bounds).read(names.get(words[0].start) or f"query{number + 1}"))
@@ -72,6 +75,9 @@ def read_statements(text: str, *, at: str | None = None, bounds: Bounds = "[)") 
             fail(text, words[:1], "this statement is nested too deeply.")
     if not found:
         raise SqlError("there is no statement. Write SELECT ... FROM stream GROUP BY key, TumblingWindow(minute, 5).")
+    for number, statement in enumerate(found):
+        if statement.query.name in [other.query.name for other in found[:number]]:
+            raise SqlError(f"two statements are called {statement.query.name!r}. Name each with -- name: another.")
     streams = list(dict.fromkeys(statement.stream for statement in found))
     if len({stream.lower() for stream in streams}) > 1:
         raise SqlError(
@@ -81,19 +87,22 @@ def read_statements(text: str, *, at: str | None = None, bounds: Bounds = "[)") 
     return found
 
 
-def _names(tokens: Sequence[Token]) -> dict[int, str]:
+def _names(text: str, tokens: Sequence[Token]) -> dict[int, str]:
     """What ``-- name: xyz`` before a statement, or behind the semicolon before it, calls it: by where it begins."""
     names: dict[int, str] = {}
     begins, comments = True, list[str]()
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
             begins, comments = True, list(token.comments)
-        elif begins:
-            for comment in (*comments, *token.comments):
-                word, _, name = comment.strip().partition(":")
-                if word.strip().lower() == "name" and name.strip():
-                    names[token.start] = name.strip()
-            begins = False
+            continue
+        for comment in (*comments, *token.comments):
+            word, colon, name = comment.strip().partition(":")
+            if not colon or word.strip().lower() != "name":
+                continue
+            if not begins or not name.strip() or "\n" in name.strip():
+                fail(text, [token], "a comment -- name: xyz, of one line, stands before the statement that it names.")
+            names[token.start] = name.strip()
+        begins, comments = False, []
     return names
 
 
@@ -129,9 +138,11 @@ class _Reader:
                 "[RANGE 5 MINUTES SLIDE 1 MINUTE].",
                 words.tokens[:1],
             )
-        selected = Selected(self._text, self._keys)
-        for item in items:
-            selected.add(*_alias(item))
+        named = [_alias(self._words, item) for item in items]
+        aliases = [alias for _, alias, _ in named if alias is not None]
+        selected = Selected(self._text, stream, self._keys, aliases)
+        for item in named:
+            selected.add(*item)
         filtered = selected.having(having) if having else None
         event_time = self._at or self._default_at
         if event_time is None:
@@ -175,6 +186,10 @@ class _Reader:
         found = words.inside(*_CLAUSES)
         if not found:
             words.fail(f"{word} needs a condition.")
+        if words.sees(","):
+            words.fail(f"{word} has one condition: write AND or OR.")
+        if found[-1].token_type is TokenType.ALIAS:
+            words.fail("a condition has no name.", found[-1:])
         return found
 
     def _from(self) -> str:
@@ -202,7 +217,8 @@ class _Reader:
                 if words.sees("."):
                     words.fail("event time is a column of its own. Select the field into a column first.")
             elif words.sees("["):
-                self._windows.append(bracket(words, self._bounds))
+                begin = words.at
+                self._add(words, [bracket(words, self._bounds)], words.tokens[begin : words.at])
             elif words.took("AS") or (not words.ended and self._words.tokens[words.at].token_type in NAMES):
                 words.fail("a stream needs no other name here: leave it out.")
             else:
@@ -213,13 +229,13 @@ class _Reader:
         called = len(tokens) > 1 and tokens[1].text == "("
         first = tokens[0].text.lower()
         if called and first == "windows":
-            self._windows += named(words, self._bounds)
+            self._add(words, named(words, self._bounds), tokens)
         elif called and first in ("window", "session_window"):
             at, window = spark_window(words, self._bounds)
             self._set_time(at)
-            self._windows.append(window)
+            self._add(words, [window], tokens)
         elif called and first in FUNCTIONS:
-            self._windows.append(function(words, self._bounds))
+            self._add(words, [function(words, self._bounds)], tokens)
         elif called:
             words.fail(
                 "a group is a column or a window, as device or TumblingWindow(minute, 5). Compute it into a column "
@@ -231,6 +247,13 @@ class _Reader:
             if key.lower() not in _OF_THE_WINDOW or not self._table_function:
                 self._keys.append(key)
         words.end("a group is one column or one window.")
+
+    def _add(self, words: Cursor, windows: list[AnyWindow], tokens: Sequence[Token]) -> None:
+        """The windows of one clause; other systems mean other things by a second one."""
+        if self._windows:
+            instead = "Write Windows(TumblingWindow(minute, 5), HoppingWindow(hour, 1, 5)) for several."
+            words.fail(f"the statement has a window already. {instead}", tokens)
+        self._windows += windows
 
     def _set_time(self, at: str) -> None:
         if self._at is not None and self._at.lower() != at.lower():
@@ -244,10 +267,15 @@ class _Reader:
             words.fail(_INSTEAD.get(word, "this is not expected here."), words.tokens[words.at : words.at + 1])
 
 
-def _alias(tokens: list[Token]) -> tuple[list[Token], str | None, list[Token]]:
+def _alias(words: Cursor, tokens: list[Token]) -> tuple[list[Token], str | None, list[Token]]:
     """The words of an expression, and the name it is given."""
+    if tokens[-1].token_type is TokenType.ALIAS:
+        words.fail("a name is missing behind AS.", tokens[-1:])
     if len(tokens) > 2 and tokens[-2].token_type is TokenType.ALIAS:
-        return tokens[:-2], tokens[-1].text, tokens
+        last = tokens[-1]
+        if last.token_type is not TokenType.STRING:
+            Cursor(words.text, [last]).name("a name")
+        return tokens[:-2], last.text, tokens
     behind = len(tokens) > 1 and tokens[-1].token_type in NAMES and tokens[-2].token_type in _ENDING
     return (tokens[:-1], tokens[-1].text, tokens) if behind else (tokens, None, tokens)
 

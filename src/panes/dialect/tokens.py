@@ -57,7 +57,8 @@ def fail(text: str, tokens: Sequence[Token], what: str) -> NoReturn:
     shown = text[begin : len(text) if end < 0 else end]
     line, column = text.count("\n", 0, first) + 1, first - begin + 1
     mark = "^" * max(1, min(last + 1, begin + len(shown)) - first)
-    raise SqlError(f"line {line}, column {column}: {what}\n  {shown}\n  {' ' * (column - 1)}{mark}")
+    before = "".join(letter if letter == "\t" else " " for letter in shown[: column - 1])
+    raise SqlError(f"line {line}, column {column}: {what}\n  {shown}\n  {before}{mark}")
 
 
 class Cursor:

@@ -164,6 +164,7 @@ def _name(words: Cursor, token: Token) -> str:
 def _parts(arguments: list[Cursor], bounds: Bounds) -> tuple[dict[str, int], Bounds]:
     """Azure's second spelling: ``HoppingWindow(Duration(minute, 60), Hop(minute, 5), Offset(minute, 1))``."""
     lengths: dict[str, int] = {}
+    chosen = False
     for argument in arguments:
         token = argument.next()
         part = token.text.lower()
@@ -172,10 +173,11 @@ def _parts(arguments: list[Cursor], bounds: Bounds) -> tuple[dict[str, int], Bou
         values = argument.arguments()
         argument.end("a part ends here.")
         if part == "bounds":
-            said = {"[)": "[)", "(]": "(]"}.get(values[0].tokens[0].text if len(values) == 1 else "")
-            if said is None:
+            words_ = values[0].tokens if len(values) == 1 else []
+            said = {"[)": "[)", "(]": "(]"}.get(words_[0].text if len(words_) == 1 else "")
+            if said is None or chosen:
                 argument.fail("write Bounds('[)') or Bounds('(]').", argument.tokens)
-            bounds = said  # type: ignore[assignment]
+            chosen, bounds = True, said  # type: ignore[assignment]
         elif len(values) == 2:
             lengths[part] = _only(values[0], unit) * _only(values[1], lambda v: whole(v, "the number of units"))
         else:
@@ -212,9 +214,11 @@ def _made(
     if not set(needed) <= set(lengths) <= {*needed, *more}:
         words.fail(f"{kind} has {' and '.join(needed)}, and may have {' and '.join(more)}.", call)
     if kind == "SessionWindow":
-        if min(lengths.values()) <= 0:
-            words.fail("a session needs a positive timeout.", call)
         gap = lengths["timeout"]
+        if not 0 < gap <= lengths.get("maxduration", gap):
+            words.fail("a session needs a positive timeout, and a longest duration that is no shorter.", call)
+        if bounds != "[)":
+            words.fail("a session holds its events, whatever the bounds: leave Bounds out.", call)
         return Session(gap, lengths.get("maxduration"), name or f"session {format_duration(gap)}")
     size, offset = lengths["duration"], lengths.get("offset", 0)
     if kind == "CumulateWindow":

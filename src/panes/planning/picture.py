@@ -8,7 +8,7 @@ from typing import Any
 
 from panes.declare.windows import default_name
 from panes.planning.blueprint import Blueprint, StorePlan
-from panes.timeline import Edges, Geometry
+from panes.timeline import Edges, Geometry, format_duration
 
 _STRATEGY = {
     "native": "Spark's own windows, one group-by each",
@@ -109,7 +109,12 @@ def _tree(store: StorePlan) -> Iterator[str]:
 
 def window_title(store: StorePlan, geometry: Geometry) -> str:
     """What the windows of a geometry are called."""
-    names = [w.name for _, query in store.queries for w in query.windows if w.geometry == geometry]
+    names = [
+        w.name if w in query.over else f"{w.name}, first {format_duration(geometry.range)}"
+        for _, query in store.queries
+        for w in query.windows
+        if w.geometry == geometry
+    ]
     if not names:
         return f"factor window {default_name(geometry)}"
     return ", ".join(dict.fromkeys(names))

@@ -98,7 +98,7 @@ def status(queries: Iterable[Query], progress: dict[str, Any] | None) -> str:
         + (f", whose latest event was at {latest}." if latest else ", which had no events.")
     ]
     windows = {window for query in queries for window in query.windows}
-    for window in sorted(windows, key=lambda w: (_next_end(w.geometry, watermark), w.name))[:_NEXT]:
+    for window in sorted(windows, key=lambda w: (_next_end(w.geometry, watermark), w.geometry))[:_NEXT]:
         end = _next_end(window.geometry, watermark)
         shown = end - window.shift
         between = f"{_instant(shown - window.geometry.range)}, {_instant(shown)}"
