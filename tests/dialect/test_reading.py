@@ -186,6 +186,9 @@ WRONG = {
     "SELECT SUM(CAST(x AS DECIMAL(a))) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("DECIMAL",),
     "SELECT SUM(x FROM s": ("never closed",),
     "SELECT 'abc FROM s": ("never closed",),
+    "SELECT SUM(x) AS total FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]\nHAVING totl > 1": (
+        "line 2, column 8: 'totl' is no key and no selected column (did you mean 'total'?)",
+    ),
     "DELETE FROM s": ("expected SELECT",),
     "": ("there is no statement",),
     "SELECT SUM(x) FROM s GROUP BY window(ts, '1 month')": ("month",),

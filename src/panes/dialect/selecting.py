@@ -15,7 +15,7 @@ from panes.declare.expressions import Expression
 from panes.declare.parsing import checked
 from panes.declare.writing import write
 from panes.dialect.tokens import PANES, fail
-from panes.errors import DeclarationError, ExpressionError
+from panes.errors import DeclarationError, ExpressionError, nearest
 
 AGGREGATES: Mapping[type[exp.Expression], Callable[..., Aggregate]] = {
     exp.Sum: make.sum,
@@ -211,7 +211,13 @@ class Selected:
                 self.hidden[alias] = found
             return exp.column(exp.to_identifier(alias, quoted=True))
 
-        return self._checked(exp.Paren(this=tree.copy()).transform(replaced), tokens)
+        value = self._checked(exp.Paren(this=tree.copy()).transform(replaced), tokens)
+        known = [*self.keys, *self.aliases, *self.select, *self.hidden, "window", "window_name"]
+        for root in value.roots:
+            if root.lower() not in {name.lower() for name in known}:
+                what = f"{root!r} is no key and no selected column ({nearest(root, known)})."
+                fail(self.text, tokens, f"{what} Outside of aggregates, only these can be used.")
+        return value
 
     def _checked(self, tree: exp.Expression, tokens: Sequence[Token]) -> Expression:
         try:
