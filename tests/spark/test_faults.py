@@ -116,6 +116,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
         for process in [*workers, master]:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _daemon(folder: Path, name: str, kind: str, *options: str) -> subprocess.Popen[bytes]:
@@ -124,5 +125,5 @@ def _daemon(folder: Path, name: str, kind: str, *options: str) -> subprocess.Pop
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}", *options]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    log = (folder / f"{name}.log").open("wb")
-    return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
