@@ -225,8 +225,11 @@ class Selected:
         except (ExpressionError, RecursionError) as error:
             reason = "it is nested too deeply." if isinstance(error, RecursionError) else str(error).splitlines()[0]
             if "an aggregate reads many rows" in reason:
-                reason = "an aggregate stands here within another, or where events are chosen."
-            fail(self.text, tokens, f"{reason} Aggregates are {KNOWN}.")
+                # That error speaks to users of Python.
+                reason = (
+                    f"an aggregate stands here within another, or where events are chosen, or it is none of {KNOWN}."
+                )
+            fail(self.text, tokens, reason)
         except DeclarationError as error:
             fail(self.text, tokens, str(error))
 

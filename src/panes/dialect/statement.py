@@ -23,7 +23,6 @@ _INSTEAD = {
     "UNION": "write several statements, with ; between them.",
     "INTERSECT": "write several statements, with ; between them.",
     "EXCEPT": "write several statements, with ; between them.",
-    "WINDOW": "windows stand in GROUP BY, as TumblingWindow(minute, 5).",
     "QUALIFY": "write the condition behind HAVING.",
     "JOIN": "a query reads one stream. Join before, and query the result.",
     "CROSS": "a query reads one stream. Join before, and query the result.",

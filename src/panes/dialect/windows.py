@@ -91,7 +91,7 @@ def spark_window(words: Cursor, bounds: Bounds) -> tuple[str, AnyWindow]:
     lengths = [_only(argument, interval) for argument in arguments[1:]]
     if session:
         return at, Session(lengths[0], None, f"session {format_duration(lengths[0])}")
-    size, every, offset = (*lengths, lengths[0], 0)[:3] if len(lengths) == 1 else (*lengths, 0)[:3]
+    size, every, offset = lengths if len(lengths) == 3 else (lengths[0], lengths[-1], 0)
     return at, _checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
 
 
