@@ -165,7 +165,7 @@ def _cast(node: exp.Expression) -> str | None:
     elif text and name != "STRING":
         return f"a cast from a string is not in the subset: write the {name} itself"
     if name.startswith("DECIMAL"):
-        parts = name[len("DECIMAL(") : -1].split(",")
+        parts = [part.strip() for part in name[len("DECIMAL(") : -1].split(",")]
         if not all(part.isascii() and part.isdecimal() and len(part) < 3 for part in parts):
             return f"{name} needs 1 to 38 digits, and at most as many behind the point"
         precision, scale = map(int, parts)
