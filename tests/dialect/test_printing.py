@@ -73,7 +73,7 @@ def pn_column(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(queries())
 def test_what_is_printed_reads_back_as_an_equal_query(query):
     assert pn.sql(pn.to_sql(query)) == [query]

@@ -237,7 +237,7 @@ def read_or_refuse(text: str) -> None:
         assert pn.sql(text, at="ts")
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(STATEMENTS | BROKEN | st.text(max_size=40))
 @example("SELECT " + "(" * 3000)
 @example("SELECT SUM(" + "-" * 3000 + "x) FROM s [RANGE 1 SECOND SLIDE 1 SECOND]")

@@ -60,7 +60,7 @@ def random_windows(rng, count):
         every = rng.choice([size, size, rng.randint(1 + size // 8, 2 * size), max(1, size // 2)])
         offset = rng.choice([0, 0, rng.randint(-30, 70)])
         window = pn.hopping(f"{size}s", every=f"{every}s", offset=f"{offset}s", bounds=rng.choice(["[)", "[)", "(]"]))
-        if rng.random() < 0.2:
+        if rng.random() < 0.08:
             window = pn.cumulate(f"{every}s", upto=f"{every * rng.randint(2, 3)}s", offset=f"{offset}s")
         found[window.name] = window
     return list(found.values())
