@@ -3,77 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import ClassVar, NoReturn, TypeAlias
 
 from panes.declare.windows import Cumulate, Window
 from panes.errors import PlanError
 
 
-@dataclass(frozen=True, slots=True)
-class Sliding:
-    """An answer per event, over the time before it."""
+@dataclass(frozen=True)
+class _NotYet:
+    """A window that has a meaning and no runner; says what it is, and what to take instead."""
 
-    size: int
     name: str
+    what: ClassVar[str]
+    instead: ClassVar[str]
 
     @property
     def windows(self) -> NoReturn:
         """None yet."""
-        raise PlanError(
-            f"the window {self.name!r} has an answer per event, and such windows do not run yet. Take a hopping window "
-            "with a small step instead, for example pn.hopping('1 hour', every='1 min')."
-        )
+        raise PlanError(f"the window {self.name!r} {self.what}, which does not run yet. {self.instead}")
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+@dataclass(frozen=True)
+class Sliding(_NotYet):
+    """An answer per event, over the time before it."""
+
+    size: int
+    what = "has an answer per event"
+    instead = "Take a hopping window with a small step, for example pn.hopping('1 hour', every='1 min')."
+
+
+@dataclass(frozen=True)
+class Session(_NotYet):
     """Events with no long pause between them."""
 
     gap: int
     longest: int | None
-    name: str
-
-    @property
-    def windows(self) -> NoReturn:
-        """None yet."""
-        raise PlanError(
-            f"the window {self.name!r} is a session, and sessions do not run yet. Spark itself has session_window for "
-            "a single one."
-        )
+    what = "is a session"
+    instead = "Spark itself has session_window for a single one."
 
 
-@dataclass(frozen=True, slots=True)
-class Last:
+@dataclass(frozen=True)
+class Last(_NotYet):
     """A number of events, whatever their times."""
 
     count: int
     every: int
-    name: str
-
-    @property
-    def windows(self) -> NoReturn:
-        """None yet."""
-        raise PlanError(
-            f"the window {self.name!r} counts events, and such windows do not run yet. Take a window over time, for "
-            "example pn.tumbling('5 min')."
-        )
+    what = "counts events"
+    instead = "Take a window over time, for example pn.tumbling('5 min')."
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
+@dataclass(frozen=True)
+class Nested(_NotYet):
     """Several time frames of one query, from the widest to the narrowest."""
 
     ranges: tuple[int, ...]
     slides: tuple[int, ...]
-    name: str
-
-    @property
-    def windows(self) -> NoReturn:
-        """None yet."""
-        raise PlanError(
-            f"the window {self.name!r} has several time frames, and such windows do not run yet. Take one hopping "
-            "window for each of them."
-        )
+    what = "has several time frames"
+    instead = "Take one hopping window for each of them."
 
 
 AnyWindow: TypeAlias = Window | Cumulate | Sliding | Session | Last | Nested

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
-from panes.declare.expressions import Expression, column
+from panes.declare.expressions import Expression, column, literal
 from panes.declare.kinds import AnyWindow, Last, Nested, Session, Sliding
 from panes.declare.query import Query
-from panes.declare.windows import Bounds, Cumulate, Window, cumulating_name, default_name
+from panes.declare.windows import Cumulate, Window, cumulating_name, default_name
 from panes.dialect.durations import UNITS
 from panes.dialect.selecting import label
 from panes.dialect.statement import read_statements
@@ -84,7 +84,7 @@ def _call(query: Query, aggregate: Aggregate) -> str:
 
 
 def _windows(query: Query) -> list[str]:
-    listed = [_named(query, window) for window in query.over if not isinstance(window, (Sliding, Last, Nested))]
+    listed = [_named(window) for window in query.over if not isinstance(window, (Sliding, Last, Nested))]
     if len(listed) == 1 and not listed[0].startswith("Window("):
         return listed
     return [f"Windows({', '.join(listed)})"] if listed else []
@@ -105,13 +105,11 @@ def _in_brackets(window: Sliding | Last | Nested) -> str:
     return f"RANGES {ranges} SLIDES {slides}"
 
 
-def _named(query: Query, window: AnyWindow) -> str:
+def _named(window: AnyWindow) -> str:
     text, usual = _function(window)
     if window.name == usual:
         return text
-    if window.name != window.name.strip():
-        raise DeclarationError(f"query {query.name!r}: the window {window.name!r} has blanks around its name.")
-    return f"Window({_text(window.name)}, {text})"
+    return f"Window({literal(window.name)}, {text})"
 
 
 def _function(window: AnyWindow) -> tuple[str, str]:
@@ -138,16 +136,13 @@ def _function(window: AnyWindow) -> tuple[str, str]:
         return f"{name}({unit}, {', '.join(str(length // factor) for length in lengths)})", usual
     said = [_part(part, length) for part, length in zip(parts, lengths, strict=False)]
     said += [_part("Offset", offset)] if offset else []
-    return f"{name}({', '.join([*said, _bounds(window.bounds)])})", usual
+    said.append(f"Bounds('{window.bounds}')")
+    return f"{name}({', '.join(said)})", usual
 
 
 def _part(name: str, length: int) -> str:
     unit, factor = _unit(length)
     return f"{name}({unit}, {length // factor})"
-
-
-def _bounds(bounds: Bounds) -> str:
-    return f"Bounds('{bounds}')"
 
 
 def _counted(length: int) -> str:
@@ -162,8 +157,3 @@ def _unit(*lengths: int) -> tuple[str, int]:
 
 def _name(text: str) -> str:
     return column(text).sql
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

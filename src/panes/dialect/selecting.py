@@ -174,14 +174,16 @@ class Selected:
             return None
         extra = [name for name, value in tree.args.items() if value and name not in ("this", "expression")]
         if extra or isinstance(tree.this, exp.Distinct):
-            fail(self.text, tokens, "DISTINCT and further arguments are not supported in this aggregate.")
+            fail(
+                self.text,
+                tokens,
+                "DISTINCT is not supported, and aggregates have one argument, or MIN_BY and MAX_BY two.",
+            )
         arguments = [tree.args[name] for name in ("this", "expression") if tree.args.get(name) is not None]
-        if isinstance(tree, (exp.First, exp.Last)) and _commas(tokens, tree):
-            fail(self.text, tokens, "FIRST and LAST have one argument: the order is that of event time.")
         try:
             return AGGREGATES[type(tree)](*(self._checked(argument, tokens).sql for argument in arguments))
         except TypeError:
-            fail(self.text, tokens, "this aggregate has too few or too many arguments.")
+            fail(self.text, tokens, "aggregates have one argument, MIN_BY and MAX_BY two.")
 
     def _count(self, tree: exp.Count, tokens: Sequence[Token]) -> Aggregate:
         if isinstance(tree.this, exp.Distinct):
@@ -232,21 +234,6 @@ class Selected:
             fail(self.text, tokens, reason)
         except DeclarationError as error:
             fail(self.text, tokens, str(error))
-
-
-def _commas(tokens: Sequence[Token], tree: exp.Expression) -> bool:
-    """Whether a call has several arguments, some of which sqlglot has dropped."""
-    word = type(tree).__name__.upper()
-    for i, token in enumerate(tokens[:-1]):
-        if token.text.upper() == word and tokens[i + 1].token_type is TokenType.L_PAREN:
-            depth = 0
-            for after in tokens[i + 1 :]:
-                depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(after.token_type, 0)
-                if depth == 1 and after.token_type is TokenType.COMMA:
-                    return True
-                if depth == 0:
-                    break
-    return False
 
 
 def label(aggregate: Aggregate) -> str:

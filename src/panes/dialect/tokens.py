@@ -23,6 +23,9 @@ class Panes(Spark):
     class Parser(Spark.Parser):  # type: ignore[misc,valid-type]  # noqa: D106
         FUNCTIONS = {  # noqa: RUF012
             **Spark.Parser.FUNCTIONS,
+            # sqlglot takes a second argument for a flag, and drops what is none.
+            "FIRST": exp.First.from_arg_list,
+            "LAST": exp.Last.from_arg_list,
             "MEAN": exp.Avg.from_arg_list,
             "STD": exp.StddevSamp.from_arg_list,
             "STDEV": exp.StddevSamp.from_arg_list,

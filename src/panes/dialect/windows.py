@@ -90,7 +90,7 @@ def spark_window(words: Cursor, bounds: Bounds) -> tuple[str, AnyWindow]:
     arguments[0].end("the column of event time stands alone.")
     lengths = [_only(argument, interval) for argument in arguments[1:]]
     if session:
-        return at, Session(lengths[0], None, f"session {format_duration(lengths[0])}")
+        return at, _session(lengths[0], None, None)
     size, every, offset = lengths if len(lengths) == 3 else (lengths[0], lengths[-1], 0)
     return at, _checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
 
@@ -141,7 +141,7 @@ def bracket(words: Cursor, bounds: Bounds) -> AnyWindow:
         every = whole(words, "the number of rows") if words.took("SLIDE") else 1
         if min(count, every) <= 0:
             words.fail("a number of rows has to be positive.", words.tokens[begin : words.at])
-        window = Last(count, every, f"{count} rows/{every}")
+        window = Last(f"{count} rows/{every}", count, every)
     elif words.took("RANGE"):
         size = counted(words)
         if size <= 0:
@@ -150,7 +150,7 @@ def bracket(words: Cursor, bounds: Bounds) -> AnyWindow:
             slide = counted(words)
             window = _checked(words, words.tokens[begin : words.at], lambda: _hopping(size, slide, 0, bounds, None))
         else:
-            window = Sliding(size, f"{format_duration(size)} sliding")
+            window = Sliding(f"{format_duration(size)} sliding", size)
     else:
         words.fail("expected RANGE, RANGES or ROWS, as [RANGE 300 SECONDS SLIDE 60 SECONDS].")
     words.expect("]", "A window in brackets ends with it.")
@@ -219,7 +219,7 @@ def _made(
             words.fail("a session needs a positive timeout, and a longest duration that is no shorter.", call)
         if bounds != "[)":
             words.fail("a session holds its events, whatever the bounds: leave Bounds out.", call)
-        return Session(gap, lengths.get("maxduration"), name or f"session {format_duration(gap)}")
+        return _session(gap, lengths.get("maxduration"), name)
     size, offset = lengths["duration"], lengths.get("offset", 0)
     if kind == "CumulateWindow":
         return _cumulate(lengths["step"], size, offset, bounds, name)
@@ -235,7 +235,11 @@ def _nested(words: Cursor, ranges: list[int], slides: list[int], begin: int) -> 
     if ranges != sorted(set(ranges), reverse=True) or slides != sorted(set(slides), reverse=True):
         words.fail("ranges and slides go from the widest to the narrowest.", call)
     name = ", ".join(f"{format_duration(r)}/{format_duration(s)}" for r, s in zip(ranges, slides, strict=True))
-    return Nested(tuple(ranges), tuple(slides), name)
+    return Nested(name, tuple(ranges), tuple(slides))
+
+
+def _session(gap: int, longest: int | None, name: str | None) -> Session:
+    return Session(name or f"session {format_duration(gap)}", gap, longest)
 
 
 def _listed(words: Cursor) -> list[int]:
