@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import statistics
 import sys
-import time
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,6 +85,7 @@ def main() -> None:
         step = progress.add_task("reading a year of flights", total=None)
         table = flights()
         progress.update(step, description="starting Spark")
+        from panes.spark.racing import race
         from panes.spark.session import local_session
 
         spark = local_session("panes demo")
@@ -95,15 +95,8 @@ def main() -> None:
             known = plan.with_statistics(events)
             console.rule(f"The plan for {table.num_rows:,} flights")
             console.print(known.explain(), markup=False)
-            timings: dict[str, list[float]] = {"Panes": [], "Spark's own windows": []}
             runs = {"Panes": known.run(events), "Spark's own windows": known.run(events, strategy="native")}
-            for turn in range(_ROUNDS + 1):
-                for name, answers in runs.items():
-                    progress.update(step, description=f"{name}, {'warm-up' if not turn else f'round {turn}'}")
-                    started = time.perf_counter()
-                    answers.write.format("noop").mode("overwrite").save()
-                    if turn:
-                        timings[name].append(time.perf_counter() - started)
+            timings = race(runs, _ROUNDS, lambda now: progress.update(step, description=now))
             progress.update(step, description="comparing the answers")
             found = runs["Panes"].toArrow()
             same = _same(found, runs["Spark's own windows"].toArrow())

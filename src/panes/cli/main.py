@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from panes.errors import PanesError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 app = typer.Typer(
     name="panes",
@@ -96,22 +100,26 @@ def run(
     conf: Conf = None,
 ) -> None:
     """Answer the queries, on a batch or on a stream."""
-    from panes.cli.inputs import Source
-    from panes.cli.running import Streaming, run_batch, run_stream
-    from panes.cli.sessions import session
-
-    source = Source(input_, format_, schema, strict)
+    given = [("--watermark", watermark), ("--checkpoint", checkpoint), ("--catalogue", catalogue), ("--once", once)]
+    given.append(("--mode update", mode is Mode.update))
     if not stream:
-        given = [("--watermark", watermark), ("--checkpoint", checkpoint), ("--catalogue", catalogue), ("--once", once)]
-        given.append(("--mode update", mode is Mode.update))
         _refuse([name for name, value in given if value], "is for streams: add --stream, or leave it out.")
-        run_batch(queries, source, output, output_format, layout.value, at, bounds.value, lambda: session(master, conf))
-        return
-    _refuse(["--layout wide"] if layout is Layout.wide else [], "is for batches.")
-    if watermark is None:
+    elif watermark is None:
         raise PanesError("a stream needs --watermark, how late events may come, as --watermark '10 minutes'.")
-    asked = Streaming(watermark, mode.value, checkpoint, catalogue, once)
-    run_stream(queries, source, output, output_format, at, bounds.value, asked, lambda: session(master, conf))
+    elif layout is Layout.wide:
+        _refuse(["--layout wide"], "is for batches.")
+    from panes.cli.running import Streaming, queries_of, run_batch, run_stream
+    from panes.spark.sink import Sink
+    from panes.spark.source import Source
+
+    asked, source = queries_of(queries, at, bounds.value), Source(input_, format_, schema, strict)
+    sink, start = Sink(output, output_format), _starting(master, conf)
+    if not asked:
+        return
+    if watermark is None:
+        run_batch(asked, source, sink, layout.value, start)
+    else:
+        run_stream(asked, source, sink, Streaming(watermark, mode.value, checkpoint, catalogue, once), start)
 
 
 @app.command()
@@ -128,12 +136,13 @@ def compare(
     conf: Conf = None,
 ) -> None:
     """Run the queries with Panes and with Spark's own windows: are the answers equal, and what does it save?"""
-    from panes.cli.comparing import compare_file
-    from panes.cli.inputs import Source
-    from panes.cli.sessions import session
+    from panes.cli.comparing import compare_queries
+    from panes.cli.running import queries_of
+    from panes.spark.source import Source
 
-    source = Source(input_, format_, schema, strict)
-    compare_file(queries, source, at, bounds.value, rounds, lambda: session(master, conf))
+    asked = queries_of(queries, at, bounds.value)
+    if asked:
+        compare_queries(asked, Source(input_, format_, schema, strict), rounds, _starting(master, conf))
 
 
 @app.command()
@@ -188,9 +197,8 @@ def demo() -> None:
 def doctor(master: Master = None, conf: Conf = None) -> None:
     """Look whether everything that Panes needs is there, and say how to mend what is not."""
     from panes.cli.doctor import examine
-    from panes.cli.sessions import session
 
-    if not examine(lambda: session(master, conf)):
+    if not examine(_starting(master, conf)):
         raise typer.Exit(1)
 
 
@@ -212,6 +220,23 @@ def main() -> None:
 def _give_up(why: str) -> NoReturn:
     print(f"panes: {why}", file=sys.stderr)
     raise SystemExit(1)
+
+
+def _starting(master: str | None, conf: list[str] | None) -> Callable[[], SparkSession]:
+    """How to start Spark, once a command needs it; a wrong setting is refused at once."""
+    settings = {}
+    for text in conf or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise PanesError(f"--conf {text!r} is no setting: write --conf name=value.")
+        settings[name] = value
+
+    def start() -> SparkSession:
+        from panes.spark.session import session
+
+        return session(master, settings)
+
+    return start
 
 
 def _refuse(given: list[str], why: str) -> None:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import panes as pn
-from panes.cli.inputs import MALFORMED, Source, ending_of
 from panes.cli.reporting import console, working
-from panes.dialect.statement import Statement, read_statements
-from panes.errors import PanesError
+from panes.dialect.statement import read_statements
+from panes.spark.source import count_malformed, part_malformed
+from panes.spark.watching import Totals
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from panes.declare.windows import Bounds
-
-MALFORMED_ROWS = "panes_malformed"
+    from panes.spark.sink import Sink
+    from panes.spark.source import Source
 
 
 @dataclass(frozen=True)
@@ -33,93 +33,64 @@ class Streaming:
     once: bool
 
 
-def statements(queries: Path, at: str | None, bounds: Bounds) -> list[Statement]:
-    """The statements of a file; those that ask for a plan get it here, and are left out."""
-    found = read_statements(queries.read_text(encoding="utf-8-sig"), at=at, bounds=bounds)
+def queries_of(file: Path, at: str | None, bounds: Bounds) -> list[pn.Query]:
+    """The queries of a file; statements that ask for a plan get it here, and are left out."""
+    found = read_statements(file.read_text(encoding="utf-8-sig"), at=at, bounds=bounds)
     explained = [statement.query for statement in found if statement.explain]
     if explained:
         console().print(pn.plan(explained).explain(), markup=False)
-    return [statement for statement in found if not statement.explain]
+    return [statement.query for statement in found if not statement.explain]
 
 
 def run_batch(
-    queries: Path,
+    queries: Sequence[pn.Query],
     source: Source,
-    output: str,
-    output_format: str | None,
+    sink: Sink,
     layout: Literal["long", "wide"],
-    at: str | None,
-    bounds: Bounds,
     start: Callable[[], SparkSession],
 ) -> None:
     """Read, answer, write, and say what was done."""
-    asked = statements(queries, at, bounds)
-    if not asked:
-        return
-    plan = pn.plan([statement.query for statement in asked])
+    plan = pn.plan(queries)
     with working("starting Spark") as step:
         spark = start()
         from pyspark.sql import Observation
-        from pyspark.sql import functions as F
 
         step("reading the schema", spark)
-        events = source.read(spark)
-        bad, events = _parted(events)
-        read, answered = Observation("panes_read"), Observation("panes_answered")
+        malformed, events = part_malformed(source.read(spark))
+        read = Observation()
         answers = plan.run(events, layout=layout, observation=read)
-        answers = answers.observe(answered, F.count(F.lit(1)).alias("answers"))
         step("answering", spark)
         began = time.perf_counter()
-        _write(answers, output, output_format)
+        count = sink.write(answers)
         took = time.perf_counter() - began
         step("looking for malformed rows", spark)
-        malformed = _captured(bad, output)
+        captured = sink.capture(malformed)
     found, missing = read.get["events"], read.get["null_timestamps"]
-    said = console()
-    lines = [f"{answered.get['answers']:,} answers to {len(asked):,} queries, from {found:,} events, in {took:.1f} s"]
+    lines = [f"{count:,} answers to {len(queries):,} queries, from {found:,} events, in {took:.1f} s"]
     if missing:
         lines.append(f"{missing:,} events had no time, and are in no window")
-    if malformed:
-        lines.append(f"{malformed:,} malformed rows were left out; they are in {output.rstrip('/')}.malformed")
-    said.print("\n".join([*lines, f"written to {output}"]), markup=False)
+    if captured:
+        lines.append(f"{captured:,} malformed rows were left out; they are in {sink.beside('malformed')}")
+    console().print("\n".join([*lines, f"written to {sink.place}"]), markup=False)
 
 
 def run_stream(
-    queries: Path,
-    source: Source,
-    output: str,
-    output_format: str | None,
-    at: str | None,
-    bounds: Bounds,
-    asked: Streaming,
-    start: Callable[[], SparkSession],
+    queries: Sequence[pn.Query], source: Source, sink: Sink, asked: Streaming, start: Callable[[], SparkSession]
 ) -> None:
     """Read and answer until everything there is read, or until Ctrl-C."""
-    listed = [statement.query for statement in statements(queries, at, bounds)]
-    if not listed:
-        return
-    plan = pn.plan(listed)
+    plan = pn.plan(queries)
     with working("starting Spark"):
         spark = start()
-    events = source.stream(spark)
-    if MALFORMED in events.columns:
-        from pyspark.sql import functions as F
-
-        counted = events.observe(MALFORMED_ROWS, F.count_if(F.col(MALFORMED).isNotNull()).alias("rows"))
-        events = counted.where(f"{MALFORMED} IS NULL").drop(MALFORMED)
-    events = events.withWatermark(plan.queries[0].at, asked.watermark)
+    events = count_malformed(source.stream(spark)).withWatermark(plan.queries[0].at, asked.watermark)
     catalogue = None if asked.catalogue is None else pn.Catalogue(asked.catalogue)
-    answers = _flat(plan.run(events, mode=asked.mode, catalogue=catalogue), _format(output, output_format))
-    said = console()
-    totals = _totals()
+    answers = plan.run(events, mode=asked.mode, catalogue=catalogue)
+    said, totals = console(), Totals()
     listeners = [pn.show_progress(spark, lambda line: said.print(line, markup=False)), totals]
     spark.streams.addListener(totals)
-    checkpoint = asked.checkpoint or f"{output.rstrip('/')}.checkpoint"
-    writer = answers.writeStream.format(_format(output, output_format)).outputMode(asked.mode)
-    writer = writer.option("path", output).option("checkpointLocation", checkpoint)
-    running = (writer.trigger(availableNow=True) if asked.once else writer).start()
+    checkpoint = asked.checkpoint or sink.beside("checkpoint")
+    running = sink.start(answers, asked.mode, checkpoint, once=asked.once)
     stops = "" if asked.once else "; Ctrl-C stops it"
-    said.print(f"writing to {output}, with the state in {checkpoint}{stops}", markup=False)
+    said.print(f"writing to {sink.place}, with the state in {checkpoint}{stops}", markup=False)
     try:
         running.awaitTermination()
     except KeyboardInterrupt:
@@ -128,77 +99,9 @@ def run_stream(
     finally:
         for listener in listeners:
             spark.streams.removeListener(listener)
-    said.print(f"{totals.answers:,} answers, from {totals.events:,} events, written to {output}", markup=False)
-    if totals.malformed:
-        said.print(f"{totals.malformed:,} malformed rows were left out", markup=False)
-
-
-def _totals() -> Any:
-    """A listener that adds up what a stream has done."""
-    from pyspark.sql.streaming.listener import StreamingQueryListener
-
-    class Totals(StreamingQueryListener):
-        events = answers = malformed = 0
-
-        def onQueryStarted(self, event: Any) -> None:
-            pass
-
-        def onQueryProgress(self, event: Any) -> None:
-            metrics = event.progress.observedMetrics
-            if "panes" in metrics:
-                self.events += metrics["panes"].events or 0
-                self.answers += metrics["panes"].answers or 0
-            if MALFORMED_ROWS in metrics:
-                self.malformed += metrics[MALFORMED_ROWS].rows or 0
-
-        def onQueryTerminated(self, event: Any) -> None:
-            pass
-
-    return Totals()
-
-
-def _parted(events: DataFrame) -> tuple[DataFrame | None, DataFrame]:
-    """The rows that could not be read, if there may be any, and the others."""
-    if MALFORMED not in events.columns:
-        return None, events
-    return events.where(f"{MALFORMED} IS NOT NULL"), events.where(f"{MALFORMED} IS NULL").drop(MALFORMED)
-
-
-def _captured(bad: DataFrame | None, output: str) -> int:
-    """How many rows could not be read; they are written beside the answers."""
-    if bad is None:
-        return 0
-    # Kept: Spark refuses to read a file for nothing but its malformed rows.
-    bad = bad.persist()
-    try:
-        count = bad.count()
-        if count:
-            bad.select(MALFORMED).write.text(f"{output.rstrip('/')}.malformed")
-        return count
-    finally:
-        bad.unpersist()
-
-
-def _write(answers: DataFrame, output: str, output_format: str | None) -> None:
-    found = _format(output, output_format)
-    _flat(answers, found).write.format(found).options(**({"header": "true"} if found == "csv" else {})).save(output)
-
-
-def _flat(answers: DataFrame, output_format: str) -> DataFrame:
-    """Answers without a struct, for formats that have none."""
-    if output_format != "csv" or "window" not in answers.columns:
-        return answers
-    columns: list[Any] = []
-    for name in answers.columns:
-        quoted = f"`{name.replace('`', '``')}`"
-        columns += ["window.start AS window_start", "window.end AS window_end"] if name == "window" else [quoted]
-    return answers.selectExpr(*columns)
-
-
-def _format(output: str, output_format: str | None) -> str:
-    if output_format is None and output.endswith("/"):
-        return "parquet"
-    found = output_format or ending_of(output) or "parquet"
-    if found == "console":
-        raise PanesError("--output-format console shows nothing of a batch: write to a folder, and look into it.")
-    return found
+    figures = totals.figures
+    said.print(
+        f"{figures['answers']:,} answers, from {figures['events']:,} events, written to {sink.place}", markup=False
+    )
+    if figures["malformed"]:
+        said.print(f"{figures['malformed']:,} malformed rows were left out", markup=False)

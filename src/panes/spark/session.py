@@ -14,6 +14,18 @@ from pyspark.sql import SparkSession
 from panes.errors import PanesError
 
 
+def session(master: str | None, settings: Mapping[str, str]) -> SparkSession:
+    """Spark in this process, or where ``master`` says; under ``spark-submit``, the Spark that was asked for there."""
+    if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return local_session("panes", more=settings)
+    builder = SparkSession.builder.appName("panes")
+    if master is not None:
+        builder = builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
 def local_session(
     name: str = "panes", *, cores: int | None = None, memory: str = "4g", more: Mapping[str, str] | None = None
 ) -> SparkSession:

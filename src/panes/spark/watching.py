@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -51,6 +52,24 @@ class Progress(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Spark itself says why."""
+
+
+class Totals(StreamingQueryListener):
+    """Adds up the figures of all micro-batches of a session."""
+
+    def __init__(self) -> None:
+        self.figures: Counter[str] = Counter()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing to add yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Add every observed figure, whatever observed it."""
+        for metrics in event.progress.observedMetrics.values():
+            self.figures.update({name: value or 0 for name, value in _plain(metrics).items()})
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Nothing to add any more."""
 
 
 def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:

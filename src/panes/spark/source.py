@@ -1,18 +1,19 @@
-"""What a command reads: files of some format, or a table; and the rows of them that cannot be read."""
+"""Where events come from: files of some format, or a table; and the rows of them that cannot be read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructType
 
 from panes.errors import PanesError
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
 MALFORMED = "_corrupt_record"
+MALFORMED_METRICS = "panes_malformed"
 _TEXTUAL = ("csv", "json")
 _ENDINGS = {"parquet": "parquet", "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "orc": "orc"}
 
@@ -66,8 +67,6 @@ class Source:
         return "parquet" if files else None
 
     def _columns(self, spark: SparkSession, found: str) -> StructType:
-        from pyspark.sql.types import StringType, StructType
-
         if self.schema is not None:
             columns = _declared(self.schema)
         else:
@@ -87,10 +86,22 @@ class Source:
         return options if found == "json" else {}
 
 
-def _declared(schema: str) -> StructType:
-    from pyspark.errors import PySparkException
-    from pyspark.sql.types import StructType
+def part_malformed(rows: DataFrame) -> tuple[DataFrame | None, DataFrame]:
+    """The rows that could not be read, where there may be any, and the others."""
+    if MALFORMED not in rows.columns:
+        return None, rows
+    return rows.where(f"{MALFORMED} IS NOT NULL"), rows.where(f"{MALFORMED} IS NULL").drop(MALFORMED)
 
+
+def count_malformed(rows: DataFrame) -> DataFrame:
+    """The rows of a stream that could be read; the others are counted, as an observed metric."""
+    if MALFORMED not in rows.columns:
+        return rows
+    count = F.count_if(F.col(MALFORMED).isNotNull()).alias("malformed")
+    return part_malformed(rows.observe(MALFORMED_METRICS, count))[1]
+
+
+def _declared(schema: str) -> StructType:
     try:
         found = StructType.fromDDL(schema)
     except PySparkException as error:
