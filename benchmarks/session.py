@@ -17,7 +17,9 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "16",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # With a limit of bytes, Spark measures the batch after every row: most of the way to Python.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     # Racing plans with a stage per window would push one another's compiled code out (100 classes by default).
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.ui.enabled": "false",

@@ -53,6 +53,12 @@ def large_batches(batches: Iterable[pa.RecordBatch], rows: int = _BATCH) -> Iter
     yield from _joined(held)
 
 
+def parts_of(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    """A batch in parts of so many bytes."""
+    rows = max(1, len(batch) * size // max(1, batch.nbytes))
+    return (batch.slice(first, rows) for first in range(0, len(batch), rows))
+
+
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     if not batches:
         return []

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StringType, StructType
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from panes.spark.processor import Steps
 
 _MANIFEST, _BLOBS = "manifest", "blobs"
+# As types, not as text: text goes to the JVM to be parsed, in every task of every micro-batch.
+_NAME, _DATA = StructType().add("name", StringType()), StructType().add("data", BinaryType())
 
 
 class ShardProcessor(StatefulProcessor):
@@ -68,8 +71,8 @@ class _StateStore:
     """A cabinet in Spark's state store."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._listed = handle.getValueState(_MANIFEST, "data BINARY")
-        self._blobs = handle.getMapState(_BLOBS, "name STRING", "data BINARY")
+        self._listed = handle.getValueState(_MANIFEST, _DATA)
+        self._blobs = handle.getMapState(_BLOBS, _NAME, _DATA)
 
     def manifest(self) -> bytes | None:
         found = self._listed.get()

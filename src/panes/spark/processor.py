@@ -22,7 +22,7 @@ from panes.engine.cabinet import Cabinet
 from panes.engine.intake import Delivered, unpack_panes
 from panes.engine.job import Answered, Figures, Store, Terms
 from panes.engine.shard import Shard
-from panes.spark.batches import batch_of, large_batches
+from panes.spark.batches import batch_of, large_batches, parts_of
 from panes.spark.naming import END, START, VIEW, key
 from panes.spark.packing import EVENTS, READ
 from panes.spark.placing import labels
@@ -41,6 +41,9 @@ REMARKS = {KIND: pa.string(), NAME: pa.string(), WINDOW_NAME: pa.string(), COVER
 """What answers carry beside, where a job has a catalogue."""
 
 ANSWER, REFUSED, LATE = "answer", "refused", "late"
+
+_BLOB = 1 << 16
+"""Bytes of packed answers in a row: Spark may put thousands of rows into one Arrow batch, whatever their size."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,8 @@ class Steps:
         changes = [text for _, text in sorted(arrived.changes)]
         answers = (job.batch(answered) for answered in shard.step(arrived.panes, watermark, changes))
         for batch in large_batches(answers):
-            yield _row(data=pack(batch))
+            for part in parts_of(batch, _BLOB):
+                yield _row(data=pack(part))
         if shard.refused and key[0] == labels(1)[0]:
             # All shards refuse the same; the first one says so.
             yield _row(data=pack(job.remarks(REFUSED, shard.refused)))

@@ -48,7 +48,9 @@ def local_session(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        # With a limit of bytes, Spark measures the batch after every row: most of the way to Python.
+        "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(8 * count),
         "spark.ui.enabled": "false",
