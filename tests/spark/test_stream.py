@@ -122,6 +122,20 @@ def test_what_a_condition_leaves_out_is_not_evaluated(spark, tmp_path):
     assert found.figures["absurd_timestamps"] == 1
 
 
+def test_zero_is_one_key_and_called_as_spark_calls_it(spark, tmp_path):
+    record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.float64())]))
+    instants = pa.array([10**6, 2 * 10**6, 60 * 10**6], pa.timestamp("us", "UTC"))
+    events = pa.table({"ts": instants, "k": [-0.0, 0.0, 1.0]})
+    record.add(events)
+    plan = pn.plan(pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("10s")))
+    stream = plan.run(record.stream(delay="0 seconds"), shards=2)
+    found = Collected(stream, tmp_path / "checkpoint").finish().rows
+    batch = plan.run(spark.createDataFrame(events), strategy="native").toArrow()
+    first = [[(str(row["k"]), row["n"]) for row in rows.to_pylist()][:1] for rows in (found, batch.sort_by("k"))]
+    assert first == [[("0.0", 2)]] * 2
+    assert str(plan.run(events)["k"][0].as_py()) == "0.0"
+
+
 def test_keys_are_evicted_and_say_so(spark, tmp_path):
     record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.int64())]))
     for number in range(3):

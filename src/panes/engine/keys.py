@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from panes.algebra.operations import Array
 
@@ -26,6 +27,11 @@ def key_ordinals(columns: Sequence[pa.Array], length: int) -> Array:
         # Made dense again after every column, so that many columns do not overflow.
         ordinals = np.unique(ordinals, return_inverse=True)[1].astype(np.int64, copy=False)
     return ordinals
+
+
+def one_zero(column: pa.Array) -> pa.Array:
+    """A key column as Spark shows it: 0.0 and -0.0 are one key, called 0.0. Zeros inside nested keys stay."""
+    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
 
 
 def _codes(column: pa.Array) -> tuple[Array, int]:

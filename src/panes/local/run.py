@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from panes.algebra.operations import Array
 from panes.declare.expressions import expression
 from panes.declare.query import Query
-from panes.engine.keys import key_ordinals
+from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import Program, assemble, bind_components, emitting_all
 from panes.engine.run import Answers, answer_events
 from panes.engine.schema import ResultSchema, check_columns, field_of
@@ -99,7 +99,7 @@ def _sort(store: StorePlan, program: Program, table: pa.Table) -> _Sorted:
         keep = pc.and_(keep, pc.fill_null(_whole(evaluate(store.kept, table)), False))
     table = table.filter(keep)
     instants = _whole(_column(table, store.at)).view(pa.int64()).to_numpy()
-    keys = pa.table([_whole(_column(table, key)) for key in store.keys], names=list(store.keys))
+    keys = pa.table([one_zero(_whole(_column(table, key))) for key in store.keys], names=list(store.keys))
     arguments = {sql: _whole(evaluate(expression(sql), table)) for sql in program.arguments}
     ordinals = key_ordinals([column.combine_chunks() for column in keys.columns], len(instants))
     order = np.lexsort((instants, ordinals))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from panes.algebra.operations import Array
 from panes.engine.blobs import pack
 from panes.engine.intake import pack_panes
+from panes.engine.keys import one_zero
 from panes.engine.program import Program
 from panes.frames.positions import FARTHEST
 from panes.spark.batches import large_batches
@@ -100,7 +101,8 @@ def _packed(table: pa.RecordBatch, number: int, intake: Intake, names: Array) ->
         table = table.filter(table.column(intake.kept))
     instants = table.column(INSTANT).to_numpy()
     if intake.keys:
-        columns = [_typed(table.column(alias), type_) for alias, type_ in zip(intake.keys, intake.types, strict=True)]
+        typed = (_typed(table.column(alias), type_) for alias, type_ in zip(intake.keys, intake.types, strict=True))
+        columns = [one_zero(column) for column in typed]
         keys = pa.RecordBatch.from_arrays(columns, names=list(intake.names))
     else:
         keys = pa.RecordBatch.from_pydict({EVERYTHING: pa.array(np.zeros(len(instants), np.int32))})
