@@ -37,6 +37,8 @@ class Catalogue:
     ----------
     path
         A folder that the job can read too: a path, or an address such as ``s3://bucket/folder``.
+    create
+        Whether a folder that does not exist is made; otherwise it is an error.
 
     Examples
     --------
@@ -48,12 +50,18 @@ class Catalogue:
     [Listed(name='hourly', status='suspended', windows=('1h',))]
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, create: bool = True) -> None:
         # Absolute: Spark reads a bare path from wherever its default file system is.
         self.path = str(path) if "://" in str(path) else Path(path).absolute().as_uri()
         found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(self.path)
         self._files, self._folder = found
-        self._files.create_dir(self._folder, recursive=True)
+        if create:
+            self._files.create_dir(self._folder, recursive=True)
+        elif self._files.get_file_info(self._folder).type is not fs.FileType.Directory:
+            raise PanesError(
+                f"there is no catalogue in {path}. Name the folder of a running job's catalogue; registering a query "
+                "makes a new one."
+            )
 
     def register(self, query: Query) -> None:
         """Ask for a query over keys, aggregates and events that the job keeps, with any windows from its panes on."""

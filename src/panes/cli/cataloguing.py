@@ -32,7 +32,7 @@ def register_file(queries: Path, folder: str, at: str | None, bounds: Bounds) ->
 
 def change(action: Literal["suspend", "resume", "drop"], name: str, folder: str) -> None:
     """Suspend, resume or drop a query."""
-    getattr(pn.Catalogue(folder), action)(name)
+    getattr(pn.Catalogue(folder, create=False), action)(name)
     console().print(
         f"{ {'suspend': 'suspended', 'resume': 'resumed', 'drop': 'dropped'}[action] } {name}", markup=False
     )
@@ -43,7 +43,7 @@ def list_queries(folder: str) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    listed = pn.Catalogue(folder).list()
+    listed = pn.Catalogue(folder, create=False).list()
     if not listed:
         console().print("the catalogue is empty")
         return

@@ -22,24 +22,25 @@ _MEMORY = 4 << 30
 
 def examine(start: Callable[[], SparkSession]) -> bool:
     """Go through everything; whether all is well."""
-    checks: list[tuple[str, Callable[[], str]]] = [
-        ("Python", _python),
-        ("Java", _java),
-        ("packages", _packages),
-        ("memory", _memory),
-        ("a small job on Spark", lambda: _job(start)),
-    ]
-    well = True
-    for name, check in checks:
+    checks: dict[str, Callable[[], str]] = {
+        "Python": _python,
+        "Java": _java,
+        "packages": _packages,
+        "memory": _memory,
+        "a small job on Spark": lambda: _job(start),
+    }
+    wrong: list[str] = []
+    for name, check in checks.items():
+        if name == "a small job on Spark" and {"Java", "packages"} & set(wrong):
+            console().print(f"      {name}: not tried without the above", markup=False)
+            continue
         try:
-            said, mark = check(), "ok  "
-        except _Wrong as wrong:
-            said, mark, well = str(wrong), "WRONG", False
+            said, mark = check(), "ok"
+        except _Wrong as error:
+            said, mark = str(error), "WRONG"
+            wrong.append(name)
         console().print(f"{mark:6}{name}: {said}", markup=False)
-        if not well and name == "Java":
-            console().print("      a small job on Spark: not tried without Java", markup=False)
-            break
-    return well
+    return not wrong
 
 
 class _Wrong(Exception):
@@ -69,12 +70,14 @@ def _java() -> str:
 
 
 def _packages() -> str:
-    found = []
+    found, missing = [], []
     for package in ("pyspark", "pyarrow", "numpy", "pandas", "protobuf", "sqlglot"):
         try:
             found.append(f"{package} {version(package)}")
         except PackageNotFoundError:
-            raise _Wrong(f"{package} is missing: pip install {package}.") from None
+            missing.append(package)
+    if missing:
+        raise _Wrong(f"{', '.join(missing)} missing: pip install {' '.join(missing)}.")
     return ", ".join(found)
 
 
