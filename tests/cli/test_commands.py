@@ -76,7 +76,7 @@ def test_csv_to_answers_with_malformed_rows(spark, queries, tmp_path):
     schema = ["--schema", "ts TIMESTAMP, device STRING, temp DOUBLE"]
     said = panes("run", queries, "-i", tmp_path / "readings.csv", "-o", tmp_path / "answers", *schema)
     assert "from 60 events" in said
-    assert "1 malformed rows were left out" in said
+    assert "1 malformed row left out" in said
     found = spark.read.parquet(str(tmp_path / "answers")).toArrow()
     assert_same_answers(found, pn.plan(pn.sql(SQL)).run(EVENTS))
     assert "warm" in (next((tmp_path / "answers.malformed").glob("*.txt"))).read_text()
@@ -92,6 +92,42 @@ def test_inferred_columns_wide_layout_and_csv_out(spark, queries, tmp_path):
     panes("run", queries, "-i", tmp_path / "readings.csv", "-o", tmp_path / "long.csv")
     names = next(tmp_path.glob("long.csv/*.csv")).read_text().splitlines()[0].split(",")
     assert names[:4] == ["query", "window_name", "window_start", "window_end"]
+
+
+def test_a_row_is_malformed_whichever_columns_are_used(spark, tmp_path):
+    (tmp_path / "count.sql").write_text("SELECT COUNT(*) AS n FROM s GROUP BY window(ts, '1 hour')")
+    rows = ['{"ts": "2026-01-01T00:00:00Z", "x": 1.5}', '{"ts": "2026-01-01T00:00:00Z", "x": "warm"}']
+    (tmp_path / "rows.json").write_text("\n".join(rows))
+    asked = ["run", tmp_path / "count.sql", "-i", tmp_path / "rows.json", "--schema", "ts TIMESTAMP, x DOUBLE"]
+    said = panes(*asked, "-o", tmp_path / "answers")
+    assert "from 1 event," in said
+    assert "1 malformed row left out" in said
+    # A place that is taken is refused before the answers are written, be it that of the malformed rows.
+    (tmp_path / "again.malformed").mkdir()
+    with pytest.raises(PanesError, match=r"again\.malformed exists already"):
+        panes(*asked, "-o", tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.usefixtures("one_partition")
+def test_malformed_rows_of_a_stream_are_kept_once(spark, queries, tmp_path):
+    folder = tmp_path / "events"
+    folder.mkdir()
+    schema = ["--schema", "ts TIMESTAMP, device STRING, temp DOUBLE", "--format", "csv"]
+    streamed = ["--stream", "--watermark", "0 seconds", "--once"]
+    told = 0
+    for part in range(2):
+        pa.csv.write_csv(EVENTS.slice(30 * part, 30), folder / f"{part}.csv")
+        with (folder / f"{part}.csv").open("a") as file:
+            file.write(f'2026-01-01T00:00:00Z,"a",warm{part}\n')
+        said = panes("run", queries, "-i", folder, "-o", tmp_path / "answers", *schema, *streamed)
+        assert "from 30 events" in said
+        assert "1 malformed row left out" in said
+        told += int(re.search(r"^(\d+) answers, from", said, re.MULTILINE)[1])
+    # Spark tells of the last micro-batches after they are done.
+    assert told == spark.read.parquet(str(tmp_path / "answers")).count()
+    kept = spark.read.text(str(tmp_path / "answers.malformed")).collect()
+    assert sorted(row.value.rpartition(",")[2] for row in kept) == ["warm0", "warm1"]
 
 
 @pytest.mark.usefixtures("one_partition")
@@ -129,6 +165,14 @@ def test_a_catalogue_from_the_shell(queries, tmp_path):
     assert "empty" in panes("list", *where)
 
 
+def test_a_mistyped_catalogue_is_not_made(tmp_path):
+    where = ["--catalogue", tmp_path / "katalog"]
+    for command in (["list"], ["suspend", "q"], ["resume", "q"], ["drop", "q"]):
+        with pytest.raises(PanesError, match="there is no catalogue in"):
+            panes(*command, *where)
+    assert not (tmp_path / "katalog").exists()
+
+
 def test_all_queries_of_a_file_are_registered_or_none(tmp_path):
     where = ["--catalogue", tmp_path / "catalogue"]
     two = tmp_path / "two.sql"
@@ -149,7 +193,20 @@ def test_the_doctor_finds_this_machine_well(spark):
     assert "a small job on Spark: 45 answers" in said
 
 
+def test_the_doctor_looks_at_everything(monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    said = panes("doctor", code=1)
+    assert re.search(r"WRONG Java: JAVA_HOME is /nowhere, which has none", said)
+    assert re.search(r"ok    packages: pyspark", said)
+    assert "memory: " in said
+    assert "a small job on Spark: not tried" in said
+
+
 def test_mistakes_are_sentences(queries, tmp_path):
+    for given in (["--strict"], ["--schema", "ts TIMESTAMP"]):
+        for place in ("x.parquet", "x.orc", "a_table"):
+            with pytest.raises(PanesError, match=f"{given[0]} is for CSV and JSON"):
+                panes("run", queries, "-i", place, "-o", "y", *given)
     with pytest.raises(PanesError, match="--watermark"):
         panes("run", queries, "-i", "x.csv", "-o", "y", "--stream")
     with pytest.raises(PanesError, match="is for streams"):

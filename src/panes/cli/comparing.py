@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import panes as pn
 from panes.cli.reporting import console, working
 from panes.errors import PanesError
+from panes.planning.picture import counted
 from panes.spark.racing import race
 from panes.spark.source import Source, part_malformed
 
@@ -41,6 +42,7 @@ def compare_queries(asked: Sequence[pn.Query], source: Source, rounds: int, star
     shown = Table("", f"median of {rounds}", "times", box=None, pad_edge=False)
     for name, median in middle.items():
         shown.add_row(name, f"{median:.2f} s", f"{median / middle[OURS]:.1f}×")
-    windows = sum(len(query.windows) for query in asked)
-    console().print(f"{len(asked):,} queries, {windows:,} windows: the {found.num_rows:,} answers of both are equal.")
+    windows = counted(sum(len(query.windows) for query in asked), "window")
+    queries, answers = counted(len(asked), "query", "queries"), counted(found.num_rows, "answer")
+    console().print(f"{queries}, {windows}: the {answers} of both are equal.")
     console().print(shown)

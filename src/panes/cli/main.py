@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -14,6 +15,8 @@ from panes.errors import PanesError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_RAISED = re.compile(r"[A-Za-z_.]+: ")
 
 app = typer.Typer(
     name="panes",
@@ -211,10 +214,25 @@ def main() -> None:
     except Exception as error:
         # Not imported for this: a command that does not use Spark does not load it.
         if type(error).__module__.startswith(("pyspark.", "py4j.")):
-            _give_up(f"Spark says: {str(error).strip().splitlines()[0]}")
+            _give_up(told_by(str(error)))
         if isinstance(error, (OSError, UnicodeDecodeError)) or type(error).__module__.startswith("pyarrow."):
             _give_up(str(error))
         raise
+
+
+def told_by(error: str) -> str:
+    """What an error of Spark says in a line: what Panes or Python said on an executor, or else its own first line.
+
+    Examples
+    --------
+    >>> told_by("An exception was thrown from the Python worker: Traceback ...\\n  File x\\nValueError: no\\n\\tat y")
+    'Spark says: ValueError: no'
+    """
+    lines = error.strip().splitlines()
+    ours = [line.partition(": ")[2] for line in lines if line.startswith("panes.errors.")]
+    _, traced, below = error.partition("Traceback")
+    raised = [line for line in below.splitlines()[1:] if _RAISED.match(line)] if traced else []
+    return ours[0] if ours else f"Spark says: {[*raised, *lines][0]}"
 
 
 def _give_up(why: str) -> NoReturn:

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Literal
 import panes as pn
 from panes.cli.reporting import console, working
 from panes.dialect.statement import read_statements
-from panes.spark.source import count_malformed, part_malformed
+from panes.planning.picture import counted
+from panes.spark.source import columns_of, part_malformed
 from panes.spark.watching import Totals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from panes.declare.windows import Bounds
     from panes.spark.sink import Sink
     from panes.spark.source import Source
+
+_LOOK_EVERY = 1
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ def run_batch(
         from pyspark.sql import Observation
 
         step("reading the schema", spark)
+        sink.check(spark)
         malformed, events = part_malformed(source.read(spark))
         read = Observation()
         answers = plan.run(events, layout=layout, observation=read)
@@ -66,11 +71,16 @@ def run_batch(
         step("looking for malformed rows", spark)
         captured = sink.capture(malformed)
     found, missing = read.get["events"], read.get["null_timestamps"]
-    lines = [f"{count:,} answers to {len(queries):,} queries, from {found:,} events, in {took:.1f} s"]
+    lines = [
+        f"{counted(count, 'answer')} to {counted(len(queries), 'query', 'queries')}, from {counted(found, 'event')}, "
+        f"in {took:.1f} s"
+    ]
+    if source.infers:
+        lines.append(f"columns as inferred (--schema gives others): {columns_of(events)}")
     if missing:
-        lines.append(f"{missing:,} events had no time, and are in no window")
+        lines.append(f"{counted(missing, 'event')} without a time, in no window")
     if captured:
-        lines.append(f"{captured:,} malformed rows were left out; they are in {sink.beside('malformed')}")
+        lines.append(f"{counted(captured, 'malformed row')} left out; see {sink.malformed}")
     console().print("\n".join([*lines, f"written to {sink.place}"]), markup=False)
 
 
@@ -81,27 +91,39 @@ def run_stream(
     plan = pn.plan(queries)
     with working("starting Spark"):
         spark = start()
-    events = count_malformed(source.stream(spark)).withWatermark(plan.queries[0].at, asked.watermark)
+    malformed, events = part_malformed(source.stream(spark))
     catalogue = None if asked.catalogue is None else pn.Catalogue(asked.catalogue)
-    answers = plan.run(events, mode=asked.mode, catalogue=catalogue)
+    watermarked = events.withWatermark(plan.queries[0].at, asked.watermark)
+    answers = plan.run(watermarked, mode=asked.mode, catalogue=catalogue)
     said, totals = console(), Totals()
     listeners = [pn.show_progress(spark, lambda line: said.print(line, markup=False)), totals]
     spark.streams.addListener(totals)
     checkpoint = asked.checkpoint or sink.beside("checkpoint")
-    running = sink.start(answers, asked.mode, checkpoint, once=asked.once)
     stops = "" if asked.once else "; Ctrl-C stops it"
-    said.print(f"writing to {sink.place}, with the state in {checkpoint}{stops}", markup=False)
+    running: list[StreamingQuery] = []
     try:
-        running.awaitTermination()
+        running.append(sink.start(answers, asked.mode, checkpoint, once=asked.once))
+        running += sink.keep(malformed, checkpoint, once=asked.once)
+        said.print(f"writing to {sink.place}, with the state in {checkpoint}{stops}", markup=False)
+        _await(running)
     except KeyboardInterrupt:
-        running.stop()
         said.print("stopped; the same command goes on from here")
     finally:
+        for stream in running:
+            stream.stop()
+        totals.wait(len(running))
         for listener in listeners:
             spark.streams.removeListener(listener)
     figures = totals.figures
-    said.print(
-        f"{figures['answers']:,} answers, from {figures['events']:,} events, written to {sink.place}", markup=False
-    )
+    found, read = counted(figures["answers"], "answer"), counted(figures["events"], "event")
+    said.print(f"{found}, from {read}, written to {sink.place}", markup=False)
     if figures["malformed"]:
-        said.print(f"{figures['malformed']:,} malformed rows were left out", markup=False)
+        lost = counted(figures["malformed"], "malformed row")
+        said.print(f"{lost} left out; see {sink.malformed}", markup=False)
+
+
+def _await(running: Sequence[StreamingQuery]) -> None:
+    """Until all streams have ended, or one has failed, which raises its error."""
+    ended = [False]
+    while not all(ended):
+        ended = [bool(stream.awaitTermination(_LOOK_EVERY)) for stream in running]

@@ -22,8 +22,8 @@ def summary(blueprint: Blueprint) -> str:
     windows = sum(len(query.windows) for query in blueprint.queries)
     passes = sum(_passes(store) for store in blueprint.stores)
     lines = [
-        f"{_counted(len(blueprint.queries), 'query', 'queries')}, {_counted(windows, 'window')}, "
-        f"{_counted(passes, 'pass', 'passes')} over the events"
+        f"{counted(len(blueprint.queries), 'query', 'queries')}, {counted(windows, 'window')}, "
+        f"{counted(passes, 'pass', 'passes')} over the events"
     ]
     lines += [f"  {title_of(store)}" for store in blueprint.stores]
     return "\n".join(lines)
@@ -59,6 +59,17 @@ def mermaid(blueprint: Blueprint) -> str:
             lines.append(f"  class {','.join(factors)} factor")
     lines.append("  classDef factor stroke-dasharray: 4 4")
     return "\n".join(lines)
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """So many of something.
+
+    Examples
+    --------
+    >>> counted(1, "query", "queries"), counted(2000, "answer")
+    ('1 query', '2,000 answers')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def title_of(store: StorePlan) -> str:
@@ -175,7 +186,3 @@ def _passes(store: StorePlan) -> int:
     if store.strategy == "rewrite":
         return sum(node.provider is None for node in store.forest.nodes)
     return 1
-
-
-def _counted(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

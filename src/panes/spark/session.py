@@ -13,17 +13,24 @@ from pyspark.sql import SparkSession
 
 from panes.errors import PanesError
 
+_ZONE = "spark.sql.session.timeZone"
+
 
 def session(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     """Spark in this process, or where ``master`` says; under ``spark-submit``, the Spark that was asked for there."""
-    if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return local_session("panes", more=settings)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted and (master is None or master.startswith("local")):
+        return local_session("panes", more=({} if master is None else {"spark.master": master}) | dict(settings))
     builder = SparkSession.builder.appName("panes")
     if master is not None:
         builder = builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    made = builder.getOrCreate()
+    if not made.sparkContext.getConf().contains(_ZONE):
+        # Times without a zone mean the same wherever a command runs.
+        made.conf.set(_ZONE, "UTC")
+    return made
 
 
 def local_session(
@@ -51,7 +58,7 @@ def local_session(
         # With a limit of bytes, Spark measures the batch after every row: most of the way to Python.
         "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
-        "spark.sql.session.timeZone": "UTC",
+        _ZONE: "UTC",
         "spark.sql.shuffle.partitions": str(8 * count),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from panes.errors import PanesError
 from panes.spark.naming import quoted
-from panes.spark.source import MALFORMED, ending_of
+from panes.spark.source import MALFORMED, counted, ending_of
+
+_MALFORMED = "malformed"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,12 @@ class Sink:
 
     place: str
     format: str | None
+
+    def check(self, spark: SparkSession) -> None:
+        """Refuse places of a batch that exist already, before anything is computed."""
+        for place in (self.place, self.malformed):
+            if _exists(spark, place):
+                raise PanesError(f"{place} exists already. Remove it, or write to another --output.")
 
     def write(self, answers: DataFrame) -> int:
         """Write the answers of a batch; says how many they are."""
@@ -46,6 +55,19 @@ class Sink:
         writer = writer.option("path", self.place).option("checkpointLocation", checkpoint)
         return (writer.trigger(availableNow=True) if once else writer).start()
 
+    def keep(self, malformed: DataFrame | None, checkpoint: str, *, once: bool) -> list[StreamingQuery]:
+        """Write what cannot be read of a stream beside the answers, by a query of its own: every row once."""
+        if malformed is None:
+            return []
+        writer = counted(malformed).writeStream.format("text").option("path", self.malformed)
+        writer = writer.option("checkpointLocation", f"{checkpoint.rstrip('/')}.{_MALFORMED}")
+        return [(writer.trigger(availableNow=True) if once else writer).start()]
+
+    @property
+    def malformed(self) -> str:
+        """Where rows go that cannot be read."""
+        return self.beside(_MALFORMED)
+
     def beside(self, what: str) -> str:
         """The place of something that belongs to these answers."""
         return f"{self.place.rstrip('/')}.{what}"
@@ -54,12 +76,12 @@ class Sink:
         """Write what could not be read beside the answers; says how many rows that is."""
         if malformed is None:
             return 0
-        # Kept: Spark refuses to read a file for nothing but its malformed rows.
-        malformed = malformed.persist()
+        # Kept, so that the input is not read once to count them and once more to write them.
+        malformed = malformed.select(MALFORMED).persist()
         try:
             count = malformed.count()
             if count:
-                malformed.select(MALFORMED).write.text(self.beside("malformed"))
+                malformed.write.text(self.malformed)
             return count
         finally:
             malformed.unpersist()
@@ -70,6 +92,17 @@ class Sink:
         if found == "console":
             raise PanesError("--output-format console shows nothing of a batch: write to a folder, and look into it.")
         return found
+
+
+def _exists(spark: SparkSession, place: str) -> bool:
+    try:
+        # Spark's own way to whatever file system it is; text has a schema, so that nothing is read.
+        spark.read.text(place)
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return False
+        raise
+    return True
 
 
 def _flat(answers: DataFrame, output_format: str) -> DataFrame:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from panes.errors import PanesError
+from panes.spark.naming import quoted
 
 MALFORMED = "_corrupt_record"
 MALFORMED_METRICS = "panes_malformed"
@@ -38,6 +39,21 @@ class Source:
     format: str | None
     schema: str | None
     strict: bool
+
+    def __post_init__(self) -> None:
+        found = self._format()
+        given = [option for option, value in (("--schema", self.schema), ("--strict", self.strict)) if value]
+        if given and found not in _TEXTUAL:
+            what = "a table has" if found is None else f"{found} has"
+            raise PanesError(
+                f"{' and '.join(given)} is for CSV and JSON, and {what} columns of its own. Leave it out, or say "
+                "what the files are, as --format csv."
+            )
+
+    @property
+    def infers(self) -> bool:
+        """Whether columns are guessed from the rows."""
+        return self.schema is None and self._format() in _TEXTUAL
 
     def read(self, spark: SparkSession) -> DataFrame:
         """All rows; textual ones with a column of what could not be read."""
@@ -80,25 +96,41 @@ class Source:
 
     def _options(self, found: str) -> dict[str, str]:
         options = {"mode": "FAILFAST" if self.strict else "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
-        if found == "csv":
-            # A row is malformed whichever columns the queries happen to use.
-            return {"header": "true", "columnPruning": "false", **options}
-        return options if found == "json" else {}
+        if found not in _TEXTUAL:
+            return {}
+        return {"header": "true", **options} if found == "csv" else options
+
+
+def columns_of(rows: DataFrame) -> str:
+    """The columns of some rows, as ``--schema`` takes them."""
+    return ", ".join(f"{_bare(field.name)} {field.dataType.simpleString().upper()}" for field in rows.schema)
 
 
 def part_malformed(rows: DataFrame) -> tuple[DataFrame | None, DataFrame]:
     """The rows that could not be read, where there may be any, and the others."""
     if MALFORMED not in rows.columns:
         return None, rows
-    return rows.where(f"{MALFORMED} IS NOT NULL"), rows.where(f"{MALFORMED} IS NULL").drop(MALFORMED)
+    looked = _looked_at(rows)
+    malformed = rows.where(f"{MALFORMED} IS NOT NULL AND {looked}")
+    return malformed, rows.where(f"{MALFORMED} IS NULL AND {looked}").drop(MALFORMED)
 
 
-def count_malformed(rows: DataFrame) -> DataFrame:
-    """The rows of a stream that could be read; the others are counted, as an observed metric."""
-    if MALFORMED not in rows.columns:
-        return rows
-    count = F.count_if(F.col(MALFORMED).isNotNull()).alias("malformed")
-    return part_malformed(rows.observe(MALFORMED_METRICS, count))[1]
+def counted(malformed: DataFrame) -> DataFrame:
+    """What could not be read of a stream, as text; how many rows they are is an observed metric."""
+    return malformed.observe(MALFORMED_METRICS, F.count(F.lit(1)).alias("malformed")).select(MALFORMED)
+
+
+def _bare(name: str) -> str:
+    return name if name.isidentifier() else quoted(name)
+
+
+def _looked_at(rows: DataFrame) -> str:
+    """SQL that is always true, and looks at every column.
+
+    Spark parses what a query uses. A row is malformed or not whichever columns that happens to be.
+    """
+    columns = [f"CAST({quoted(name)} IS NULL AS INT)" for name in rows.columns if name != MALFORMED]
+    return f"least({', '.join([*columns, '0', '0'])}) = 0"
 
 
 def _declared(schema: str) -> StructType:

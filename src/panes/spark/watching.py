@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from threading import Semaphore
 from typing import Any
 
 from pyspark.sql.streaming.listener import (
@@ -20,6 +21,7 @@ from panes.spark.stream import METRICS
 from panes.timeline import Geometry, format_duration
 
 _NEXT = 12
+_LAST_WORDS = 10.0
 
 
 class Progress(StreamingQueryListener):
@@ -59,6 +61,12 @@ class Totals(StreamingQueryListener):
 
     def __init__(self) -> None:
         self.figures: Counter[str] = Counter()
+        self._ended = Semaphore(0)
+
+    def wait(self, streams: int) -> None:
+        """Until everything of so many ended streams was told: Spark tells it some time after they end."""
+        for _ in range(streams):
+            self._ended.acquire(timeout=_LAST_WORDS)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing to add yet."""
@@ -70,6 +78,7 @@ class Totals(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Nothing to add any more."""
+        self._ended.release()
 
 
 def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
