@@ -98,6 +98,34 @@ SAME = {
 }
 
 
+SAME_WINDOW = {
+    "INTERVAL '1' WEEK": "7 d",
+    "INTERVAL '1 week'": "7 d",
+    "INTERVAL '1.5' HOURS": "90 min",
+    "INTERVAL 1.5 HOURS": "90 min",
+    "INTERVAL '+5' MINUTES": "5 min",
+}
+
+
+@pytest.mark.parametrize("length", SAME_WINDOW)
+def test_lengths(length):
+    (query,) = pn.sql(f"SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE a.b.c, DESCRIPTOR(ts), {length}))")
+    assert query.over == (pn.tumbling(SAME_WINDOW[length]),)
+
+
+def test_an_offset_may_be_negative():
+    (query,) = pn.sql("SELECT COUNT(*) FROM s GROUP BY window(ts, '1 hour', '1 hour', INTERVAL '-5' MINUTES)")
+    assert query.over == (pn.tumbling("1 hour", offset="55 min"),)
+
+
+def test_the_call_of_group_by_is_the_window_of_an_answer():
+    text = "SELECT window(ts, '1 hour'), window(ts,'1 hour').start, WINDOW(ts, '1 hour') w, COUNT(*) AS n FROM s "
+    text += "GROUP BY window(ts, '1 hour') HAVING window(ts, '1 hour').end > window.start"
+    select = {"window_start": "window.start", "w": "window", "n": pn.count()}
+    having = "window.end > window.start"
+    assert pn.sql(text) == [pn.query("query1", at="ts", select=select, over=pn.tumbling("1h"), having=having)]
+
+
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_query_as_in_python(name):
     text, expected = SAME[name]
@@ -195,6 +223,32 @@ WRONG = {
     "SELECT SUM(x) FROM s [ROWS 0]": ("positive",),
     "SELECT SUM(x), SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("two columns are called 'sum(x)'",),
     "SELECT COUNT(*) FROM s GROUP BY window(a, '1 hour'), window(b, '1 hour')": ("event time is 'a' and 'b'",),
+    "SELECT k, MAX(x) AS a, MIN(x) AS A FROM s GROUP BY k, Tumbling(day, 1)": (
+        "column 34: two columns",
+        f"{' ' * 33}^",
+    ),
+    "SELECT k, MAX(x) AS k FROM s GROUP BY k, Tumbling(day, 1)": ("column 21: 'k' is a key already",),
+    "SELECT k, MAX(x) AS query FROM s GROUP BY k, Tumbling(day, 1)": ("column 21: every answer has", " ^^^^^"),
+    "SELECT k, MAX(x) AS __q FROM s GROUP BY k, Tumbling(day, 1)": ("column 21: names that begin with '__'",),
+    "SELECT k FROM s GROUP BY k, Tumbling(day, 1)": ("column 8: an aggregate is missing",),
+    "SELECT MAX(x) FROM s GROUP BY k, K, Tumbling(day, 1)": ("column 34: the statement groups by 'K' already",),
+    "SELECT MAX(x) FROM s GROUP BY ts, Tumbling(day, 1)": ("column 31: this is the event time",),
+    "SELECT MAX(x) FROM s GROUP BY Windows(Tumbling(minute, 5), Tumbling(second, 300))": (
+        "column 60: two windows are called '5m'",
+        " ^^^^^^^^^^^^^^^^^^^^^",
+    ),
+    "SELECT MAX(x) - SUM(rand(y) + 1) + 1 AS d FROM s GROUP BY Tumbling(day, 1)": ("column 21: cannot", " ^^^^^^^^^^^"),
+    "SELECT MAX(x) - COUNT(DISTINCT y) + 1 AS d FROM s GROUP BY Tumbling(day, 1)": (
+        "column 17: COUNT(DISTINCT",
+        f" {'^' * 17}",
+    ),
+    "SELECT MAX(x) FROM s GROUP BY window(ts, INTERVAL '-1' HOUR)": ("column 31: size='-1h' is not positive",),
+    "SELECT MAX(x) FROM s GROUP BY window(ts, INTERVAL '0.0000001' SECOND)": ("finer than a microsecond",),
+    "SELECT MAX(x) FROM s GROUP BY session_window(ts, INTERVAL '-1' HOUR)": ("a positive timeout",),
+    "SELECT window(ts, '2 hours'), MAX(x) FROM s GROUP BY window(ts, '1 hour')": ("column 8: this is not the window",),
+    "-- name: a\nSELECT MAX(x) FROM s GROUP BY window(ts, '1h');\n-- name: a\nSELECT MAX(x) FROM s": (
+        "line 4, column 1: two statements are called 'a'",
+    ),
     "SELECT COUNT(*) FROM s GROUP BY window(a, '1h'); SELECT COUNT(*) FROM t GROUP BY window(a, '1h')": (
         "several streams (s, t)",
     ),
@@ -218,8 +272,8 @@ _SPACED = """
     SELECT FROM WHERE GROUP BY HAVING AS AND NOT IN CASE WHEN THEN END NULL INTERVAL TABLE EXPLAIN DISTINCT TIMESTAMP
     RANGE RANGES ROWS SLIDE SLIDES TUMBLE HOP CUMULATE DESCRIPTOR Windows Window TumblingWindow HoppingWindow
     SessionWindow Duration Hop Offset Bounds System.Window().Id window session_window minute second SECONDS HOUR SUM
-    COUNT MIN AVG FIRST CAST DECIMAL(a) DECIMAL(10,2) ² 11111111111111111111
-    k x ts ev ( ) [ ] , ; . * + - > = => 0 1 5 60 1e9 -- /* */ '10' '(]' ' ` $$ :: @ ? é
+    WEEK COUNT MIN AVG FIRST CAST DECIMAL(a) DECIMAL(10,2) ² 11111111111111111111
+    k x ts ev ( ) [ ] , ; . * + - > = => 0 1 5 60 1e9 1.5 -- /* */ '10' '-1' '1.5' '(]' ' ` $$ :: @ ? é
 """
 WORDS = [*_SPACED.split(), "'5 minutes'", "`a b`", '"q"', "\n", "\\", "\x00"]
 STATEMENTS = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from panes.dialect.tokens import Cursor
@@ -19,6 +21,7 @@ UNITS = {
 """Units as Azure's window functions name them, with their microseconds; the largest first."""
 
 _DIGITS = 15
+_WEEK = 7 * UNITS["day"]
 _ABBREVIATED = {"dd": "day", "d": "day", "hh": "hour", "mi": "minute", "n": "minute", "ss": "second", "s": "second"}
 _ABBREVIATED |= {"ms": "millisecond", "mcs": "microsecond"}
 
@@ -28,8 +31,10 @@ def unit(words: Cursor) -> int:
     token = words.next()
     name = token.text.lower()
     name = _ABBREVIATED.get(name, name.removesuffix("s"))
+    if name == "week":
+        return _WEEK
     if name not in UNITS:
-        words.fail(f"{token.text!r} is no unit of time here. Write one of {', '.join(UNITS)}.", [token])
+        words.fail(f"{token.text!r} is no unit of time here. Write one of week, {', '.join(UNITS)}.", [token])
     return UNITS[name]
 
 
@@ -49,20 +54,32 @@ def counted(words: Cursor) -> int:
 
 
 def interval(words: Cursor) -> int:
-    """``INTERVAL '10' MINUTES``, ``INTERVAL '10 minutes'``, or just ``'10 minutes'``."""
+    """``INTERVAL '10' MINUTES``, ``INTERVAL '1.5' HOURS``, ``INTERVAL '10 minutes'``, or just ``'10 minutes'``."""
     begin = words.at
     given = words.took("INTERVAL")
     token = words.next()
-    if given and token.token_type is TokenType.NUMBER and _plain(token.text):
-        return int(token.text) * unit(words)
+    number = _number(token.text.strip()) if given else None
+    if number is not None:
+        length = number * unit(words)
+        if length.denominator > 1:
+            words.fail("this is finer than a microsecond, the resolution of time here.", words.tokens[begin : words.at])
+        return int(length)
     if token.token_type is not TokenType.STRING:
         words.fail("expected a duration here, as INTERVAL '10' MINUTES or '10 minutes'.", [token])
-    if given and _plain(token.text.strip()):
-        return int(token.text) * unit(words)
     try:
         return parse_duration(token.text)
     except (DurationError, ValueError) as error:
         words.fail(str(error), words.tokens[begin : words.at])
+
+
+def _number(text: str) -> Fraction | None:
+    """A number with a sign, a point, or neither."""
+    if len(text) > _DIGITS or not set(text) <= set("+-.0123456789"):
+        return None
+    try:
+        return Fraction(text)
+    except ValueError:
+        return None
 
 
 def _plain(text: str) -> bool:

@@ -13,6 +13,7 @@ from panes.algebra import declare as make
 from panes.algebra.aggregates import Aggregate
 from panes.declare.expressions import Expression
 from panes.declare.parsing import checked
+from panes.declare.query import RESERVED
 from panes.declare.writing import write
 from panes.dialect.tokens import PANES, fail
 from panes.errors import DeclarationError, ExpressionError, nearest
@@ -73,6 +74,11 @@ class Selected:
     select: dict[str, Aggregate | Expression] = field(default_factory=dict)
     hidden: dict[str, Aggregate] = field(default_factory=dict)
 
+    @property
+    def aggregates(self) -> list[Aggregate]:
+        """All aggregates, shown or hidden."""
+        return [value for value in (*self.select.values(), *self.hidden.values()) if isinstance(value, Aggregate)]
+
     def add(self, tokens: Sequence[Token], alias: str | None, spelling: Sequence[Token]) -> None:
         """One member of the list behind SELECT; ``spelling`` are all of its words."""
         tree = self._tree(tokens)
@@ -87,13 +93,14 @@ class Selected:
         elif place is None and isinstance(tree, exp.Column) and alias is None:
             what = f"{tree.name!r} is neither an aggregate nor in GROUP BY. Group by it, or aggregate it."
             fail(self.text, tokens, what)
+        named = spelling if alias is None else spelling[-1:]
         found = self._aggregate(tree, tokens)
         if found is not None:
-            self._put(alias or label(found), found, spelling)
+            self._put(alias or label(found), found, named)
             return
         value = self._expression(tree, tokens)
         bound = {_START: "window_start", _END: "window_end"}.get(place or "")
-        self._put(alias or bound or value.sql, value, spelling)
+        self._put(alias or bound or value.sql, value, named)
 
     @property
     def _own_keys(self) -> set[str]:
@@ -118,13 +125,19 @@ class Selected:
         own = {column.lower() for column in (*self.keys, *self.select, *self.aliases)}
         return None if name in own else _PLACES.get(name)
 
-    def _put(self, alias: str, value: Aggregate | Expression, spelling: Sequence[Token]) -> None:
-        if alias in self.select:
-            fail(self.text, spelling, f"two columns are called {alias!r}. Give one of them another name with AS.")
+    def _put(self, alias: str, value: Aggregate | Expression, named: Sequence[Token]) -> None:
+        """A column under its name; what is wrong with the name is shown where it stands."""
+        instead = "Give this one another name with AS."
+        if alias.lower() in {column.lower() for column in self.select}:
+            fail(self.text, named, f"two columns are called {alias!r}, in whatever case. {instead}")
+        if alias.lower() in self._own_keys:
+            fail(self.text, named, f"{alias!r} is a key already, which every answer has. {instead}")
+        if alias.lower() in RESERVED:
+            fail(self.text, named, f"every answer has a column {alias!r} by itself. {instead}")
+        if alias.startswith("__"):
+            fail(self.text, named, f"names that begin with '__' are taken. {instead}")
         if alias in self.hidden and self.hidden.pop(alias) != value:
-            fail(
-                self.text, spelling, f"{alias!r} already stands for another aggregate here. Give this one another name."
-            )
+            fail(self.text, named, f"{alias!r} already stands for another aggregate here. {instead}")
         self.select[alias] = value
 
     def _tree(self, tokens: Sequence[Token]) -> exp.Expression:
@@ -164,6 +177,7 @@ class Selected:
         """The aggregate that a tree is, if it is nothing else."""
         if isinstance(tree, exp.Paren):
             return self._aggregate(tree.this, tokens)
+        tokens = _of(tree, tokens)
         if isinstance(tree, (exp.Window, exp.Filter)):
             word = "OVER" if isinstance(tree, exp.Window) else "FILTER"
             instead = "Write a condition into the argument, as SUM(CASE WHEN a > 1 THEN x END)."
@@ -181,7 +195,7 @@ class Selected:
             )
         arguments = [tree.args[name] for name in ("this", "expression") if tree.args.get(name) is not None]
         try:
-            return AGGREGATES[type(tree)](*(self._checked(argument, tokens).sql for argument in arguments))
+            return AGGREGATES[type(tree)](*(self._checked(a, _of(a, tokens)).sql for a in arguments))
         except TypeError:
             fail(self.text, tokens, "aggregates have one argument, MIN_BY and MAX_BY two.")
 
@@ -194,7 +208,7 @@ class Selected:
             fail(self.text, tokens, "write COUNT(*) or COUNT(x).")
         if isinstance(tree.this, exp.Star):
             return make.count()
-        return make.count(self._checked(tree.this, tokens).sql)
+        return make.count(self._checked(tree.this, _of(tree.this, tokens)).sql)
 
     def _expression(self, tree: exp.Expression, tokens: Sequence[Token]) -> Expression:
         """An expression over aggregates, keys and the window; aggregates in it get a name, or are found by theirs."""
@@ -218,7 +232,8 @@ class Selected:
         for root in value.roots:
             if root.lower() not in {name.lower() for name in known}:
                 what = f"{root!r} is no key and no selected column ({nearest(root, known)})."
-                fail(self.text, tokens, f"{what} Outside of aggregates, only these can be used.")
+                here = [token for token in tokens if token.text.lower() == root.lower()][:1]
+                fail(self.text, here or tokens, f"{what} Outside of aggregates, only these can be used.")
         return value
 
     def _checked(self, tree: exp.Expression, tokens: Sequence[Token]) -> Expression:
@@ -257,6 +272,21 @@ def _dotted(tree: exp.Expression) -> str:
 def _field(place: str) -> exp.Expression:
     root, _, name = place.partition(".")
     return exp.column(name, table=root) if name else exp.column(root)
+
+
+def _of(tree: exp.Expression, tokens: Sequence[Token]) -> Sequence[Token]:
+    """Those among some words that a part of their tree was read from."""
+    places = [node.meta for node in tree.walk() if "start" in node.meta]
+    if not places:
+        return tokens
+    first, last = min(place["start"] for place in places), max(place["end"] for place in places)
+    begin = next((i for i, token in enumerate(tokens) if token.start >= first), 0)
+    end, depth = begin, 0
+    # What is open in between is closed right behind.
+    while end < len(tokens) and (tokens[end].end <= last or (depth and tokens[end].token_type is TokenType.R_PAREN)):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[end].token_type, 0)
+        end += 1
+    return tokens[begin:end] or tokens
 
 
 def _spelt(text: str, tokens: Sequence[Token]) -> str:

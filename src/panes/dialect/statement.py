@@ -11,7 +11,7 @@ from panes.declare.kinds import AnyWindow
 from panes.declare.query import Query, query
 from panes.declare.windows import Bounds
 from panes.dialect.selecting import Selected
-from panes.dialect.tokens import NAMES, Cursor, fail, split, tokenized
+from panes.dialect.tokens import NAMES, Cursor, fail, same, split, tokenized
 from panes.dialect.windows import FUNCTIONS, TABLE_FUNCTIONS, bracket, function, named, spark_window, table_function
 from panes.errors import DeclarationError, SqlError
 
@@ -68,21 +68,23 @@ def read_statements(text: str, *, at: str | None = None, bounds: Bounds = "[)") 
     found: list[Statement] = []
     names = _names(text, tokens)
     for number, words in enumerate(split(tokens)):
+        name = names.get(words[0].start) or f"query{number + 1}"
+        if name in [other.query.name for other in found]:
+            fail(text, words[:1], f"two statements are called {name!r}. Name each with -- name: another.")
         try:
-            found.append(_Reader(text, words, at, bounds).read(names.get(words[0].start) or f"query{number + 1}"))
+            found.append(_Reader(text, words, at, bounds).read(name))
         except RecursionError:
             fail(text, words[:1], "this statement is nested too deeply.")
+        if found[-1].stream.lower() != found[0].stream.lower():
+            streams = f"{found[0].stream}, {found[-1].stream}"
+            instead = "Give the statements of each stream a text of their own."
+            fail(
+                text,
+                words[:1],
+                f"the statements read from several streams ({streams}), and a plan is of one. {instead}",
+            )
     if not found:
         raise SqlError("there is no statement. Write SELECT ... FROM stream GROUP BY key, TumblingWindow(minute, 5).")
-    for number, statement in enumerate(found):
-        if statement.query.name in [other.query.name for other in found[:number]]:
-            raise SqlError(f"two statements are called {statement.query.name!r}. Name each with -- name: another.")
-    streams = list(dict.fromkeys(statement.stream for statement in found))
-    if len({stream.lower() for stream in streams}) > 1:
-        raise SqlError(
-            f"the statements read from several streams ({', '.join(streams)}), and a plan is about one. Give the "
-            "statements of each stream a text of their own."
-        )
     return found
 
 
@@ -114,7 +116,8 @@ class _Reader:
         self._default_at = at
         self._table_function = False
         self._windows: list[AnyWindow] = []
-        self._keys: list[str] = []
+        self._keys: dict[str, list[Token]] = {}
+        self._call: list[Token] = []
 
     def read(self, name: str) -> Statement:
         words = self._words
@@ -137,12 +140,15 @@ class _Reader:
                 "[RANGE 5 MINUTES SLIDE 1 MINUTE].",
                 words.tokens[:1],
             )
-        named = [_alias(self._words, item) for item in items]
+        named = [_alias(self._words, self._with_window(item)) for item in items]
         aliases = [alias for _, alias, _ in named if alias is not None]
-        selected = Selected(self._text, stream, self._keys, aliases)
+        selected = Selected(self._text, stream, list(self._keys), aliases)
         for item in named:
             selected.add(*item)
-        filtered = selected.having(having) if having else None
+        filtered = selected.having(self._with_window(having)) if having else None
+        if not selected.aggregates:
+            everything = [token for item in items for token in item]
+            words.fail("an aggregate is missing: what to compute in every window, as COUNT(*) AS n.", everything)
         event_time = self._at or self._default_at
         if event_time is None:
             words.fail(
@@ -150,11 +156,14 @@ class _Reader:
                 "at='ts'.",
                 words.tokens[:1],
             )
+        for key, place in self._keys.items():
+            if key.lower() == event_time.lower():
+                words.fail("this is the event time, so that every event would be a group. Leave it out.", place)
         try:
             made = query(
                 name,
                 at=event_time,
-                by=self._keys,
+                by=list(self._keys),
                 select=selected.select,
                 hidden=selected.hidden,
                 over=self._windows,
@@ -205,9 +214,7 @@ class _Reader:
         elif wrapped:
             words.fail(f"expected one of {', '.join(TABLE_FUNCTIONS)} here.")
         else:
-            stream = words.name("the name of a stream")
-            while words.took("."):
-                stream += f".{words.name('a name')}"
+            stream = words.dotted("the name of a stream")
         if wrapped:
             words.expect(")", "TABLE( is still open.")
         while True:
@@ -231,8 +238,9 @@ class _Reader:
             self._add(words, named(words, self._bounds), tokens)
         elif called and first in ("window", "session_window"):
             at, window = spark_window(words, self._bounds)
-            self._set_time(at)
+            self._set_time(at, tokens)
             self._add(words, [window], tokens)
+            self._call = tokens if first == "window" else []
         elif called and first in FUNCTIONS:
             self._add(words, [function(words, self._bounds)], tokens)
         elif called:
@@ -243,8 +251,10 @@ class _Reader:
             )
         else:
             key = words.name("a key column or a window")
+            if key.lower() in [known.lower() for known in self._keys]:
+                words.fail(f"the statement groups by {key!r} already: name it once.", tokens)
             if key.lower() not in _OF_THE_WINDOW or not self._table_function:
-                self._keys.append(key)
+                self._keys[key] = tokens
         words.end("a group is one column or one window.")
 
     def _add(self, words: Cursor, windows: list[AnyWindow], tokens: Sequence[Token]) -> None:
@@ -254,9 +264,24 @@ class _Reader:
             words.fail(f"the statement has a window already. {instead}", tokens)
         self._windows += windows
 
-    def _set_time(self, at: str) -> None:
+    def _with_window(self, tokens: list[Token]) -> list[Token]:
+        """The same words, with ``window`` for the call that the statement groups by: Spark takes it for the window."""
+        call, found, at = self._call, list[Token](), 0
+        while at < len(tokens):
+            words = tokens[at : at + len(call)]
+            if call and same(words, call):
+                found.append(Token(TokenType.VAR, "window", start=words[0].start, end=words[-1].end))
+                at += len(call)
+            elif call and same(tokens[at : at + 2], call[:2]):
+                self._words.fail("this is not the window of GROUP BY. Write window, or the same call.", tokens[at:])
+            else:
+                found.append(tokens[at])
+                at += 1
+        return found
+
+    def _set_time(self, at: str, tokens: Sequence[Token] | None = None) -> None:
         if self._at is not None and self._at.lower() != at.lower():
-            self._words.fail(f"the event time is {self._at!r} and {at!r} at once. Name one column.")
+            self._words.fail(f"the event time is {self._at!r} and {at!r} at once. Name one column.", tokens)
         self._at = at
 
     def _refuse_rest(self) -> None:

@@ -117,6 +117,13 @@ class Cursor:
         self.at += 1
         return token.text
 
+    def dotted(self, what: str) -> str:
+        """Step over a name that may have several parts: ``catalog.schema.table``."""
+        found = self.name(what)
+        while self.took("."):
+            found += f".{self.name('a name')}"
+        return found
+
     def fail(self, what: str, tokens: Sequence[Token] | None = None) -> NoReturn:
         """Raise an error about some words, or about the next one."""
         here = self.tokens[self.at : self.at + 1] or self.tokens[-1:]
@@ -160,6 +167,11 @@ class Cursor:
             self.fail(what, self.tokens[self.at :])
 
 
+def same(words: Sequence[Token], others: Sequence[Token]) -> bool:
+    """Whether words say the same: text as it is, everything else in any case."""
+    return [_folded(token) for token in words] == [_folded(token) for token in others]
+
+
 def split(tokens: Iterable[Token]) -> list[list[Token]]:
     """Statements: what lies between semicolons."""
     found: list[list[Token]] = [[]]
@@ -169,6 +181,11 @@ def split(tokens: Iterable[Token]) -> list[list[Token]]:
         else:
             found[-1].append(token)
     return [statement for statement in found if statement]
+
+
+def _folded(token: Token) -> tuple[bool, str]:
+    text = token.token_type is TokenType.STRING
+    return text, token.text if text else token.text.lower()
 
 
 def _is(token: Token, word: str) -> bool:

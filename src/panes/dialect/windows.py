@@ -38,7 +38,7 @@ _PARTS = ("duration", "hop", "step", "offset", "bounds", "timeout", "maxduration
 def named(words: Cursor, bounds: Bounds) -> list[AnyWindow]:
     """``Windows(Window('20 min', TumblingWindow(minute, 20)), HoppingWindow(minute, 60, 5))``."""
     words.next()
-    found = []
+    found: list[AnyWindow] = []
     for member in words.arguments():
         if member.took("Window"):
             parts = member.arguments()
@@ -51,6 +51,9 @@ def named(words: Cursor, bounds: Bounds) -> list[AnyWindow]:
         else:
             found.append(function(member, bounds))
         member.end("a window ends here.")
+        if found[-1].name in [window.name for window in found[:-1]]:
+            what = f"two windows are called {found[-1].name!r}. Leave one out, or name it"
+            member.fail(f"{what}, as Window('another', TumblingWindow(minute, 5)).", member.tokens)
     return found
 
 
@@ -90,6 +93,8 @@ def spark_window(words: Cursor, bounds: Bounds) -> tuple[str, AnyWindow]:
     arguments[0].end("the column of event time stands alone.")
     lengths = [_only(argument, interval) for argument in arguments[1:]]
     if session:
+        if lengths[0] <= 0:
+            words.fail("a session needs a positive timeout.", call)
         return at, _session(lengths[0], None, None)
     size, every, offset = lengths if len(lengths) == 3 else (lengths[0], lengths[-1], 0)
     return at, _checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
@@ -111,7 +116,7 @@ def table_function(words: Cursor, bounds: Bounds) -> tuple[str, str, AnyWindow]:
     if not needed <= len(arguments) <= needed + 1:
         words.fail(f"write {example}.", call)
     arguments[0].took("TABLE")
-    stream = _only(arguments[0], lambda a: a.name("the name of a stream"))
+    stream = _only(arguments[0], lambda a: a.dotted("the name of a stream"))
     described = arguments[1]
     described.expect("DESCRIPTOR", f"Write {example}.")
     columns = described.arguments()
@@ -250,15 +255,15 @@ def _listed(words: Cursor) -> list[int]:
 
 
 def _hopping(size: int, every: int, offset: int, bounds: Bounds, name: str | None) -> Window:
-    return hopping(_micros(size), every=_micros(every), offset=_micros(offset), bounds=bounds, name=name)
+    return hopping(
+        format_duration(size), every=format_duration(every), offset=format_duration(offset), bounds=bounds, name=name
+    )
 
 
 def _cumulate(step: int, upto: int, offset: int, bounds: Bounds, name: str | None) -> Cumulate:
-    return cumulate(_micros(step), upto=_micros(upto), offset=_micros(offset), bounds=bounds, name=name)
-
-
-def _micros(count: int) -> str:
-    return f"{count}us"
+    return cumulate(
+        format_duration(step), upto=format_duration(upto), offset=format_duration(offset), bounds=bounds, name=name
+    )
 
 
 def _only(words: Cursor, read: Callable[[Cursor], T]) -> T:
