@@ -34,7 +34,7 @@ def explain(blueprint: Blueprint) -> str:
     known = blueprint.statistics
     lines = [summary(blueprint).splitlines()[0], f"  {known.origin}: {known.rate:,.6g} events/s"]
     for store in blueprint.stores:
-        lines += ["", title_of(store), *(f"  {line}" for line in _figures(blueprint, store)), *_tree(store)]
+        lines += ["", title_of(store), *(f"  {line}" for line in figures_of(blueprint, store)), *_tree(store)]
         lines += ["  tried:", *(f"    {line}" for line in store.trace)]
     return "\n".join(lines)
 
@@ -77,10 +77,17 @@ def title_of(store: StorePlan) -> str:
     return f"by {_keys(store)}: {store.strategy} ({_STRATEGY[store.strategy]})"
 
 
-def _figures(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
+def number_of_keys(blueprint: Blueprint, store: StorePlan) -> str:
+    """How many keys a store is expected to have."""
+    number = blueprint.statistics.distinct(store.keys)
+    return f"{number:,.6g} {'key' if number == 1 else 'keys'}"
+
+
+def figures_of(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
+    """What a store is predicted to cost, and what that saves."""
     cost = store.costs.by_strategy[store.strategy]
     native = store.costs.by_strategy.get("native")
-    yield f"{blueprint.statistics.distinct(store.keys):,.6g} keys"
+    yield number_of_keys(blueprint, store)
     if native is None:
         yield f"predicted {cost / 1e6:.3g} core-ms per second of events; Spark has no such aggregate of its own"
     else:
