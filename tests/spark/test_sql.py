@@ -60,6 +60,17 @@ CASES = {
         """SELECT '1h/5m' AS window_name, window(ts, '1 hour', '5 minutes') AS window, origin,
         max(delay) - min(delay) AS spread FROM ev WHERE carrier <> 'UA' GROUP BY ALL HAVING count(*) > 3""",
     ),
+    "Spark, the window again": (
+        "SELECT window(ts, INTERVAL '1.5' HOURS), window(ts, INTERVAL '1.5' HOURS) AS w, origin, COUNT(*) AS n FROM ev "
+        "GROUP BY origin, window(ts, INTERVAL '1.5' HOURS)",
+        """SELECT '1h30m' AS window_name, window, window AS w, origin, n
+        FROM (SELECT window(ts, '90 minutes') AS window, origin, count(*) AS n FROM ev GROUP BY ALL)""",
+    ),
+    "Spark, weeks": (
+        "SELECT origin, carrier, COUNT(*) AS n FROM ev GROUP BY origin, carrier, window(ts, INTERVAL '1' WEEK)",
+        """SELECT '7d' AS window_name, window(ts, '1 week') AS window, origin, carrier, count(*) AS n
+        FROM ev GROUP BY ALL""",
+    ),
 }
 
 
