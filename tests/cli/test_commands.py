@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -144,6 +147,31 @@ def test_a_stream_goes_on_where_it_was(spark, queries, tmp_path):
     batch = pn.plan(pn.sql(cumulating)).run(EVENTS)
     last = pc.max(EVENTS["ts"]).as_py()
     assert_same_answers(found, batch.filter(pc.less_equal(pc.struct_field(batch["window"], "end"), last)))
+
+
+@pytest.mark.usefixtures("one_partition")
+def test_ctrl_c_stops_a_stream(spark, queries, tmp_path):
+    (tmp_path / "events").mkdir()
+    pq.write_table(EVENTS, tmp_path / "events" / "0.parquet")
+    done = threading.Event()
+
+    def press() -> None:
+        while not done.wait(0.2):
+            if (tmp_path / "answers.checkpoint" / "commits" / "0").exists():
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    try:
+        streamed = ["--stream", "--watermark", "0 seconds"]
+        said = panes("run", queries, "-i", f"{tmp_path}/events/", "-o", tmp_path / "answers", *streamed)
+    finally:
+        done.set()
+        pressing.join()
+    assert "stopped; the same command goes on from here" in said
+    assert "from 60 events" in said
+    assert not spark.streams.active
 
 
 def test_compare_convinces(spark, queries, tmp_path):

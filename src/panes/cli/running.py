@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Literal
 
 import panes as pn
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from panes.spark.sink import Sink
     from panes.spark.source import Source
 
-_LOOK_EVERY = 1
+_LOOK_EVERY, _LAST_WORDS = 0.5, 10.0
 
 
 @dataclass(frozen=True)
@@ -102,16 +105,19 @@ def run_stream(
     stops = "" if asked.once else "; Ctrl-C stops it"
     running: list[StreamingQuery] = []
     try:
-        running.append(sink.start(answers, asked.mode, checkpoint, once=asked.once))
-        running += sink.keep(malformed, checkpoint, once=asked.once)
-        said.print(f"writing to {sink.place}, with the state in {checkpoint}{stops}", markup=False)
-        _await(running)
-    except KeyboardInterrupt:
-        said.print("stopped; the same command goes on from here")
+        with _until_interrupted() as interrupted:
+            running.append(sink.start(answers, asked.mode, checkpoint, once=asked.once))
+            running += sink.keep(malformed, checkpoint, once=asked.once)
+            said.print(f"writing to {sink.place}, with the state in {checkpoint}{stops}", markup=False)
+            while any(stream.isActive for stream in running) and not interrupted.wait(_LOOK_EVERY):
+                _raise_failure(running)
+            _raise_failure(running)
+        if interrupted.is_set():
+            said.print("stopped; the same command goes on from here")
     finally:
         for stream in running:
             stream.stop()
-        totals.wait(len(running))
+        totals.wait(len(running), _LAST_WORDS)
         for listener in listeners:
             spark.streams.removeListener(listener)
     figures = totals.figures
@@ -122,8 +128,19 @@ def run_stream(
         said.print(f"{lost} left out; see {sink.malformed}", markup=False)
 
 
-def _await(running: Sequence[StreamingQuery]) -> None:
-    """Until all streams have ended, or one has failed, which raises its error."""
-    ended = [False]
-    while not all(ended):
-        ended = [bool(stream.awaitTermination(_LOOK_EVERY)) for stream in running]
+@contextmanager
+def _until_interrupted() -> Iterator[Event]:
+    """Something that Ctrl-C sets. An exception could come within a call of Java, and would leave it in disorder."""
+    interrupted = Event()
+    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _raise_failure(running: Sequence[StreamingQuery]) -> None:
+    for stream in running:
+        failure = stream.exception()
+        if failure is not None:
+            raise failure

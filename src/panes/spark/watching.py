@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from threading import Semaphore
+from threading import Condition
 from typing import Any
 
 from pyspark.sql.streaming.listener import (
@@ -21,7 +21,6 @@ from panes.spark.stream import METRICS
 from panes.timeline import Geometry, format_duration
 
 _NEXT = 12
-_LAST_WORDS = 10.0
 
 
 class Progress(StreamingQueryListener):
@@ -61,12 +60,13 @@ class Totals(StreamingQueryListener):
 
     def __init__(self) -> None:
         self.figures: Counter[str] = Counter()
-        self._ended = Semaphore(0)
+        self._ended = 0
+        self._told = Condition()
 
-    def wait(self, streams: int) -> None:
-        """Until everything of so many ended streams was told: Spark tells it some time after they end."""
-        for _ in range(streams):
-            self._ended.acquire(timeout=_LAST_WORDS)
+    def wait(self, ended: int, seconds: float) -> None:
+        """Until so many streams have ended and everything was told of them, or so long: Spark tells it afterwards."""
+        with self._told:
+            self._told.wait_for(lambda: self._ended >= ended, seconds)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing to add yet."""
@@ -78,7 +78,9 @@ class Totals(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Nothing to add any more."""
-        self._ended.release()
+        with self._told:
+            self._ended += 1
+            self._told.notify_all()
 
 
 def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
