@@ -105,6 +105,8 @@ def test_a_row_is_malformed_whichever_columns_are_used(spark, tmp_path):
     said = panes(*asked, "-o", tmp_path / "answers")
     assert "from 1 event," in said
     assert "1 malformed row left out" in said
+    with pytest.raises(Exception, match=r"(?i)malformed"):
+        panes(*asked, "-o", tmp_path / "strict", "--strict")
     # A place that is taken is refused before the answers are written, be it that of the malformed rows.
     (tmp_path / "again.malformed").mkdir()
     with pytest.raises(PanesError, match=r"again\.malformed exists already"):

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from panes.errors import PanesError
 from panes.spark.naming import quoted
-from panes.spark.source import MALFORMED, counted, ending_of
+from panes.spark.source import MALFORMED, ending_of, observed
 
 _MALFORMED = "malformed"
 
@@ -59,7 +59,7 @@ class Sink:
         """Write what cannot be read of a stream beside the answers, by a query of its own: every row once."""
         if malformed is None:
             return []
-        writer = counted(malformed).writeStream.format("text").option("path", self.malformed)
+        writer = observed(malformed).writeStream.format("text").option("path", self.malformed)
         writer = writer.option("checkpointLocation", f"{checkpoint.rstrip('/')}.{_MALFORMED}")
         return [(writer.trigger(availableNow=True) if once else writer).start()]
 

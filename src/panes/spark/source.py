@@ -61,17 +61,19 @@ class Source:
         if found is None:
             return spark.table(self.place)
         reader = spark.read.format(found)
-        if found in _TEXTUAL:
-            reader = reader.schema(self._columns(spark, found)).options(**self._options(found))
-        return reader.load(self.place)
+        if found not in _TEXTUAL:
+            return reader.load(self.place)
+        return _whole(reader.schema(self._columns(spark, found)).options(**self._options(found)).load(self.place))
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """The rows as they come."""
         found = self._format()
         if found is None:
             return spark.readStream.table(self.place)
-        schema = self._columns(spark, found) if found in _TEXTUAL else spark.read.format(found).load(self.place).schema
-        return spark.readStream.format(found).schema(schema).options(**self._options(found)).load(self.place)
+        reader = spark.readStream.format(found)
+        if found not in _TEXTUAL:
+            return reader.schema(spark.read.format(found).load(self.place).schema).load(self.place)
+        return _whole(reader.schema(self._columns(spark, found)).options(**self._options(found)).load(self.place))
 
     def _format(self) -> str | None:
         if self.format is not None:
@@ -96,8 +98,6 @@ class Source:
 
     def _options(self, found: str) -> dict[str, str]:
         options = {"mode": "FAILFAST" if self.strict else "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
-        if found not in _TEXTUAL:
-            return {}
         return {"header": "true", **options} if found == "csv" else options
 
 
@@ -110,12 +110,10 @@ def part_malformed(rows: DataFrame) -> tuple[DataFrame | None, DataFrame]:
     """The rows that could not be read, where there may be any, and the others."""
     if MALFORMED not in rows.columns:
         return None, rows
-    looked = _looked_at(rows)
-    malformed = rows.where(f"{MALFORMED} IS NOT NULL AND {looked}")
-    return malformed, rows.where(f"{MALFORMED} IS NULL AND {looked}").drop(MALFORMED)
+    return rows.where(f"{MALFORMED} IS NOT NULL"), rows.where(f"{MALFORMED} IS NULL").drop(MALFORMED)
 
 
-def counted(malformed: DataFrame) -> DataFrame:
+def observed(malformed: DataFrame) -> DataFrame:
     """What could not be read of a stream, as text; how many rows they are is an observed metric."""
     return malformed.observe(MALFORMED_METRICS, F.count(F.lit(1)).alias("malformed")).select(MALFORMED)
 
@@ -124,13 +122,13 @@ def _bare(name: str) -> str:
     return name if name.isidentifier() else quoted(name)
 
 
-def _looked_at(rows: DataFrame) -> str:
-    """SQL that is always true, and looks at every column.
+def _whole(rows: DataFrame) -> DataFrame:
+    """The same rows, with every column looked at by a condition that is always true.
 
-    Spark parses what a query uses. A row is malformed or not whichever columns that happens to be.
+    Spark parses what a query uses, but a row is malformed or not whichever columns that happens to be.
     """
     columns = [f"CAST({quoted(name)} IS NULL AS INT)" for name in rows.columns if name != MALFORMED]
-    return f"least({', '.join([*columns, '0', '0'])}) = 0"
+    return rows.where(f"least({', '.join([*columns, '0', '0'])}) = 0")
 
 
 def _declared(schema: str) -> StructType:
