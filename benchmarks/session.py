@@ -1,9 +1,7 @@
-"""The Spark session of the benchmarks: what suits one machine, and quiet."""
+"""The Spark session of the benchmarks: the one that Panes starts itself, with more memory."""
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
 from benchmarks import CORES
@@ -11,30 +9,14 @@ from benchmarks import CORES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = {
-    "spark.driver.memory": "8g",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "16",
-    "spark.sql.session.timeZone": "UTC",
-    # With a limit of bytes, Spark measures the batch after every row: most of the way to Python.
-    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
-    # Racing plans with a stage per window would push one another's compiled code out (100 classes by default).
-    "spark.sql.codegen.cache.maxEntries": "2000",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
+# Racing plans with a stage per window would push one another's compiled code out (100 classes by default).
+SETTINGS = {"spark.sql.codegen.cache.maxEntries": "2000"}
 
 
 def session() -> SparkSession:
     """Start Spark."""
-    from pyspark.sql import SparkSession
+    from panes.spark.session import local_session
 
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(f"local[{CORES}]").appName("panes-benchmarks")
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    spark = local_session("panes-benchmarks", cores=CORES, memory="8g", more=SETTINGS)
     spark.sparkContext.setLogLevel("ERROR")
     return spark

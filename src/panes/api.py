@@ -140,13 +140,9 @@ class Plan:
         ``run`` does this by itself for plans that were told neither.
         """
         from panes.spark.run import check
-        from panes.spark.sampling import sample
 
-        blueprint = self.blueprint()
-        check(blueprint, events)  # mistakes first: a sample is a small job
-        if _obvious(blueprint):
-            return self
-        return replace(self, statistics=sample(events, self.queries, self.statistics))
+        check(self.blueprint(), events)  # mistakes first: a sample is a small job
+        return self._sampled(events)
 
     def status(self, streaming_query: Any) -> str:
         """Where a running stream of this plan stands: its watermark, and what each window waits for."""
@@ -194,15 +190,23 @@ class Plan:
         return run_stream(blueprint, events, asked)
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:
-        from panes.spark.run import run
+        from panes.spark.run import check, run
 
         made = self
         if emit == "all":
             strategy = "columnar"
+        source = check(self.blueprint(), events)
         if self.statistics.origin == "assumed" and (strategy or self.strategy) is None:
-            made = self.with_statistics(events)
+            made = self._sampled(events)
         blueprint = made.blueprint(strategy=strategy)
-        return run(blueprint, events, layout=layout, observation=observation, emit_all=emit == "all")
+        return run(blueprint, source, layout=layout, observation=observation, emit_all=emit == "all")
+
+    def _sampled(self, events: Any) -> Plan:
+        from panes.spark.sampling import sample
+
+        if _obvious(self.blueprint()):
+            return self
+        return replace(self, statistics=sample(events, self.queries, self.statistics))
 
 
 def plan(

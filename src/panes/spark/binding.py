@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
@@ -27,10 +27,18 @@ class Input:
     events: DataFrame
     schema: pa.Schema
     spark_types: Mapping[str, t.DataType]
+    _known: dict[str, pa.DataType] = field(default_factory=dict)
 
     def spark_type(self, column: str) -> t.DataType:
         """The Spark type of a column, whatever the case of its name."""
         return self.spark_types[column.lower()]
+
+    def types_of(self, expressions: Iterable[str]) -> Mapping[str, pa.DataType]:
+        """The types of SQL expressions over the events; Spark analyses each once, however many plans are drawn up."""
+        new = [sql for sql in expressions if sql not in self._known]
+        if new:
+            self._known.update(_types(self.events, new))
+        return self._known
 
 
 def examine(blueprint: Blueprint, events: DataFrame) -> Input:
@@ -94,7 +102,7 @@ def _check_collation(name: str, type_: t.DataType) -> None:
 def bind(store: StorePlan, source: Input) -> Program:
     """The program of a store, with Spark's own types."""
     expressions = argument_expressions(store.queries, store.kept)
-    types = _types(source.events, expressions)
+    types = source.types_of(expressions)
     components, readings = bind_components(store.queries, store.kept, types.__getitem__)
     return assemble(components, store.edges, store.forest, store.queries, readings)
 
@@ -102,12 +110,12 @@ def bind(store: StorePlan, source: Input) -> Program:
 def bind_family(root: StorePlan, fed: list[StorePlan], source: Input) -> list[Program]:
     """The programs of a store and of those it feeds, over one list of components."""
     queries = (*root.queries, *(q for store in fed for q in store.queries))
-    types = _types(source.events, argument_expressions(queries, root.kept))
+    types = source.types_of(argument_expressions(queries, root.kept))
     components, readings = bind_components(queries, root.kept, types.__getitem__)
     return [assemble(components, s.edges, s.forest, s.queries, readings) for s in (root, *fed)]
 
 
-def _types(events: DataFrame, expressions: tuple[str, ...]) -> dict[str, pa.DataType]:
+def _types(events: DataFrame, expressions: list[str]) -> dict[str, pa.DataType]:
     try:
         analysed = events.select(*(F.expr(sql).alias(f"e{i}") for i, sql in enumerate(expressions)))
         fields = analysed.schema.fields

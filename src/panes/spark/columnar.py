@@ -32,11 +32,11 @@ _CHUNK = 1 << 18
 def panes(store: StorePlan, program: Program, source: Input) -> DataFrame:
     """The finest panes of a store: one row per key and pane, or per key and block of panes side by side."""
     names = [key(i) for i in range(len(store.keys))]
-    events = keep_events(store, source).selectExpr("*", *_keys(store))
+    events, keys = keep_events(store, source), _keys(store)
     instant = micros(quoted(store.at), source.spark_type(store.at))
     if store.block is not None:
-        return lanes.panes_side_by_side(events, names, instant, store.edges, store.block, program.components)
-    placed = events.selectExpr("*", f"{floor_to_edges(store.edges, instant)} AS {lanes.INSTANT}")
+        return lanes.panes_side_by_side(events, names, keys, instant, store.edges, store.block, program.components)
+    placed = events.selectExpr("*", *keys, f"{floor_to_edges(store.edges, instant)} AS {lanes.INSTANT}")
     built = [F.expr(f"{component.build()} AS {stored(i)}") for i, component in enumerate(program.components)]
     return placed.groupBy(*names, lanes.INSTANT).agg(*built)
 

@@ -28,6 +28,7 @@ _LANE, _OCCUPIED = "__panes_lane", "__panes_occupied"
 
 def panes_side_by_side(
     events: DataFrame,
+    names: Sequence[str],
     keys: Sequence[str],
     instant: str,
     edges: Sequence[Edges],
@@ -41,22 +42,22 @@ def panes_side_by_side(
 
     Parameters
     ----------
-    keys, instant
-        The names of the key columns, and the SQL of the event time in µs.
+    names, keys, instant
+        What the key columns are to be called, their SQL, and that of the event time in µs.
     """
     lanes = lanes_of(edges, block)
     start = f"{instant} - pmod({instant} - {block.offset}L, {block.period}L) AS {INSTANT}"
     passed = [f"(pmod({INSTANT} - {e.offset}L, {e.period}L) + {instant} - {INSTANT}) div {e.period}L" for e in edges]
     if len(passed) == 1 and block.within(edges[0]):
         passed = [f"({instant} - {INSTANT}) div {edges[0].period}L"]
-    placed = events.selectExpr("*", start).selectExpr("*", f"CAST({' + '.join(passed)} AS INT) AS {_LANE}")
+    placed = events.selectExpr("*", *keys, start, f"CAST({' + '.join(passed)} AS INT) AS {_LANE}")
     built = [
         F.expr(f"{component.build(f'{_LANE} = {lane}')} AS {_stored(i, lane)}")
         for i, component in enumerate(components)
         for lane in range(lanes)
     ]
     occupied = F.expr(f"bit_or(shiftleft(1L, {_LANE})) AS {_OCCUPIED}")
-    return placed.groupBy(*keys, INSTANT).agg(occupied, *built)
+    return placed.groupBy(*names, INSTANT).agg(occupied, *built)
 
 
 def merge_side_by_side(lanes: int, components: Sequence[Component]) -> list[Column]:

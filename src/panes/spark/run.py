@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
@@ -19,7 +21,7 @@ from panes.spark.rewrite import rewrite
 
 def run(
     blueprint: Blueprint,
-    events: DataFrame,
+    source: Input,
     *,
     layout: str = "long",
     observation: Observation | None = None,
@@ -29,6 +31,8 @@ def run(
 
     Parameters
     ----------
+    source
+        Events that ``check`` has seen.
     observation
         Counts events (``events``) and those without a time, which are in no window (``null_timestamps``).
     emit_all
@@ -37,8 +41,8 @@ def run(
     if observation is not None:
         times = dict.fromkeys(query.at for query in blueprint.queries)
         missing = sum((F.count_if(F.col(quoted(at)).isNull()) for at in times), F.lit(0))
-        events = events.observe(observation, F.count(F.lit(1)).alias("events"), missing.alias("null_timestamps"))
-    source = examine(blueprint, events)
+        counts = F.count(F.lit(1)).alias("events"), missing.alias("null_timestamps")
+        source = replace(source, events=source.events.observe(observation, *counts))
     programs = _programs(blueprint, source)
     if emit_all:
         programs = [emitting_all(program) for program in programs]
@@ -48,10 +52,11 @@ def run(
     return widen(answers, blueprint.queries) if layout == "wide" else answers
 
 
-def check(blueprint: Blueprint, events: DataFrame) -> None:
+def check(blueprint: Blueprint, events: DataFrame) -> Input:
     """Find every mistake that ``run`` would find, without a job."""
     source = examine(blueprint, events)
     _shape(blueprint, _programs(blueprint, source), source)
+    return source
 
 
 def _programs(blueprint: Blueprint, source: Input) -> list[Program]:

@@ -12,7 +12,7 @@ from panes.planning.statistics import Keys, Statistics
 from panes.spark.naming import micros, quoted
 from panes.timeline import SECOND
 
-_SAMPLE = 10_000
+_SAMPLE = 4_000
 
 
 def sample(events: DataFrame, queries: tuple[Query, ...], believed: Statistics) -> Statistics:
