@@ -60,6 +60,8 @@ def local_session(
         # With a limit of bytes, Spark measures the batch after every row: half of the way to Python.
         "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+        # Panes of a task are kept in a fast table of so many places (a power of two), and the rest in a slow one.
+        "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
         _ZONE: "UTC",
         "spark.sql.shuffle.partitions": str(8 * count),
         "spark.ui.enabled": "false",
