@@ -66,6 +66,7 @@ class Plan:
         history: DurationLike | None = None,
         late: Literal["count", "emit"] = "count",
         limits: Limits | None = None,
+        checkpoint: str | None = None,
     ) -> Any:
         """Answer every query.
 
@@ -99,6 +100,9 @@ class Plan:
             the event as JSON in ``detail``.
         limits
             Of a stream: when keys are evicted from its state, a :class:`Limits`.
+        checkpoint
+            Of a stream: where it will have its checkpoint. One that cannot serve these queries is then refused here,
+            before the stream starts, and otherwise in its first micro-batch.
 
         Examples
         --------
@@ -119,15 +123,15 @@ class Plan:
         if _is_spark(data):
             if data.isStreaming:
                 _refuse_for_streams(layout, strategy, observation)
-                return self._run_stream(data, mode, shards, catalogue, history, late, emit, limits)
-            _refuse_for_batches(mode, catalogue, history, late, limits)
+                return self._run_stream(data, mode, shards, catalogue, history, late, emit, limits, checkpoint)
+            _refuse_for_batches(mode, catalogue, history, late, limits, checkpoint)
             return self._run_on_spark(data, layout, strategy, observation, emit)
         if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
             raise PlanError(
                 f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
                 "Arrow C interface, such as a pandas or polars DataFrame."
             )
-        _refuse_for_batches(mode, catalogue, history, late, limits)
+        _refuse_for_batches(mode, catalogue, history, late, limits, checkpoint)
         if strategy in ("native", "rewrite") or observation is not None:
             raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
         from panes.local.run import run
@@ -179,14 +183,14 @@ class Plan:
         late: Literal["count", "emit"],
         emit: str,
         limits: Limits | None,
+        checkpoint: str | None,
     ) -> Any:
         from panes.spark.stream import Asked, run_stream
 
         blueprint = draw_up(self.queries, self.statistics, "columnar", factor_windows=False)
         folder = None if catalogue is None else catalogue.path
-        asked = Asked(
-            mode, shards, folder, 0 if history is None else parse_duration(history), late, emit == "all", limits
-        )
+        kept = 0 if history is None else parse_duration(history)
+        asked = Asked(mode, shards, folder, kept, late, emit == "all", limits, checkpoint)
         return run_stream(blueprint, events, asked)
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:
@@ -334,9 +338,10 @@ def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> An
     return listener
 
 
-def _refuse_for_batches(mode: str, catalogue: Any, history: Any, late: str, limits: Any) -> None:
+def _refuse_for_batches(mode: str, catalogue: Any, history: Any, late: str, limits: Any, checkpoint: Any) -> None:
+    optional = {"catalogue": catalogue, "history": history, "limits": limits, "checkpoint": checkpoint}
     given = {"mode": mode != "append", "late": late != "count"}
-    given |= {"catalogue": catalogue is not None, "history": history is not None, "limits": limits is not None}
+    given |= {name: value is not None for name, value in optional.items()}
     if any(given.values()):
         names = ", ".join(f"{name}=" for name, is_given in given.items() if is_given)
         raise PlanError(f"{names} is for streams, and these data are not one. Leave it out, or read them as a stream.")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.errors import PlanError, SchemaError
+from panes.errors import PlanError, SchemaError, StateError
 from panes.testing import assert_same_answers, spark_answers
 from tests.spark.streams import Collected, Recorded, finished, recorded
 
@@ -167,3 +167,25 @@ def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
         plan.run(record.stream(), strategy="native")
     with pytest.raises(SchemaError, match="'kk' is not a column"):
         pn.plan(pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))).run(record.stream())
+
+
+def test_a_checkpoint_of_another_plan_is_refused_before_the_stream_starts(spark, tmp_path):
+    record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string())]))
+    record.add(pa.table({"ts": pa.array([10**6], pa.timestamp("us", "UTC")), "k": ["a"]}))
+    place, over = str(tmp_path / "checkpoint"), pn.tumbling("5s")
+    written = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=over)
+    plan = pn.plan(written)
+    Collected(plan.run(record.stream(), shards=2, checkpoint=place), tmp_path / "checkpoint").finish()
+    plan.run(record.stream(), shards=2, checkpoint=place)
+    with pytest.raises(StateError, match="written with shards=2, and this run has shards=3"):
+        plan.run(record.stream(), shards=3, checkpoint=place)
+    with pytest.raises(StateError, match="written with mode='append'"):
+        plan.run(record.stream(), shards=2, mode="update", checkpoint=place)
+    others = {
+        "keeps nothing by": pn.query("q", at="ts", select={"n": pn.count()}, over=over),
+        "the checkpoint has no": pn.query("q", by="k", at="ts", select={"low": pn.min("k")}, over=over),
+        "keeps all events": pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=over, where="k > 'b'"),
+    }
+    for reason, query in others.items():
+        with pytest.raises(StateError, match=reason):
+            pn.plan(query).run(record.stream(), shards=2, checkpoint=place)

@@ -97,11 +97,11 @@ def run_stream(
     malformed, events = part_malformed(source.stream(spark))
     catalogue = None if asked.catalogue is None else pn.Catalogue(asked.catalogue)
     watermarked = events.withWatermark(plan.queries[0].at, asked.watermark)
-    answers = plan.run(watermarked, mode=asked.mode, catalogue=catalogue)
+    checkpoint = asked.checkpoint or sink.beside("checkpoint")
+    answers = plan.run(watermarked, mode=asked.mode, catalogue=catalogue, checkpoint=checkpoint)
     said, totals = console(), Totals()
     listeners = [pn.show_progress(spark, lambda line: said.print(line, markup=False)), totals]
     spark.streams.addListener(totals)
-    checkpoint = asked.checkpoint or sink.beside("checkpoint")
     stops = "" if asked.once else "; Ctrl-C stops it"
     running: list[StreamingQuery] = []
     try:

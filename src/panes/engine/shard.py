@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -25,11 +24,11 @@ from panes.engine.history import ALWAYS
 from panes.engine.intake import Delivered
 from panes.engine.job import Answered, Figures, Store, Terms
 from panes.engine.lateness import NEVER, due_from, lateness, open_from, open_instances
+from panes.engine.manifest import Manifest, entries_of, identity, read_manifest
 from panes.engine.program import Program, View, from_panes
 from panes.engine.run import Answers
 from panes.engine.stock import Stock, blobs_of
 from panes.engine.views import KeyFilter, Roll, Served, fulfilled
-from panes.errors import StateError
 from panes.planning.manager import WindowManager
 from panes.planning.stairs import Stair, worthwhile
 from panes.timeline import Edges, Geometry
@@ -71,14 +70,12 @@ class Shard:
     def __init__(self, stores: Sequence[Store], cabinet: Cabinet, terms: Terms, filter_keys: KeyFilter) -> None:
         self.figures = Figures()
         self._cabinet, self._terms, self._filter_keys = cabinet, terms, filter_keys
-        data = cabinet.manifest()
-        manifest: dict[str, Any] = {} if data is None else json.loads(data)
-        _check(manifest, terms)
+        manifest = read_manifest(cabinet.manifest(), stores, terms)
         self.opened = bool(manifest)
         self.watermark: int = manifest.get("watermark", EPOCH)
-        known = {_identity(entry["by"]): entry for entry in manifest.get("stores", [])}
-        self._stocks = [self._open(store, known.pop(_identity(store.keys.names), None)) for store in stores]
-        self._left_out = list(known.values())
+        entries = entries_of(manifest)
+        self._stocks = [self._open(store, entries.pop(identity(store.keys.names), None)) for store in stores]
+        self._left_out = list(entries.values())
         declared = frozenset(query.name for store in stores for query, _, _ in store.offer.queries)
         self._roll = Roll([store.offer for store in stores], declared, manifest.get("views", {}), self._admit)
         self.refused: list[str] = self._roll.unserved
@@ -107,15 +104,8 @@ class Shard:
         views += [view for served, _ in self._roll.active.values() for view in served.views]
         return lateness({view.window.geometry for view in views}, instants, self.watermark)[0]
 
-    def _open(self, store: Store, entry: dict[str, Any] | None) -> Stock:
-        if entry is not None:
-            return Stock.from_json(store, self._cabinet, entry)
-        if self.opened:
-            raise StateError(
-                f"the checkpoint keeps nothing by ({', '.join(store.offer.keys)}): it was written by other queries. "
-                "Start with a new checkpoint, or leave out the queries with these keys."
-            )
-        return Stock.new(store, self._cabinet)
+    def _open(self, store: Store, entry: Manifest | None) -> Stock:
+        return Stock.new(store, self._cabinet) if entry is None else Stock.from_json(store, self._cabinet, entry)
 
     def _admit(self, served: Served) -> dict[str, int]:
         """Since when each window of a query that is registered now sees everything."""
@@ -252,27 +242,6 @@ class Shard:
 def _seen(rows: Held, asked: _Asked) -> Held:
     """The rows that some views have seen all of."""
     return rows if asked.since == ALWAYS else rows.where(rows.start >= asked.since)
-
-
-def _identity(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name.lower() for name in names)
-
-
-def _check(manifest: dict[str, Any], terms: Terms) -> None:
-    """Refuse a checkpoint that was written by another version, or for other terms."""
-    if not manifest:
-        return
-    if manifest["format"] > FORMAT:
-        raise StateError(
-            f"the checkpoint was written in format {manifest['format']}, and this version of Panes reads up to "
-            f"{FORMAT}. Upgrade Panes."
-        )
-    for name, now in (("shards", terms.shards), ("mode", terms.mode)):
-        if manifest[name] != now:
-            raise StateError(
-                f"the checkpoint was written with {name}={manifest[name]!r}, and this run has {name}={now!r}. Give it "
-                f"{name}={manifest[name]!r}, or a new checkpoint."
-            )
 
 
 @lru_cache(maxsize=64)

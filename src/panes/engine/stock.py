@@ -18,7 +18,6 @@ from panes.engine.history import ALWAYS, History
 from panes.engine.intake import Delivered
 from panes.engine.job import Store
 from panes.engine.runs import Runs
-from panes.errors import StateError
 from panes.frames.positions import Integers
 from panes.timeline import Edges, Geometry
 
@@ -53,12 +52,7 @@ class Stock:
 
     @classmethod
     def from_json(cls, store: Store, cabinet: Cabinet, data: dict[str, Any]) -> Stock:
-        """As a manifest has it; a store that kept other events is refused."""
-        if data["kept"] != store.kept:
-            raise StateError(
-                f"the checkpoint keeps {_events_with(data['kept'])}, and the queries of this run ask for "
-                f"{_events_with(store.kept)}. Start with a new checkpoint, or with the conditions of before."
-            )
+        """As a manifest has it."""
         history = History.from_json(data["history"])
         before = tuple(Edges(period, offset) for period, offset in data["edges"])
         if before != store.program.edges:
@@ -76,6 +70,7 @@ class Stock:
         return {
             "by": self.store.keys.names,
             "kept": self.store.kept,
+            "components": [component.name for component in self.store.program.components],
             "edges": [[e.period, e.offset] for e in self.store.program.edges],
             "keys": self.dictionary.listed,
             "runs": self.runs.to_json(),
@@ -124,7 +119,3 @@ def blobs_of(data: dict[str, Any]) -> Iterator[str]:
     """The names of all blobs that a manifest lists for a store."""
     yield from (name for name, _ in data["keys"])
     yield from (run["name"] for run in data["runs"])
-
-
-def _events_with(condition: str | None) -> str:
-    return "all events" if condition is None else f"events with {condition}"

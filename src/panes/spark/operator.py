@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from panes.spark.processor import Steps
 
-_MANIFEST, _BLOBS = "manifest", "blobs"
+MANIFEST, _BLOBS = "manifest", "blobs"
 # As types, not as text: text goes to the JVM to be parsed, in every task of every micro-batch.
 _NAME, _DATA = StructType().add("name", StringType()), StructType().add("data", BinaryType())
 
@@ -71,7 +71,7 @@ class _StateStore:
     """A cabinet in Spark's state store."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._listed = handle.getValueState(_MANIFEST, _DATA)
+        self._listed = handle.getValueState(MANIFEST, _DATA)
         self._blobs = handle.getMapState(_BLOBS, _NAME, _DATA)
 
     def manifest(self) -> bytes | None:

@@ -33,6 +33,7 @@ from panes.local.schema import answer_schema
 from panes.planning.blueprint import Blueprint, StorePlan
 from panes.spark.binding import Input, bind, examine
 from panes.spark.changes import changes
+from panes.spark.checkpoints import check_checkpoint
 from panes.spark.finish import Remarks, Shape, finish_many
 from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
 from panes.spark.operator import ShardProcessor
@@ -84,6 +85,8 @@ class Asked:
         Whether instances without events are answered too, for keys that are held.
     limits
         When keys are evicted.
+    checkpoint
+        Where the stream will have its checkpoint, to be checked now.
     """
 
     mode: Mode
@@ -93,6 +96,7 @@ class Asked:
     late: Late = "count"
     emit_all: bool = False
     limits: Limits | None = None
+    checkpoint: str | None = None
 
 
 def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFrame:
@@ -128,6 +132,8 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     remarked = partial or asked.late == "emit"
     terms = Terms(asked.mode, asked.shards, partial=partial, remarks=remarked, bounds=_bounds(asked))
     job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant)
+    if asked.checkpoint is not None:
+        check_checkpoint(events.sparkSession, asked.checkpoint, job)
     operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
     worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, asked.mode, "EventTime")
     figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]

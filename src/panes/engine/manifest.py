@@ -1,0 +1,68 @@
+"""What a shard writes about its state, and whether that state can serve a job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from panes.engine.blobs import FORMAT
+from panes.engine.job import Store, Terms
+from panes.errors import StateError
+
+Manifest: TypeAlias = dict[str, Any]
+
+
+def read_manifest(data: bytes | None, stores: Sequence[Store], terms: Terms) -> Manifest:
+    """What was written last, or nothing before the first time; a manifest that cannot serve the job is refused."""
+    if data is None:
+        return {}
+    manifest: Manifest = json.loads(data)
+    if manifest["format"] > FORMAT:
+        raise StateError(
+            f"the checkpoint was written in format {manifest['format']}, and this version of Panes reads up to "
+            f"{FORMAT}. Upgrade Panes."
+        )
+    for name, now in (("shards", terms.shards), ("mode", terms.mode)):
+        if manifest[name] != now:
+            raise StateError(
+                f"the checkpoint was written with {name}={manifest[name]!r}, and this run has {name}={now!r}. Give it "
+                f"{name}={manifest[name]!r}, or a new checkpoint."
+            )
+    entries = entries_of(manifest)
+    for store in stores:
+        _check(entries.get(identity(store.keys.names)), store)
+    return manifest
+
+
+def entries_of(manifest: Manifest) -> dict[tuple[str, ...], Manifest]:
+    """What is kept of each store, by the identity of its keys."""
+    return {identity(entry["by"]): entry for entry in manifest.get("stores", [])}
+
+
+def identity(names: Sequence[str]) -> tuple[str, ...]:
+    """What a store is known by."""
+    return tuple(name.lower() for name in names)
+
+
+def _check(entry: Manifest | None, store: Store) -> None:
+    if entry is None:
+        raise StateError(
+            f"the checkpoint keeps nothing by ({', '.join(store.offer.keys)}): it was written by other queries. "
+            "Start with a new checkpoint, or leave out the queries with these keys."
+        )
+    if entry["kept"] != store.kept:
+        raise StateError(
+            f"the checkpoint keeps {_events_with(entry['kept'])}, and the queries of this run ask for "
+            f"{_events_with(store.kept)}. Start with a new checkpoint, or with the conditions of before."
+        )
+    for component in store.program.components:
+        if component.name not in entry["components"]:
+            raise StateError(
+                f"the checkpoint has no {component.name}: it was written by other queries, which kept "
+                f"{', '.join(entry['components'])}. Start with a new checkpoint, or leave out the queries that need it."
+            )
+
+
+def _events_with(condition: str | None) -> str:
+    return "all events" if condition is None else f"events with {condition}"
