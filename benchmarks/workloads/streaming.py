@@ -2,7 +2,7 @@
 
 A stream reads a file per micro-batch and writes to ``noop``. Every run has a checkpoint of its own and includes
 starting the query; just before it, the same stream runs on few events, so that Python workers exist. Spark's own
-windows run with the same state store provider (RocksDB) and number of partitions.
+windows run with the same state store provider (RocksDB) and number of partitions; Panes has a shard for each.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def prepare(spark: SparkSession) -> None:
 
 
 def _panes(spark: SparkSession, queries: Sequence[pn.Query]) -> Contender:
-    return _contender("Panes", spark, lambda stream: [pn.plan(queries).run(stream)])
+    return _contender("Panes", spark, lambda stream: [pn.plan(queries).run(stream, shards=int(PARTITIONS))])
 
 
 def _native(spark: SparkSession, queries: Sequence[pn.Query], name: str, *, in_turn: bool = False) -> Contender:
