@@ -171,15 +171,15 @@ def _columnar_job(
     edges: tuple[Edges, ...] | None = None,
 ) -> Job:
     """A columnar plan with edges and lanes as given, whatever the planner would take."""
-    from panes.spark.run import run
+    from panes.spark.run import check, run
 
     statistics = _statistics(events)
     blueprint = pn.plan(_query(windows, columns), strategy="columnar").blueprint(statistics)
     store = blueprint.stores[0]
     edges = edges or store.edges
-    blueprint = replace(blueprint, stores=(replace(store, edges=edges, lanes=lanes),))
-    in_a_row = [Edges(edges[0].period * lanes, edges[0].offset)] if lanes > 1 else edges
-    rows = events.seconds * PaneCost(statistics, KEYS).rows(in_a_row)
+    block = Edges(edges[0].period * lanes, edges[0].offset) if lanes > 1 else None
+    blueprint = replace(blueprint, stores=(replace(store, edges=edges, block=block),))
+    rows = events.seconds * PaneCost(statistics, KEYS).rows(edges if block is None else [block])
     counts = {
         "SCAN": events.events,
         "PANE_EVENT": events.events,
@@ -193,7 +193,8 @@ def _columnar_job(
     }
     shape = f"{len(windows)} windows from {windows[0]}, {len(edges)} edges, {lanes} lanes of {columns} columns"
     contender = on_spark(
-        f"columnar {shape}, {events.keys[KEYS]:,} keys", lambda data: run(blueprint, frame(bench.spark, data))
+        f"columnar {shape}, {events.keys[KEYS]:,} keys",
+        lambda data: run(blueprint, check(blueprint, frame(bench.spark, data))),
     )
     return Job(contender, events, counts)
 

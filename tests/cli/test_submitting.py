@@ -16,7 +16,7 @@ from panes.spark import session
 def test_a_local_master_is_set_up_like_none(monkeypatch):
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     asked = []
-    monkeypatch.setattr(session, "local_session", lambda name, more: asked.append(more))
+    monkeypatch.setattr(session, "local_session", lambda name, stream, more: asked.append(more))
     session.session(None, {})
     session.session("local[1]", {"a": "b"})
     assert asked == [{}, {"spark.master": "local[1]", "a": "b"}]

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
-from panes.spark.run import run
+from panes.spark.run import check, run
 from panes.testing import assert_same_answers, brute_force, events, spark_answers
 from panes.timeline import SECOND, Edges
 
@@ -280,7 +280,7 @@ def test_panes_side_by_side(spark, add):
     edges = (Edges(10 * SECOND), *(edge for window in add for edge in window.geometry.edges()))
     stores = tuple(replace(store, edges=edges, block=Edges(30 * SECOND)) for store in blueprint.stores)
     assert stores[0].lanes == (3 if not add else 11)
-    answers = run(replace(blueprint, stores=stores), data)
+    answers = run(replace(blueprint, stores=stores), check(blueprint, data))
     assert_same_answers(answers, once(spark, spark_answers(queries, data)), absolute=1e-6)
 
 

@@ -26,7 +26,7 @@ _PATIENCE = 900
 
 
 def test_a_driver_killed_twice_loses_nothing_and_repeats_nothing(spark, tmp_path):
-    record = recorded(spark, tmp_path, 7, rows=400, batches=5)
+    record = recorded(spark, tmp_path, 7, rows=300, batches=3)
     assert_same_answers(killed(record, tmp_path / "killed", kills=2), calm(record, tmp_path), absolute=1e-9)
 
 
@@ -65,7 +65,7 @@ def killed(record: Recorded, folder: Path, *, kills: int) -> pa.Table:
         job = started(record, folder)
         # Killed in the middle of its work: some time after it has begun a micro-batch of its own.
         wait_for(folder, job, micro_batches=before + 1)
-        time.sleep(rng.random() * 3)
+        time.sleep(rng.random() * 2)
         os.killpg(job.pid, signal.SIGKILL)
         job.communicate()
     finished(started(record, folder))

@@ -116,7 +116,7 @@ def run(
     from panes.spark.source import Source
 
     asked, source = queries_of(queries, at, bounds.value), Source(input_, format_, schema, strict)
-    sink, start = Sink(output, output_format), _starting(master, conf)
+    sink, start = Sink(output, output_format), _starting(master, conf, stream=stream)
     if not asked:
         return
     if watermark is None:
@@ -240,7 +240,7 @@ def _give_up(why: str) -> NoReturn:
     raise SystemExit(1)
 
 
-def _starting(master: str | None, conf: list[str] | None) -> Callable[[], SparkSession]:
+def _starting(master: str | None, conf: list[str] | None, *, stream: bool = False) -> Callable[[], SparkSession]:
     """How to start Spark, once a command needs it; a wrong setting is refused at once."""
     settings = {}
     for text in conf or ():
@@ -252,7 +252,7 @@ def _starting(master: str | None, conf: list[str] | None) -> Callable[[], SparkS
     def start() -> SparkSession:
         from panes.spark.session import session
 
-        return session(master, settings)
+        return session(master, settings, stream=stream)
 
     return start
 

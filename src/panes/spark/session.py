@@ -18,11 +18,12 @@ _ZONE = "spark.sql.session.timeZone"
 _UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 
 
-def session(master: str | None, settings: Mapping[str, str]) -> SparkSession:
+def session(master: str | None, settings: Mapping[str, str], *, stream: bool = False) -> SparkSession:
     """Spark in this process, or where ``master`` says; under ``spark-submit``, the Spark that was asked for there."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted and (master is None or master.startswith("local")):
-        return local_session("panes", more=({} if master is None else {"spark.master": master}) | dict(settings))
+        more = ({} if master is None else {"spark.master": master}) | dict(settings)
+        return local_session("panes", stream=stream, more=more)
     builder = SparkSession.builder.appName("panes")
     if master is not None:
         builder = builder.master(master)
@@ -36,12 +37,19 @@ def session(master: str | None, settings: Mapping[str, str]) -> SparkSession:
 
 
 def local_session(
-    name: str = "panes", *, cores: int | None = None, memory: str = "4g", more: Mapping[str, str] | None = None
+    name: str = "panes",
+    *,
+    cores: int | None = None,
+    memory: str = "4g",
+    stream: bool = False,
+    more: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A local session that suits one machine: few shuffle partitions, cheap ways to Python, a quiet console.
 
     Parameters
     ----------
+    stream
+        Whether it is for streams, which open a state store per shuffle partition in every micro-batch.
     more
         Settings beside these, or instead of them.
     """
@@ -63,7 +71,7 @@ def local_session(
         # Panes of a task are kept in a fast table of so many places (a power of two), and the rest in a slow one.
         "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
         _ZONE: "UTC",
-        "spark.sql.shuffle.partitions": str(8 * count),
+        "spark.sql.shuffle.partitions": str(count if stream else 8 * count),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
