@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from panes.planning.blueprint import Blueprint
-from panes.planning.picture import figures_of, number_of_keys, panes_of_store, summary, title_of, window_title
+from panes.planning.picture import figures_of, number_of_keys, panes_of_store, summary, title_of, window_titles
 
 _ROW, _GAP, _HEIGHT, _LETTER, _PADDING, _MARGIN, _LINE = 54, 60, 40, 7.2, 12, 20, 18
 _LONGEST, _STORES, _ROWS = 40, 6, 40
@@ -102,12 +102,13 @@ def _boxes(blueprint: Blueprint) -> _Box:
             top = _Box(panes_of_store(store), "panes", number_of_keys(blueprint, store), title_of(store))
             origin.below.append(top)
         stores.append(top)
+        titles = window_titles(store)
         boxes = {
             node.window: _Box(
-                title := window_title(store, node.window),
+                titles[node.window],
                 "factor" if node.factor else "window",
                 f"reads {_rate(node.cost * 1e6)} per key",
-                f"{title}; {title_of(store)}",
+                f"{titles[node.window]}; {title_of(store)}",
             )
             for node in store.forest.nodes
         }

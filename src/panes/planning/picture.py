@@ -48,10 +48,11 @@ def mermaid(blueprint: Blueprint) -> str:
             lines.append(f'  s{number}[("panes by {_keys(store)}<br/>{_edges(store.edges)}")]')
             lines.append(f"  {root} --> s{number}")
             root = f"s{number}"
+        titles = window_titles(store)
         ids = {node.window: f"s{number}w{i}" for i, node in enumerate(store.forest.nodes)}
         for node in store.forest.nodes:
             shape = ("{{", "}}") if node.factor else ("[", "]")
-            title = window_title(store, node.window).replace('"', "#quot;")
+            title = titles[node.window].replace('"', "#quot;")
             lines.append(f'  {ids[node.window]}{shape[0]}"{title}"{shape[1]}')
             lines.append(f"  {root if node.provider is None else ids[node.provider]} --> {ids[node.window]}")
         factors = [ids[window] for window in store.forest.factors]
@@ -114,28 +115,27 @@ def _tree(store: StorePlan) -> Iterator[str]:
         yield "  events"
     children = store.forest.children()
     nodes = {node.window: node for node in store.forest.nodes}
-
+    titles = window_titles(store)
     stack = [(w, "  ", i == 0) for i, w in enumerate(reversed(children.get(None, ())))]
     while stack:
         window, indent, last = stack.pop()
         node = nodes[window]
         cost = f"{node.cost * 1e6:,.4g}/s per key"
-        yield f"{indent}{'└─' if last else '├─'} {window_title(store, window)}  ({cost})"
+        yield f"{indent}{'└─' if last else '├─'} {titles[window]}  ({cost})"
         deeper = indent + ("   " if last else "│  ")
         stack += [(w, deeper, i == 0) for i, w in enumerate(reversed(children.get(window, ())))]
 
 
-def window_title(store: StorePlan, geometry: Geometry) -> str:
-    """What the windows of a geometry are called."""
-    names = [
-        w.name if w in query.over else f"{w.name}, first {format_duration(geometry.range)}"
-        for _, query in store.queries
-        for w in query.windows
-        if w.geometry == geometry
-    ]
-    if not names:
-        return f"factor window {default_name(geometry)}"
-    return ", ".join(dict.fromkeys(names))
+def window_titles(store: StorePlan) -> dict[Geometry, str]:
+    """What the windows of every geometry in a store are called."""
+    names: dict[Geometry, list[str]] = {}
+    for _, query in store.queries:
+        for window in query.windows:
+            first = "" if window in query.over else f", first {format_duration(window.geometry.range)}"
+            names.setdefault(window.geometry, []).append(f"{window.name}{first}")
+    titles = {geometry: ", ".join(dict.fromkeys(some)) for geometry, some in names.items()}
+    factors = (node.window for node in store.forest.nodes if node.window not in titles)
+    return titles | {geometry: f"factor window {default_name(geometry)}" for geometry in factors}
 
 
 def panes_of_store(store: StorePlan) -> str:
@@ -156,6 +156,7 @@ def data_of(blueprint: Blueprint) -> dict[str, Any]:
 
 
 def _store_data(blueprint: Blueprint, store: StorePlan) -> dict[str, Any]:
+    titles = window_titles(store)
     return {
         "by": list(store.keys),
         "keys": blueprint.statistics.distinct(store.keys),
@@ -165,10 +166,10 @@ def _store_data(blueprint: Blueprint, store: StorePlan) -> dict[str, Any]:
         "panes": [asdict(edges) for edges in store.edges] if store.strategy == "columnar" else [],
         "windows": [
             {
-                "name": window_title(store, node.window),
+                "name": titles[node.window],
                 **asdict(node.window),
                 "factor": node.factor,
-                "reads": None if node.provider is None else window_title(store, node.provider),
+                "reads": None if node.provider is None else titles[node.provider],
                 "rows_per_second_and_key": node.cost * 1e6,
             }
             for node in store.forest.nodes
