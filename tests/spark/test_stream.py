@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -189,3 +190,6 @@ def test_a_checkpoint_of_another_plan_is_refused_before_the_stream_starts(spark,
     for reason, query in others.items():
         with pytest.raises(StateError, match=reason):
             pn.plan(query).run(record.stream(), shards=2, checkpoint=place)
+    # A driver that died in its first micro-batch has left a checkpoint that nothing was committed to.
+    shutil.rmtree(tmp_path / "checkpoint" / "commits")
+    plan.run(record.stream(), shards=3, checkpoint=place)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -16,18 +14,21 @@ _OPERATOR = "transformWithState"
 
 def check_checkpoint(session: SparkSession, place: str, job: Job) -> None:
     """Refuse a checkpoint that was written by other queries or for other terms; where there is none, all is well."""
-    for data in _manifests(session, place):
+    try:
+        manifests = _manifests(session, place)
+    except PySparkException:
+        # No checkpoint yet, one without a finished micro-batch, or none of Panes: the stream itself finds out.
+        return
+    for data in manifests:
         read_manifest(data, job.stores, job.terms)
 
 
-def _manifests(session: SparkSession, place: str) -> Iterator[bytes]:
+def _manifests(session: SparkSession, place: str) -> list[bytes]:
     """What the shards of a stream have written about their state."""
-    try:
-        operators = session.read.format("state-metadata").load(place).collect()
-    except PySparkException:
-        return  # no checkpoint yet, or none that Spark can read: the stream itself will say so
-    for row in operators:
-        if row.operatorName.startswith(_OPERATOR):
-            reader = session.read.format("statestore").option("operatorId", row.operatorId)
+    found = []
+    for operator in session.read.format("state-metadata").load(place).collect():
+        if operator.operatorName.startswith(_OPERATOR):
+            reader = session.read.format("statestore").option("operatorId", operator.operatorId)
             rows = reader.option("stateVarName", MANIFEST).load(place).selectExpr("value.data").collect()
-            yield from (bytes(found.data) for found in rows)
+            found += [bytes(row.data) for row in rows]
+    return found
