@@ -15,7 +15,7 @@ import panes as pn
 from panes.cli.reporting import console, working
 from panes.dialect.statement import read_statements
 from panes.planning.picture import counted
-from panes.spark.source import columns_of, part_malformed
+from panes.spark.source import columns_of, counting, part_malformed
 from panes.spark.watching import Totals
 
 if TYPE_CHECKING:
@@ -60,12 +60,10 @@ def run_batch(
     plan = pn.plan(queries)
     with working("starting Spark") as step:
         spark = start()
-        from pyspark.sql import Observation
-
         step("reading the schema", spark)
         sink.check(spark)
         malformed, events = part_malformed(source.read(spark))
-        read = Observation()
+        read = counting()
         answers = plan.run(events, layout=layout, observation=read)
         step("answering", spark)
         began = time.perf_counter()

@@ -59,16 +59,8 @@ def pack_held(held: Held, components: Sequence[Component]) -> bytes:
 
 
 def unpack_held(data: bytes, components: Sequence[Component]) -> Held:
-    """The granules that were packed, with the components that are asked for."""
+    """The granules that were packed, with the components that are asked for; a manifest says which there are."""
     batch = unpack(data)
-    names = set(batch.schema.names)
-    for component in components:
-        if f"={component.name}" not in names:
-            kept = ", ".join(sorted(name[1:] for name in names if name.startswith("=")))
-            raise StateError(
-                f"the checkpoint has no {component.name}: it was written by other queries, which kept {kept}. "
-                "Start with a new checkpoint, or leave out the queries that need it."
-            )
     key, start, end = (_integers(batch.column(name)) for name in ("key", "start", "end"))
     return Held(key, start, end, tuple(batch.column(f"={component.name}") for component in components))
 

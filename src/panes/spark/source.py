@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
@@ -104,6 +104,11 @@ class Source:
 def columns_of(rows: DataFrame) -> str:
     """The columns of some rows, as ``--schema`` takes them."""
     return ", ".join(f"{_bare(field.name)} {field.dataType.simpleString().upper()}" for field in rows.schema)
+
+
+def counting() -> Observation:
+    """What ``plan.run`` counts the events of a batch with."""
+    return Observation()
 
 
 def part_malformed(rows: DataFrame) -> tuple[DataFrame | None, DataFrame]:
