@@ -45,12 +45,16 @@ class Bound:
         Reads the answers out of the components' stored answers, in Arrow.
     read
         The same in Spark SQL, from the names of the stored columns.
+    by_level
+        Whether ``lower`` gets, of each component, a list with the answers of every level of a nested window apart:
+        each without the levels below it, the finest first.
     """
 
     components: tuple[Component, ...]
     type: pa.DataType
     lower: Lower
     read: Callable[..., str] | None = None
+    by_level: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,10 @@ class Aggregate(ABC):
     """Whether event time stands before the arguments when the aggregate is bound."""
     weight: ClassVar[int] = 1
     """How many of Spark's aggregates it takes to build its partials."""
+    collects: ClassVar[bool] = False
+    """Whether partials hold the values themselves, and so grow with the number of different ones."""
+    levels: ClassVar[bool] = False
+    """Whether it looks at the levels of a nested window apart."""
 
     @property
     def idempotent(self) -> bool:
@@ -126,7 +134,7 @@ class SumOf(Aggregate):
     name: ClassVar[str] = "sum"
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
-        self._require(_is_number(types[0]), types[0], "a number")
+        self._require(is_number(types[0]), types[0], "a number")
         component = Sum(arguments, types)
         return Bound((component,), component.storage, lambda total: total, lambda total: total)
 
@@ -143,7 +151,7 @@ class MeanOf(Aggregate):
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
         (argument,), (type_,) = arguments, types
-        self._require(_is_number(type_), type_, "a number")
+        self._require(is_number(type_), type_, "a number")
         count = Count(arguments, types)
         if pa.types.is_decimal(type_):
             answer = mean_type(type_)
@@ -207,7 +215,7 @@ class VarianceOf(Aggregate):
     weight: ClassVar[int] = 3
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
-        self._require(_is_number(types[0]), types[0], "a number")
+        self._require(is_number(types[0]), types[0], "a number")
         return Bound((Moments(arguments, types),), pa.float64(), self._lower, self._read)
 
     def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
@@ -321,7 +329,8 @@ def mean_type(type_: pa.DataType) -> pa.DataType:
     return pa.decimal128(min(38, type_.precision + 4), min(38, type_.scale + 4))
 
 
-def _is_number(type_: pa.DataType) -> bool:
+def is_number(type_: pa.DataType) -> bool:
+    """Whether values of a type can be added."""
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -40,6 +41,31 @@ class Decoded:
     state: State
     valid: Array | None
     restore: Callable[[State, Array | None], pa.Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """A stored column of bags, laid end to end.
+
+    Parameters
+    ----------
+    code, n
+        Of each value its place in the domain, and how often it occurs.
+    offsets
+        Where each stored bag begins, and the end of the last.
+    domain
+        The different values of the whole column, in order.
+    """
+
+    code: Array
+    n: Array
+    offsets: Array
+    domain: pa.Array
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether some value occurs more than once in a bag."""
+        return bool((self.n != 1).any())
 
 
 @dataclass(frozen=True)
@@ -88,9 +114,17 @@ class Component(ABC):
     def lift(self, *values: pa.Array) -> pa.Array:
         """A stored partial for every single event."""
 
+    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> pa.Array | None:
+        """A stored partial for every span of events, where that is cheaper than lifting each; None where it is not."""
+        return None
+
     @abstractmethod
     def decode(self, stored: pa.Array) -> Decoded:
         """Stored partials made ready for kernels."""
+
+    def collect(self, stored: pa.Array) -> Collected | None:
+        """Stored partials made ready for kernels that look at single values; None where partials are combined."""
+        return None
 
 
 def call(function: str, argument: str, only: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from panes.algebra.aggregates import (
     SumOf,
     VarianceOf,
 )
+from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
 from panes.algebra.custom import as_state, state_types
 from panes.algebra.operations import Operations, State
 from panes.errors import DeclarationError
@@ -83,6 +84,58 @@ def arg_min(value: str, by: str) -> Aggregate:
 def arg_max(value: str, by: str) -> Aggregate:
     """The value where ``by`` is largest; the largest of them if several are."""
     return PickOf(_arguments(value, by), largest=True, timed=False)
+
+
+def count_distinct(value: str) -> Aggregate:
+    """How many different values there are, exactly, as Spark's ``count(DISTINCT ...)``.
+
+    A stream keeps every different value of each granule; ``approx_count_distinct`` keeps a sketch.
+    """
+    return CountDistinctOf(_arguments(value))
+
+
+def distinct(value: str) -> Aggregate:
+    """The different values, in order: a list, empty where all are null."""
+    return DistinctOf(_arguments(value))
+
+
+def quantile(value: str, q: float, *, method: Literal["interpolated", "element"] = "interpolated") -> Aggregate:
+    """The value below which a part ``q`` of the values lies, exactly.
+
+    Parameters
+    ----------
+    q
+        From 0 (the smallest value) to 1 (the largest); 0.5 is the median.
+    method
+        ``interpolated``: between the two nearest values, a double, as Spark's ``percentile``. ``element``: the value
+        at place ⌊q·N⌋ of the N sorted values, of any ordered type.
+
+    Examples
+    --------
+    >>> print(quantile("price", 0.5), quantile("name", 0.9, method="element"))
+    quantile(price, 0.5) quantile(name, 0.9, element)
+    """
+    if isinstance(q, bool) or not isinstance(q, (int, float)) or not 0 <= q <= 1:
+        raise DeclarationError(f"q={q!r} is no part of a whole: write a number from 0 to 1, as 0.5 for the median.")
+    if method not in ("interpolated", "element"):
+        raise DeclarationError(f"method={method!r}: write 'interpolated' (as Spark's percentile) or 'element'.")
+    return QuantileOf(_arguments(value), q=float(q), element=method == "element")
+
+
+def recurring(value: str, *, ranked: bool = False) -> Aggregate:
+    """The values that come again and again: present in every level of a nested window, beyond the levels below it.
+
+    Parameters
+    ----------
+    ranked
+        Whether a value comes with how often it occurred, the most frequent first; otherwise values are in order.
+
+    Examples
+    --------
+    >>> print(recurring("protocol"))
+    recurring(protocol)
+    """
+    return RecurringOf(_arguments(value), ranked=bool(ranked))
 
 
 def aggregate(

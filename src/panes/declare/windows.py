@@ -23,11 +23,14 @@ class Window:
         that begins and ends a microsecond later.
     bounds
         Which of its bounds belongs to an instance: ``[)`` or ``(]``.
+    finer
+        Of a level of a nested window: the ranges of the levels below it, the finest first.
     """
 
     geometry: Geometry
     name: str
     bounds: Bounds = "[)"
+    finer: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.name

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
+from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
 from panes.declare.expressions import Expression, column, literal
 from panes.declare.kinds import AnyWindow, Last, Nested, Session, Sliding
 from panes.declare.query import Query
@@ -18,7 +19,13 @@ from panes.dialect.tokens import tokenized
 from panes.errors import DeclarationError
 from panes.timeline import Geometry, format_duration
 
-_SIMPLE: Mapping[type[Aggregate], str] = {SumOf: "SUM", MeanOf: "AVG", MinOf: "MIN", MaxOf: "MAX"}
+_SIMPLE: Mapping[type[Aggregate], str] = {
+    SumOf: "SUM",
+    MeanOf: "AVG",
+    MinOf: "MIN",
+    MaxOf: "MAX",
+    DistinctOf: "COLLECT_SET",
+}
 
 
 def printed(query: Query, stream: str) -> str:
@@ -72,6 +79,10 @@ def _call(query: Query, aggregate: Aggregate) -> str:
     arguments = ", ".join(aggregate.arguments)
     if isinstance(aggregate, CountOf):
         return "COUNT(*)" if aggregate.arguments == ("1",) else f"COUNT({arguments})"
+    if isinstance(aggregate, CountDistinctOf):
+        return f"COUNT(DISTINCT {arguments})"
+    if isinstance(aggregate, QuantileOf) and not aggregate.element:
+        return f"PERCENTILE({arguments}, {aggregate.q!r})"
     if type(aggregate) in _SIMPLE:
         return f"{_SIMPLE[type(aggregate)]}({arguments})"
     if isinstance(aggregate, VarianceOf) and aggregate.ddof in (0, 1):

@@ -32,8 +32,13 @@ AGGREGATES: Mapping[type[exp.Expression], Callable[..., Aggregate]] = {
     exp.Last: make.last,
     exp.ArgMin: make.arg_min,
     exp.ArgMax: make.arg_max,
+    exp.ArrayUniqueAgg: make.distinct,
+    exp.Median: lambda value: make.quantile(value, 0.5),
 }
-KNOWN = "COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, FIRST, LAST, MIN_BY, MAX_BY"
+KNOWN = (
+    "COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, FIRST, LAST, MIN_BY, MAX_BY, PERCENTILE, "
+    "MEDIAN, COLLECT_SET"
+)
 
 _START, _END = "window.start", "window.end"
 _PLACES = {
@@ -184,6 +189,8 @@ class Selected:
             fail(self.text, tokens, f"{word} behind an aggregate is not supported. {instead}")
         if isinstance(tree, exp.Count):
             return self._count(tree, tokens)
+        if isinstance(tree, exp.Quantile):
+            return self._quantile(tree, tokens)
         if type(tree) not in AGGREGATES:
             return None
         extra = [name for name, value in tree.args.items() if value and name not in ("this", "expression")]
@@ -191,7 +198,7 @@ class Selected:
             fail(
                 self.text,
                 tokens,
-                "DISTINCT is not supported, and aggregates have one argument, or MIN_BY and MAX_BY two.",
+                "DISTINCT stands in COUNT alone, and aggregates have one argument, or MIN_BY and MAX_BY two.",
             )
         arguments = [tree.args[name] for name in ("this", "expression") if tree.args.get(name) is not None]
         try:
@@ -201,14 +208,24 @@ class Selected:
 
     def _count(self, tree: exp.Count, tokens: Sequence[Token]) -> Aggregate:
         if isinstance(tree.this, exp.Distinct):
-            fail(
-                self.text, tokens, "COUNT(DISTINCT ...) is not supported yet. COUNT(x) counts values that are not null."
-            )
+            if len(tree.this.expressions) != 1 or tree.this.args.get("on"):
+                fail(self.text, tokens, "COUNT(DISTINCT ...) takes one argument: write COUNT(DISTINCT x).")
+            (value,) = tree.this.expressions
+            return make.count_distinct(self._checked(value, _of(value, tokens)).sql)
         if tree.expressions or tree.this is None:
             fail(self.text, tokens, "write COUNT(*) or COUNT(x).")
         if isinstance(tree.this, exp.Star):
             return make.count()
         return make.count(self._checked(tree.this, _of(tree.this, tokens)).sql)
+
+    def _quantile(self, tree: exp.Quantile, tokens: Sequence[Token]) -> Aggregate:
+        part = tree.args.get("quantile")
+        if not isinstance(part, exp.Literal) or part.is_string:
+            fail(self.text, tokens, "PERCENTILE takes a value and a number: write PERCENTILE(x, 0.5).")
+        try:
+            return make.quantile(self._checked(tree.this, _of(tree.this, tokens)).sql, float(part.name))
+        except DeclarationError as error:
+            fail(self.text, tokens, str(error))
 
     def _expression(self, tree: exp.Expression, tokens: Sequence[Token]) -> Expression:
         """An expression over aggregates, keys and the window; aggregates in it get a name, or are found by theirs."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from panes.algebra.component import Component
 from panes.algebra.operations import Array
-from panes.engine.level import Level, Partials, floor_to_edges, next_edge
+from panes.engine.level import Level, floor_to_edges, next_edge, partials_of, positive
 from panes.engine.program import Node, Program
 from panes.engine.run import Answers, read
 from panes.frames import Frame, Positions, frame
@@ -100,7 +100,7 @@ def settled(
     if len(lo) < len(key):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             stored = [
-                Partials(component.decode(column)).reduce(same).stored()
+                partials_of(component, column).reduce(same).stored()
                 for component, column in zip(components, stored, strict=True)
             ]
     return Held(key[lo], start[lo], end, tuple(stored))
@@ -114,9 +114,9 @@ def level_of(components: Sequence[Component], held: Held, keys: int) -> Level:
     keys
         How many keys the dictionary has.
     """
-    decoded = (component.decode(column) for component, column in zip(components, held.stored, strict=True))
+    columns = zip(components, held.stored, strict=True)
     positions = Positions(held.start, held.end, np.searchsorted(held.key, np.arange(keys + 1)))
-    return Level(positions, {i: Partials(column) for i, column in enumerate(decoded)})
+    return Level(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
 
 
 def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterator[Answers]:
@@ -136,7 +136,7 @@ def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterato
             instances = frame(node.geometry, level.positions, emit_all=every, ending=(after, upto), check=False)
             if len(instances):
                 partials = {i: level.partials[i].reduce(instances, some_empty=every) for i in node.needed}
-                yield from read(program, node.views, instances, partials, while_held if every else None)
+                yield from read(program, node.views, instances, partials, level, while_held if every else None)
 
 
 def answer_touched(program: Program, level: Level, news: Level, watermark: int) -> Iterator[Answers]:
@@ -153,14 +153,14 @@ def answer_touched(program: Program, level: Level, news: Level, watermark: int) 
                 # What a query's own condition leaves out has changed nothing for it.
                 own = changed
                 if exists is not None:
-                    own = changed.where(news.partials[exists].reduce(changed).decoded.state[0] > 0)
+                    own = changed.where(positive(news.partials[exists].reduce(changed)))
                 if len(own):
                     lo = level.positions.search(own.key, own.start)
                     hi = level.positions.search(own.key, own.start + node.geometry.range)
                     # A level may leave out rows from before a window was known.
                     instances = Frame(own.key, own.start, lo, hi).where(hi > lo)
                     partials = {i: level.partials[i].reduce(instances) for i in node.needed}
-                    yield from read(program, tuple(views), instances, partials)
+                    yield from read(program, tuple(views), instances, partials, level)
 
 
 def _apart(key: Array, start: Array, end: Array) -> tuple[Integers, Array]:

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Decoded, any_valid
+from panes.algebra.component import Component, Decoded, any_valid
 from panes.algebra.operations import Array
+from panes.engine.bags import Spans
 from panes.frames import Frame, Positions
 from panes.kernels import Reducer
 from panes.timeline import Edges
@@ -44,6 +45,16 @@ class Partials:
         valid = self.decoded.valid
         return self.decoded.restore(self.decoded.state, None if valid is None else ~valid)
 
+    def answers(self) -> pa.Array:
+        """What aggregates are read out of."""
+        return self.stored()
+
+
+def partials_of(component: Component, stored: pa.Array, kernel: str | None = None) -> Partials | Spans:
+    """A stored column made ready for windows."""
+    collected = component.collect(stored)
+    return Partials(component.decode(stored), kernel) if collected is None else Spans.of(collected)
+
 
 _NOWHERE = 2**62
 
@@ -53,16 +64,23 @@ class Level:
     """Positions, and the components that are known there."""
 
     positions: Positions
-    partials: dict[int, Partials]
+    partials: dict[int, Partials | Spans]
 
     def span(self, component: int) -> tuple[Array, Array]:
         """Per key: where its first row with a positive count begins, and its last one ends; nowhere without any."""
-        some = self.partials[component].decoded.state[0] > 0
+        some = positive(self.partials[component])
         key = np.repeat(np.arange(self.positions.keys), np.diff(self.positions.key_starts))[some]
         first, last = (np.full(self.positions.keys, edge) for edge in (_NOWHERE, -_NOWHERE))
         np.minimum.at(first, key, self.positions.start[some])
         np.maximum.at(last, key, self.positions.end[some])
         return first, last
+
+
+def positive(counts: Partials | Spans) -> Array:
+    """Where a component that counts events has counted any."""
+    assert isinstance(counts, Partials)
+    some: Array = counts.decoded.state[0] > 0
+    return some
 
 
 def panes_of(edges: tuple[Edges, ...], positions: Positions) -> Frame:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +15,10 @@ import pyarrow as pa
 from panes.algebra.component import Component
 from panes.algebra.operations import Array
 from panes.algebra.ordering import codes, is_ordered
-from panes.engine.level import Level, Partials, key_starts_of, next_edge, panes_of
-from panes.engine.program import Program, View
+from panes.declare.windows import Window
+from panes.engine.bags import Spans
+from panes.engine.level import Level, Partials, key_starts_of, next_edge, panes_of, partials_of, positive
+from panes.engine.program import Program, Reading, View
 from panes.frames import Frame, Positions, frame
 
 
@@ -62,9 +65,7 @@ def answer_panes(
         One stored column per component.
     """
     positions = Positions(start, next_edge(program.edges, start), key_starts)
-    partials = {
-        i: Partials(c.decode(a), kernel) for i, (c, a) in enumerate(zip(program.components, stored, strict=True))
-    }
+    partials = {i: partials_of(c, a, kernel) for i, (c, a) in enumerate(zip(program.components, stored, strict=True))}
     yield from _answer(program, Level(positions, partials))
 
 
@@ -80,14 +81,19 @@ def answer_events(
 
 def lift_panes(
     program: Program, instants: Array, key_starts: Array, arguments: dict[str, pa.Array], *, kernel: str | None = None
-) -> tuple[Frame, list[Partials]]:
+) -> tuple[Frame, list[Partials | Spans]]:
     """The panes of single events, sorted by key and time: where they lie among the events, and their components."""
     events = Positions.of_events(instants, key_starts)
     panes = panes_of(program.edges, events)
     partials = []
     for component in program.components:
-        lifted = component.lift(*_in_order(component, [arguments[a] for a in component.arguments], events))
-        partials.append(Partials(component.decode(lifted), kernel).reduce(panes))
+        values = [arguments[a] for a in component.arguments]
+        gathered = component.gather(panes.lo, panes.hi, *values)
+        if gathered is not None:
+            partials.append(partials_of(component, gathered, kernel))
+        else:
+            lifted = component.lift(*_in_order(component, values, events))
+            partials.append(partials_of(component, lifted, kernel).reduce(panes))
     return panes, partials
 
 
@@ -121,7 +127,7 @@ def _answer(program: Program, base: Level) -> Iterator[Answers]:
                 levels[number] = Level(Positions(instances.start, ends, starts), partials)
             for done in [p for p, last in readers.items() if last == number]:
                 del levels[done]
-            yield from read(program, node.views, instances, partials, base.span if program.emit_all else None)
+            yield from read(program, node.views, instances, partials, base, base.span if program.emit_all else None)
 
 
 def _last_readers(program: Program) -> dict[int, int]:
@@ -133,24 +139,32 @@ def read(
     program: Program,
     views: tuple[int, ...],
     instances: Frame,
-    partials: dict[int, Partials],
+    partials: dict[int, Partials | Spans],
+    level: Level,
     spans: Callable[[int], tuple[Array, Array]] | None = None,
 ) -> Iterator[Answers]:
     """Some views of a window, read out of its partials.
 
     Parameters
     ----------
+    level
+        The panes or granules, for what is read out of parts of an instance.
     spans
         Where empty instances are answered: from a component that counts a query's events to the span of each key in
         which there are any.
     """
-    stored = {i: partials[i].stored() for i in _read_components([program.views[v] for v in views])}
+    stored = {i: partials[i].answers() for i in _read_components([program.views[v] for v in views])}
     for number in views:
         view = program.views[number]
-        columns = tuple(r.bound.lower(*(stored[c] for c in r.components)) for r in view.readings)
+        columns = tuple(
+            _by_level(r, view.window, instances, level)
+            if r.bound.by_level
+            else r.bound.lower(*(stored[c] for c in r.components))
+            for r in view.readings
+        )
         answers = Answers(number, instances.key, instances.start, columns)
         if view.exists is not None:
-            keep = partials[view.exists].decoded.state[0] > 0
+            keep = positive(partials[view.exists])
             if spans is not None:
                 first, last = (edge[instances.key] for edge in spans(view.exists))
                 keep = (instances.start + view.window.geometry.range > first) & (instances.start < last)
@@ -159,4 +173,16 @@ def read(
 
 
 def _read_components(views: list[View]) -> set[int]:
-    return {c for view in views for reading in view.readings for c in reading.components}
+    readings = (reading for view in views for reading in view.readings if not reading.bound.by_level)
+    return {c for reading in readings for c in reading.components}
+
+
+def _by_level(reading: Reading, window: Window, instances: Frame, level: Level) -> pa.Array:
+    """An aggregate that looks at the levels of a nested window apart: each without those below it, the finest first."""
+    end = instances.start + window.geometry.range
+    bounds = [level.positions.search(instances.key, end - age) for age in (0, *window.finer, window.geometry.range)]
+    parts = [Frame(instances.key, instances.start, lo, hi) for hi, lo in pairwise(bounds)]
+    columns = [
+        [level.partials[c].reduce(part, some_empty=True).answers() for part in parts] for c in reading.components
+    ]
+    return reading.bound.lower(*columns)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from panes.algebra.aggregates import Aggregate, Bound
 from panes.algebra.component import Component, Decoded
 from panes.algebra.operations import Array, Operations, State, concatenate, take
+from panes.engine.level import partials_of
 from panes.errors import AlgebraError
 from panes.local.evaluate import evaluate
 
@@ -199,8 +200,11 @@ def _answer(bound: Bound, arrays: list[pa.Array], cuts: list[int]) -> pa.Array:
             for lo, hi in pairwise(cuts)
         ]
         stored.append(_reduced(component, pa.concat_arrays(pieces)))
+    parts = [
+        partials_of(component, column).answers() for component, column in zip(bound.components, stored, strict=True)
+    ]
     with np.errstate(all="ignore"):
-        return bound.lower(*stored)
+        return bound.lower(*parts)
 
 
 def _reduced(component: Component, stored: pa.Array) -> pa.Array:

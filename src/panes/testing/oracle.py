@@ -19,6 +19,7 @@ from panes.algebra.aggregates import (
     SumOf,
     VarianceOf,
 )
+from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
 from panes.declare.query import Query
 from panes.declare.windows import Window
 
@@ -95,6 +96,12 @@ def _aggregate(query: Query, aggregate: Aggregate) -> Column:
         present = order.isNotNull() & value.isNotNull()
         best = F.max if aggregate.largest else F.min
         return best(F.when(present, F.struct(order.alias("by"), value.alias("value")))).getField("value")
+    if isinstance(aggregate, QuantileOf):
+        return F.percentile(value, aggregate.q)
+    if isinstance(aggregate, DistinctOf):
+        return F.array_sort(F.collect_set(value))
+    if isinstance(aggregate, CountDistinctOf):
+        return F.count_distinct(value)
     simple = {CountOf: F.count, SumOf: F.sum, MeanOf: F.avg, MinOf: F.min, MaxOf: F.max}
     return simple[type(aggregate)](value)
 

@@ -27,6 +27,7 @@ from panes.algebra.aggregates import (
     SumOf,
     VarianceOf,
 )
+from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
 from panes.declare.expressions import expression
 from panes.declare.query import Query
 from panes.errors import AnswerOverflowError
@@ -88,7 +89,7 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
     keys = list(zip(*(_column(table, key).to_pylist() for key in query.by), strict=True)) or [()] * len(table)
     kept = [i for i, t in enumerate(instants) if t is not None and passed[i]]
     readers = [(alias, _Reader(aggregate, table, instants)) for alias, aggregate in query.aggregates]
-    rows: list[tuple[str, int, int, Row, list[int]]] = []
+    rows: list[tuple[str, int, int, Row, list[int], tuple[int, ...]]] = []
     for window in query.windows:
         groups: dict[Any, tuple[int, Row, list[int]]] = {}
         for i in kept:
@@ -96,7 +97,12 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
                 groups.setdefault((start, comparable(keys[i])), (start, keys[i], []))[2].append(i)
         # An instance (start, end] was looked for as the one that begins and ends a microsecond later.
         first, last = -window.shift, window.geometry.range - window.shift
-        rows += [(window.name, start + first, start + last, k, ids) for start, k, ids in groups.values()]
+        # Where the levels of a nested window begin, the finest first.
+        ages = [window.geometry.range - age for age in (*window.finer, window.geometry.range)]
+        rows += [
+            (window.name, start + first, start + last, k, ids, tuple(start + age for age in ages))
+            for start, k, ids in groups.values()
+        ]
     bounds = [pa.array([row[i] for row in rows], pa.int64()).cast(instant_type) for i in (1, 2)]
     answers = {
         "query": pa.array([query.name] * len(rows), pa.string()),
@@ -106,7 +112,7 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
     for number, key in enumerate(query.by):
         answers[key] = pa.array([row[3][number] for row in rows], _column(table, key).type)
     for alias, reader in readers:
-        answers[alias] = pa.array([reader(row[4]) for row in rows], reader.type)
+        answers[alias] = pa.array([reader(row[4], row[5]) for row in rows], reader.type)
     result = pa.table(answers)
     for alias, value in query.derived:
         result = result.append_column(alias, evaluate(value, result))
@@ -131,6 +137,7 @@ class _Reader:
         self.arguments = [argument.to_pylist() for argument in arguments]
         types = [argument.type for argument in arguments]
         self.type, self.read = _reading(aggregate, types)
+        self.levels: Callable[[list[int], tuple[int, ...]], list[Any]] | None = None
         if isinstance(aggregate, PickOf):
             value = self.arguments[0]
             order = instants if aggregate.timed else self.arguments[1]
@@ -139,8 +146,14 @@ class _Reader:
         elif isinstance(aggregate, CustomOf):
             # The order of time, and of values among events at one instant.
             self.arguments = [instants, *self.arguments]
+        elif isinstance(aggregate, RecurringOf):
+            self.levels = lambda rows, bounds: [
+                [self.arguments[0][i] for i in rows if instants[i] in span] for span in _spans(bounds)
+            ]
 
-    def __call__(self, rows: list[int]) -> Any:
+    def __call__(self, rows: list[int], bounds: tuple[int, ...]) -> Any:
+        if self.levels is not None:
+            return self.read(self.levels(rows, bounds))
         values = [tuple(argument[i] for argument in self.arguments) for i in rows]
         present = [row for row in values if all(value is not None for value in row)]
         return self.read(present)
@@ -167,7 +180,51 @@ def _reading(aggregate: Aggregate, types: list[pa.DataType]) -> tuple[pa.DataTyp
         return types[0], lambda rows: best(rows, key=lambda row: [comparable(x) for x in row], default=(None, None))[1]
     if isinstance(aggregate, CustomOf):
         return aggregate.output, lambda rows: _custom(aggregate, types, rows)
+    if isinstance(aggregate, CountDistinctOf):
+        return pa.int64(), lambda rows: len({comparable(x) for (x,) in rows})
+    if isinstance(aggregate, DistinctOf):
+        return pa.list_(types[0]), lambda rows: _distinct([x for (x,) in rows])
+    if isinstance(aggregate, QuantileOf):
+        return (types[0] if aggregate.element else pa.float64()), lambda rows: _quantile(
+            aggregate, [x for (x,) in rows]
+        )
+    if isinstance(aggregate, RecurringOf):
+        item = pa.struct([("item", types[0]), ("n", pa.int64())]) if aggregate.ranked else types[0]
+        return pa.list_(item), lambda levels: _recurring(aggregate, levels)
     raise NotImplementedError(f"no reference for {aggregate}")
+
+
+def _spans(bounds: tuple[int, ...]) -> list[range]:
+    """The instants of each level without those below it; the first bound is where the finest level begins."""
+    ends = (2**62, *bounds)
+    return [range(begin, end) for begin, end in zip(bounds, ends, strict=False)]
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    found = {comparable(x): x + 0.0 if isinstance(x, float) else x for x in values}
+    return [found[order] for order in sorted(found)]
+
+
+def _quantile(aggregate: QuantileOf, values: list[Any]) -> Any:
+    ordered = sorted(values, key=comparable)
+    if not ordered:
+        return None
+    if aggregate.element:
+        return ordered[max(math.floor(Fraction(str(aggregate.q)) * len(ordered)), 1) - 1]
+    place = (len(ordered) - 1) * aggregate.q
+    low, high = float(ordered[math.floor(place)]), float(ordered[math.ceil(place)])
+    return low if low == high or place.is_integer() else (math.ceil(place) - place) * low + (place % 1) * high
+
+
+def _recurring(aggregate: RecurringOf, levels: list[list[Any]]) -> list[Any]:
+    bags = [[x for x in level if x is not None] for level in levels]
+    common = set.intersection(*({comparable(x) for x in bag} for bag in bags))
+    every = [x for bag in bags for x in bag if comparable(x) in common]
+    items = _distinct(every)
+    if not aggregate.ranked:
+        return items
+    counted = [{"item": x, "n": sum(comparable(x) == comparable(y) for y in every)} for x in items]
+    return sorted(counted, key=lambda entry: -entry["n"])
 
 
 def _sum_type(type_: pa.DataType) -> pa.DataType:

@@ -1,0 +1,142 @@
+"""The component behind exact distinct counts, quantiles and recurring items: the values themselves, with counts.
+
+A partial is a bag: every value that occurred, once, in order, with how often it did. All aggregates over one column
+read one such component, whatever they ask of it. Bags grow with what they hold, so kernels do not combine them:
+:class:`Bags` says what may be asked of many spans of a column at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panes.algebra.component import Collected, Component, Decoded, validity
+from panes.algebra.operations import Array, Operations, State
+from panes.algebra.ordering import codes
+
+
+class Bags(ABC):
+    """Many bags of values, one per span of a column."""
+
+    @abstractmethod
+    def sizes(self) -> Array:
+        """How many values each bag has, repetitions counted."""
+
+    @abstractmethod
+    def distinct_counts(self) -> Array:
+        """How many different values each bag has."""
+
+    @abstractmethod
+    def distinct(self) -> pa.Array:
+        """The different values of each bag, in order: a list each, empty where there are none."""
+
+    @abstractmethod
+    def at(self, rank: Array) -> pa.Array:
+        """The value at a place of each sorted bag, counted from 0; null where a bag is empty."""
+
+    @abstractmethod
+    def in_all(self, others: tuple[Bags, ...]) -> tuple[Array, Array, Array]:
+        """Which values are in a bag and in its counterparts: the bag, the value's code, how often in all together."""
+
+    @abstractmethod
+    def values_of(self, code: Array) -> pa.Array:
+        """The values that codes stand for."""
+
+
+def pack_bags(bag: Array, code: Array, n: Array, bags: int, domain: pa.Array) -> pa.Array:
+    """Values by bag and code, in this order and each once, as stored bags; null where a bag has none."""
+    length = np.bincount(bag, minlength=bags)
+    offsets = np.zeros(bags + 1, np.int32)
+    np.cumsum(length, out=offsets[1:])
+    entries = pa.StructArray.from_arrays(
+        [domain.take(pa.array(code)), pa.array(n, pa.int64())], fields=list(_entry(domain.type))
+    )
+    empty = length == 0
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), entries, type=_storage(domain.type), mask=pa.array(empty) if empty.any() else None
+    )
+
+
+def ranked(values: pa.Array) -> tuple[pa.Array, Array]:
+    """The different values in order, and of each value its place among them. -0.0 is 0.0, and NaN equals itself.
+
+    Examples
+    --------
+    >>> domain, code = ranked(pa.array(["b", "a", "b"]))
+    >>> domain.to_pylist(), code
+    (['a', 'b'], array([1, 0, 1]))
+    """
+    coded = codes(values)
+    numbers = coded.values + 0.0 if coded.values.dtype.kind == "f" else coded.values
+    distinct, place = np.unique(numbers, return_inverse=True)
+    return coded.restore(distinct, None), place.astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True)
+class Values(Component):
+    """The values of an argument with their counts; null when there were none. Built in Python."""
+
+    kind: ClassVar[str] = "values"
+    in_jvm: ClassVar[bool] = False
+
+    @property
+    def storage(self) -> pa.DataType:  # noqa: D102
+        return _storage(self.types[0])
+
+    def lift(self, *values: pa.Array) -> pa.Array:  # noqa: D102
+        rows = np.arange(len(values[0]))
+        return self.gather(rows, rows + 1, *values)
+
+    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> pa.Array:  # noqa: D102
+        bag = np.repeat(np.arange(len(lo)), hi - lo)
+        rows = np.arange(len(bag)) + np.repeat(lo - (np.cumsum(hi - lo) - (hi - lo)), hi - lo)
+        present = values[0].is_valid().to_numpy(zero_copy_only=False)[rows]
+        domain, code = ranked(values[0].take(pa.array(rows[present])))
+        width = max(len(domain), 1)
+        found, n = np.unique(bag[present] * width + code, return_counts=True)
+        return pack_bags(found // width, found % width, n, len(lo), domain)
+
+    def collect(self, stored: pa.Array) -> Collected:  # noqa: D102
+        offsets = np.zeros(len(stored) + 1, np.int64)
+        np.cumsum(pc.list_value_length(stored).fill_null(0).to_numpy(zero_copy_only=False), out=offsets[1:])
+        entries = stored.flatten()
+        domain, code = ranked(entries.field("value"))
+        return Collected(code, entries.field("n").to_numpy(zero_copy_only=False), offsets, domain)
+
+    def decode(self, stored: pa.Array) -> Decoded:
+        """Bags as Python counters: what any kernel can combine, and slow; engines collect instead."""
+        column = self.collect(stored)
+        bags = np.empty(len(stored), dtype=object)
+        for i, (lo, hi) in enumerate(zip(column.offsets[:-1], column.offsets[1:], strict=True)):
+            bags[i] = Counter(dict(zip(column.code[lo:hi].tolist(), column.n[lo:hi].tolist(), strict=True)))
+
+        def restore(state: State, nulls: Array | None) -> pa.Array:
+            flat = [(bag, code, n) for bag, found in enumerate(state[0]) for code, n in sorted(found.items())]
+            parts = np.array(flat, np.int64).reshape(-1, 3).T
+            return pack_bags(parts[0], parts[1], parts[2], len(state[0]), column.domain)
+
+        return Decoded(Operations(identity=(_NOTHING,), combine=_together), (bags,), validity(stored), restore)
+
+
+_NOTHING: Counter[int] = Counter()
+
+
+def _together(a: State, b: State) -> State:
+    both = np.empty(len(a[0]), dtype=object)
+    for i, (left, right) in enumerate(zip(a[0], b[0], strict=True)):
+        both[i] = left + right
+    return (both,)
+
+
+def _entry(type_: pa.DataType) -> pa.StructType:
+    return pa.struct([("value", type_), ("n", pa.int64())])
+
+
+def _storage(type_: pa.DataType) -> pa.DataType:
+    return pa.list_(_entry(type_))
