@@ -13,6 +13,8 @@
      ├── AlgebraError          an aggregate does not have the law that was asked of it
      └── AnswerOverflowError   an exact integer or decimal answer does not fit its type
 
+    StateWarning               (a warning) the state of a stream may grow with the data
+
 A message says what is wrong, why, and what to write instead.
 """
 
@@ -52,6 +54,10 @@ class PlanError(PanesError, ValueError):
 
 class StateError(PanesError, RuntimeError):
     """The state of a stream cannot serve the queries, or was not written by Panes."""
+
+
+class StateWarning(UserWarning):
+    """The state of a stream grows with the number of different values, and nothing bounds it."""
 
 
 class AlgebraError(PanesError, TypeError):

@@ -21,6 +21,7 @@ from panes.algebra.extrema import Max, Min
 from panes.algebra.moments import Moments
 from panes.algebra.picks import Greatest, Least
 from panes.algebra.sums import Sum
+from panes.algebra.values import Values
 from panes.engine.program import Node, Program, Reading, View
 from panes.engine.run import answer_panes
 from panes.errors import AlgebraError
@@ -55,7 +56,7 @@ def components():
     found = {}
     for name, type_ in TYPES.items():
         arguments, types = (name,), (type_,)
-        for kind in (Count, Min, Max, *((Sum, Moments) if name in NUMERIC else ())):
+        for kind in (Count, Min, Max, Values, *((Sum, Moments) if name in NUMERIC else ())):
             found[f"{kind.kind} {name}"] = kind(arguments, types)
         for kind in (Least, Greatest):
             found[f"{kind.kind} of {name} by f64"] = kind(("f64", name), (pa.float64(), type_))
@@ -155,6 +156,9 @@ def _brute(component, arguments):
         order, value = pick(rows, key=lambda row: [comparable(x) for x in row])
         return {"order": order, "value": value}
     values = [x for (x,) in rows]
+    if isinstance(component, Values):
+        distinct = {comparable(x): x for x in values}
+        return [{"value": distinct[c], "n": sum(comparable(x) == c for x in values)} for c in sorted(distinct)]
     if isinstance(component, (Min, Max)):
         return (min if isinstance(component, Min) else max)(values, key=comparable)
     if isinstance(component, Sum):
@@ -177,7 +181,7 @@ def test_spark_builds_and_merges_what_numpy_combines(spark):
     data = pa.table({name: column(type_, rows, "jvm") for name, type_ in TYPES.items()})
     data = data.append_column("pane", pa.array([rng.randrange(12) for _ in range(rows)], pa.int64()))
     frame_ = spark.createDataFrame(data, schema=from_arrow_schema(data.schema, prefer_timestamp_ntz=True))
-    listed = list(COMPONENTS.values())
+    listed = [component for component in COMPONENTS.values() if component.in_jvm]
     names = [f"c{i}" for i in range(len(listed))]
     built = frame_.groupBy("pane").agg(*(F.expr(c.build()).alias(n) for c, n in zip(listed, names, strict=True)))
     merged = built.groupBy((F.col("pane") % 3).alias("pane")).agg(

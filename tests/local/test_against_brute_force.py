@@ -222,6 +222,21 @@ def test_extrema_and_picks_of_every_type(case, kernel):
     check([query], table, case.beliefs, kernel=kernel)
 
 
+@cases(400)
+@given(CASES, st.sampled_from([0, 0.1, 0.29, 0.5, 0.9, 1]))
+def test_distinct_values_and_quantiles_of_every_type(case, q):
+    type_ = case.choose(VALUES)
+    table = case.table({("k", pa.int8()): one_of(0, 1), ("x", type_): VALUES[type_], ("o", pa.int8()): one_of(0, 1)})
+    select = {"n": pn.count_distinct("x"), "all": pn.distinct("x"), "at": pn.quantile("x", q, method="element")}
+    if type_ in NUMERIC:
+        select |= {"between": pn.quantile("x", q), "median": pn.quantile("x", 0.5)}
+    queries = [
+        pn.query("q", at="ts", by="k", select=select | {"events": pn.count()}, over=case.over()),
+        pn.query("some", at="ts", by="k", select={"n": pn.count_distinct("x")}, over=case.over(1), where="o = 1"),
+    ]
+    check(queries, table, case.beliefs, absolute={"between": 1e-6, "median": 1e-6})
+
+
 def keyed(case):
     types = case.choose([(), *((a,) for a in KEYS), *((a, b) for a in KEYS for b in KEYS), (pa.int8(),) * 3])
     columns = {(f"k{i}", type_): KEYS[type_] for i, type_ in enumerate(types)}

@@ -128,6 +128,22 @@ def test_random_query_sets(spark, seed):
     assert_same_answers(local, expected, absolute=1e-6)
 
 
+def test_distinct_values_and_quantiles(spark):
+    table = events(300, keys={"k": pa.string()}, values=VALUES, special=0.05, null_times=0.05, seed=3, step="5s")
+    data = frame(spark, table)
+    select = {f"n_{name}": pn.count_distinct(name) for name in VALUES}
+    select |= {"all": pn.distinct("i8"), "words": pn.distinct("s"), "between": pn.quantile("x", 0.3)}
+    select |= {f"median_{name}": pn.quantile(name, 0.5) for name in NUMBERS}
+    over = [pn.tumbling("1m"), pn.hopping("5m", every="1m"), pn.hopping("70s", every="50s", offset="3s")]
+    queries = [
+        pn.query("q", at="ts", by="k", select=select, over=over),
+        pn.query("some", at="ts", by="k", select={"n_s": pn.count_distinct("s")}, over=over[1], where="i > 0"),
+    ]
+    expected = once(spark, spark_answers(queries, data))
+    assert_same_answers(pn.plan(queries).run(data), expected, absolute=1e-6)
+    assert_same_answers(pn.plan(queries, strategy="native").run(data), expected, absolute=1e-6)
+
+
 @pytest.mark.parametrize("rate", [0.01, 1e5])
 def test_dozens_of_random_query_sets_in_one_plan(spark, rate):
     """Twenty sets of queries share stores, panes and conditions in one job; brute force knows each alone."""

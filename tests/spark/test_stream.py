@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.errors import PlanError, SchemaError, StateError
+from panes.errors import PlanError, SchemaError, StateError, StateWarning
 from panes.testing import assert_same_answers, spark_answers
 from tests.spark.streams import Collected, Recorded, finished, recorded
 
@@ -28,6 +28,7 @@ EVERY_AGGREGATE = {
     "most": pn.arg_max("x", "i"),
 }
 
+EVERY_COLLECTION = {"words": pn.count_distinct("s"), "all": pn.distinct("i"), "median": pn.quantile("x", 0.5)}
 
 pytestmark = pytest.mark.usefixtures("one_partition")
 
@@ -61,8 +62,11 @@ def test_every_micro_batch_equals_one_query_per_window(spark, tmp_path, mode, se
         pn.query("all", by="k", at="ts", select=EVERY_AGGREGATE, over=over),
         pn.query("some", by="k", at="ts", select={"n": pn.count()}, over=over[1], where="i > 0"),
         pn.query("keyless", at="ts", select={"n": pn.count(), "total": pn.sum("i")}, over=over[2]),
+        pn.query("values", by="k", at="ts", select=EVERY_COLLECTION, over=over),
     ]
-    ours = Collected(pn.plan(queries).run(record.stream(), mode=mode, shards=3), tmp_path / "ours", mode)
+    with pytest.warns(StateWarning, match=r"'values': count_distinct\(s\) keeps every different value .* for 5?\d+s"):
+        answers = pn.plan(queries).run(record.stream(), mode=mode, shards=3)
+    ours = Collected(answers, tmp_path / "ours", mode)
     theirs = Collected(spark_answers(queries, record.stream()), tmp_path / "theirs", mode)
     finished([ours, theirs])
     assert len(ours.batches) == len(theirs.batches) >= 4

@@ -9,7 +9,8 @@ paper       B-INT-QNT, Arasu & Widom 2004, section 3.3
 ==========  =====================================================================
 
 The paper's own algorithm, and the one to take where rows are appended: a new base interval disturbs no other. On a
-column that is there as a whole, `ranks` gives the same answers some ten times faster.
+column that is there as a whole, `ranks` gives the same answers some hundred times faster (10,000 pairs of 6,000 rows
+over a million rows: 3 ms instead of 500 ms, after half the build).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ whatever the number of keys and windows.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -27,7 +28,7 @@ from panes.engine.job import Mode, Store, Terms
 from panes.engine.program import Program, emitting_all
 from panes.engine.schema import field_of
 from panes.engine.views import Offer
-from panes.errors import PlanError
+from panes.errors import PlanError, StateWarning
 from panes.frames.positions import FARTHEST
 from panes.local.schema import answer_schema
 from panes.planning.blueprint import Blueprint, StorePlan
@@ -51,7 +52,7 @@ from panes.spark.processor import (
     Job,
     unpack_answers,
 )
-from panes.timeline import parse_duration
+from panes.timeline import format_duration, parse_duration
 
 Late: TypeAlias = Literal["count", "emit"]
 
@@ -176,7 +177,25 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
             f"the stream has no watermark on {at.name!r}, so no window could ever be known to be complete. Write "
             f"events.withWatermark({at.name!r}, '10 minutes') first, with the delay that late events may have."
         )
+    _warn_of_growth(blueprint, asked)
     _prepare(events.sparkSession)
+
+
+def _warn_of_growth(blueprint: Blueprint, asked: Asked) -> None:
+    """Say what exact aggregates over values may cost where nothing bounds them."""
+    found = [(query, aggregate) for query in blueprint.queries for _, aggregate in query.aggregates]
+    kept = next(((query, aggregate) for query, aggregate in found if aggregate.collects), None)
+    if kept is None or asked.limits is not None:
+        return
+    query, aggregate = kept
+    widest = max((window.geometry.range for window in query.windows), default=0)
+    warnings.warn(
+        f"query {query.name!r}: {aggregate} keeps every different value of each key and granule for "
+        f"{format_duration(widest)}, some 16 bytes each and more for text, and nothing bounds how many there are. Take "
+        "approx_count_distinct or approx_quantile, which keep sketches, or bound the keys with limits=pn.Limits(...).",
+        StateWarning,
+        stacklevel=2,
+    )
 
 
 def _check_free(blueprint: Blueprint, asked: Asked) -> None:

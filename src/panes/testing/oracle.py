@@ -69,7 +69,8 @@ def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
         bounds = F.struct(start.alias("start"), (start + length).alias("end"))
         inside = placed.where(F.col(time) < start + length)
         grouped = inside.groupBy(bounds.alias("window"), *own)
-    answers = grouped.agg(*(_aggregate(query, aggregate).alias(alias) for alias, aggregate in query.aggregates))
+    columns = [_aggregate(query, value, events.isStreaming).alias(alias) for alias, value in query.aggregates]
+    answers = grouped.agg(*columns)
     answers = answers.withColumn("window_name", F.lit(window.name))
     for alias, value in query.derived:
         answers = answers.withColumn(alias, F.expr(value.sql))
@@ -79,7 +80,7 @@ def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
     return titled.select("query", "window_name", "window", *(_quoted(name) for name in (*query.by, *query.columns)))
 
 
-def _aggregate(query: Query, aggregate: Aggregate) -> Column:
+def _aggregate(query: Query, aggregate: Aggregate, streaming: bool) -> Column:
     from pyspark.sql import functions as F
 
     value = F.expr(aggregate.arguments[0])
@@ -101,7 +102,8 @@ def _aggregate(query: Query, aggregate: Aggregate) -> Column:
     if isinstance(aggregate, DistinctOf):
         return F.array_sort(F.collect_set(value))
     if isinstance(aggregate, CountDistinctOf):
-        return F.count_distinct(value)
+        # Streams have no distinct aggregates.
+        return F.size(F.collect_set(value)).cast("bigint") if streaming else F.count_distinct(value)
     simple = {CountOf: F.count, SumOf: F.sum, MeanOf: F.avg, MinOf: F.min, MaxOf: F.max}
     return simple[type(aggregate)](value)
 

@@ -1,0 +1,79 @@
+"""Kernels over values: distinct ones and those at a place, against sorting and counting every pair on its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from panes.errors import AlgebraError
+from panes.kernels import ranks as ranks_module
+from panes.kernels.distinct import Distinct
+from panes.kernels.quantile import Quantile
+from panes.kernels.ranks import Ranks
+
+CODES = st.lists(st.integers(0, 12), min_size=1, max_size=70).map(np.array)
+
+
+def pairs_over(rows, data):
+    drawn = data.draw(st.lists(st.tuples(st.integers(0, rows - 1), st.integers(1, rows)), min_size=1, max_size=20))
+    lo = np.array([min(a, b - 1) for a, b in drawn])
+    return lo, np.array([max(a + 1, b) for a, b in drawn])
+
+
+@pytest.mark.parametrize("kernel", [Ranks, Quantile])
+@settings(max_examples=200)
+@given(CODES, st.data())
+def test_the_value_at_every_place_of_any_pair(kernel, code, data):
+    lo, hi = pairs_over(len(code), data)
+    rank = np.array([data.draw(st.integers(0, int(h - b) - 1)) for b, h in zip(lo, hi, strict=True)])
+    expected = [sorted(code[b:h])[r] for b, h, r in zip(lo, hi, rank, strict=True)]
+    ready = kernel(code)
+    assert ready.at(lo, hi, rank).tolist() == expected
+    assert ready.at(lo, hi, rank).tolist() == expected
+
+
+@settings(max_examples=200)
+@given(CODES, st.data())
+def test_places_with_weights(code, data):
+    weight = np.array([data.draw(st.integers(1, 5)) for _ in code])
+    lo, hi = pairs_over(len(code), data)
+    bags = [sorted(np.repeat(code[b:h], weight[b:h])) for b, h in zip(lo, hi, strict=True)]
+    rank = np.array([data.draw(st.integers(0, len(bag) - 1)) for bag in bags])
+    found = Ranks(code, weight).at(lo, hi, rank)
+    assert found.tolist() == [bag[r] for bag, r in zip(bags, rank, strict=True)]
+
+
+def test_a_column_too_large_to_keep_is_read_anew(monkeypatch):
+    monkeypatch.setattr(ranks_module, "_KEPT", 10)
+    code = np.random.default_rng(1).integers(0, 1000, 500)
+    ranks = Ranks(code)
+    for _ in range(2):
+        assert ranks.at(np.array([0]), np.array([500]), np.array([250])).tolist() == [sorted(code)[250]]
+
+
+@settings(max_examples=300)
+@given(CODES, st.integers(1, 30), st.integers(1, 30))
+def test_distinct_values_of_pairs_in_order(code, width, step):
+    lo = np.arange(0, len(code), step)
+    hi = np.minimum(lo + width, len(code))
+    distinct = Distinct(code)
+    expected = [set(code[b:h].tolist()) for b, h in zip(lo, hi, strict=True)]
+    assert distinct.counts(lo, hi).tolist() == [len(values) for values in expected]
+    pair, row = distinct.rows(lo, hi)
+    for number, values in enumerate(expected):
+        found = code[row[pair == number]].tolist()
+        assert len(found) == len(values)
+        assert set(found) == values
+
+
+def test_empty_pairs_and_columns():
+    nothing = np.zeros(0, np.int64)
+    assert Distinct(nothing).counts(np.array([0, 0]), np.array([0, 0])).tolist() == [0, 0]
+    assert Distinct(np.array([3, 3])).counts(np.array([0, 1, 1]), np.array([0, 1, 2])).tolist() == [0, 0, 1]
+
+
+def test_pairs_out_of_order_are_refused():
+    with pytest.raises(AlgebraError, match="in order"):
+        Distinct(np.array([1, 2, 3])).counts(np.array([1, 0]), np.array([2, 3]))
