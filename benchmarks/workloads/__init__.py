@@ -17,6 +17,7 @@ from benchmarks.workloads.price import price
 from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.trades import trades
+from benchmarks.workloads.values import values
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ WORKLOADS = {
     **{f"table{t.number}": Workload(partial(table, which=t), f"{t.title} of Factor Windows") for t in TABLES},
     "planning": Workload(planning, "how long a plan takes, and how far it is from the exact optimum"),
     "trades": Workload(trades, "queries about real trades: Panes, Spark's own, DuckDB, Polars"),
+    "values": Workload(
+        values, "50 hopping windows of distinct counts and medians over real trades, beside Spark's own"
+    ),
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
