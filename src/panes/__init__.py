@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from panes.catalogue import Catalogue
     from panes.declare.expressions import Expression
     from panes.declare.limits import Limits
+    from panes.declare.nested import Nested, nested
     from panes.declare.query import Query, query
     from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
     from panes.errors import PanesError
@@ -39,6 +40,7 @@ _HOMES = {
     "panes.catalogue": ("Catalogue",),
     "panes.declare.expressions": ("Expression",),
     "panes.declare.limits": ("Limits",),
+    "panes.declare.nested": ("Nested", "nested"),
     "panes.declare.query": ("Query", "query"),
     "panes.declare.windows": ("Cumulate", "Window", "cumulate", "hopping", "tumbling"),
     "panes.errors": ("PanesError",),
@@ -51,6 +53,7 @@ __all__ = [
     "Cumulate",
     "Expression",
     "Limits",
+    "Nested",
     "PanesError",
     "Plan",
     "Query",
@@ -67,6 +70,7 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "nested",
     "plan",
     "query",
     "show_progress",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 
 import numpy as np
@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.kinds import names_of
 from panes.errors import AnswerOverflowError
 from panes.local.run import NULL_TIMESTAMPS, run
 from panes.testing import assert_same_answers, brute_force
@@ -87,6 +88,22 @@ KEYS = VALUES | {
 }
 
 
+def nested(rng):
+    """Levels in step or not, from the epoch, with an offset, or since some instant among the events."""
+    slide, range_, ranges, slides = 1, 0, [], []
+    for _ in range(rng.randint(1, 4)):
+        slide = rng.choice([slide, slide * rng.randint(1, 3), slide + rng.randint(0, 4)])
+        range_ = (range_ // slide + rng.randint(1, 4)) * slide
+        slides.append(slide), ranges.append(range_)
+    place = rng.choice([{}, {"offset": microseconds(rng.randint(-20, 20))}, {"since": since(rng.randint(-60, 60))}])
+    lengths = (list(map(microseconds, some)) for some in (ranges, slides))
+    return pn.nested(*lengths, bounds=rng.choice(["[)", "(]"]), name=rng.choice([None, "levels"]), **place)
+
+
+def since(micros):
+    return datetime(1970, 1, 1) + timedelta(microseconds=micros)
+
+
 @dataclass(frozen=True)
 class Case:
     """Everything that a test draws: a table, windows, and what the planner believes."""
@@ -120,8 +137,13 @@ class Case:
             window = pn.hopping(microseconds(size), every=microseconds(every), **shape)
             if rng.random() < 0.1:
                 window = pn.cumulate(microseconds(every), upto=microseconds(every * rng.randint(1, 4)), **shape)
-            found[window.name] = window
-        return list(found.values())
+            if rng.random() < 0.1:
+                window = nested(rng)
+            found.setdefault(window.name, window)
+        taken = [name for window in found.values() for name in names_of(window)]
+        return [window for window in found.values() if all(taken.count(name) == 1 for name in names_of(window))] or [
+            pn.tumbling("10us")
+        ]
 
     @property
     def beliefs(self):

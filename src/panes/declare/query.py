@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from panes.algebra.aggregates import Aggregate
 from panes.declare.expressions import Expression, expression
-from panes.declare.kinds import KINDS, AnyWindow
+from panes.declare.kinds import KINDS, AnyWindow, names_of
 from panes.declare.windows import Window
 from panes.errors import DeclarationError, nearest
 
@@ -202,7 +202,7 @@ def _check_windows(name: str, windows: tuple[AnyWindow, ...]) -> None:
                 f"query {name!r}: {window!r} is not a window. Write pn.tumbling(size) or pn.hopping(size, every=...)."
             )
     _refuse_duplicates(
-        [window.name for window in windows],
+        [name for window in windows for name in names_of(window)],
         f"query {name!r} has two windows called {{}}; drop one, or tell them apart with name=.",
     )
 

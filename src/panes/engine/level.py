@@ -55,9 +55,17 @@ class Level:
     positions: Positions
     partials: dict[int, Partials]
 
-    def span(self, component: int) -> tuple[Array, Array]:
-        """Per key: where its first row with a positive count begins, and its last one ends; nowhere without any."""
+    def span(self, component: int, since: int | None = None) -> tuple[Array, Array]:
+        """Per key: where its first row with a positive count begins, and its last one ends; nowhere without any.
+
+        Parameters
+        ----------
+        since
+            Rows before this instant do not count.
+        """
         some = self.partials[component].decoded.state[0] > 0
+        if since is not None:
+            some = some & (self.positions.start >= since)
         key = np.repeat(np.arange(self.positions.keys), np.diff(self.positions.key_starts))[some]
         first, last = (np.full(self.positions.keys, edge) for edge in (_NOWHERE, -_NOWHERE))
         np.minimum.at(first, key, self.positions.start[some])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -114,14 +115,20 @@ def _answer(program: Program, base: Level) -> Iterator[Answers]:
             provider = base if node.provider is None else levels[node.provider]
             # The plan chose panes and providers that no window cuts, so nothing needs to be checked again.
             instances = frame(node.geometry, provider.positions, emit_all=program.emit_all, check=False)
-            partials = {i: provider.partials[i].reduce(instances, some_empty=program.emit_all) for i in node.needed}
+            every = program.emit_all
+            partials = {i: provider.partials[i].reduce(instances, some_empty=every) for i in node.needed}
             if number in readers:
                 ends = instances.start + node.geometry.range
                 starts = key_starts_of(instances, provider.positions.keys)
                 levels[number] = Level(Positions(instances.start, ends, starts), partials)
             for done in [p for p, last in readers.items() if last == number]:
                 del levels[done]
-            yield from read(program, node.views, instances, partials, base.span if program.emit_all else None)
+            for since, views in program.by_since(node.views).items():
+                own, values = instances, partials
+                if since is not None:
+                    own = instances.since(since, provider.positions)
+                    values = {i: provider.partials[i].reduce(own, some_empty=every) for i in node.needed}
+                yield from read(program, views, own, values, partial(base.span, since=since) if every else None)
 
 
 def _last_readers(program: Program) -> dict[int, int]:

@@ -121,9 +121,8 @@ def _piece(
     at = pa.array(answers.key)
     columns: dict[str, Any] = {key: keys.column(key).take(at) for key in query.by}
     columns |= {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
-    shown = answers.start - view.window.shift
-    start = pa.array(shown).view(schema.instant)
-    end = pa.array(shown + view.window.geometry.range).view(schema.instant)
+    first, last = view.window.begins(answers.start), answers.start + view.window.geometry.range
+    start, end = (pa.array(bound - view.window.shift).view(schema.instant) for bound in (first, last))
     columns["window"] = pa.StructArray.from_arrays([start, end], names=["start", "end"])
     columns["window_name"] = pa.repeat(view.window.name, length)
     piece = pa.table(columns)

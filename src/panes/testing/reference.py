@@ -92,11 +92,15 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
     for window in query.windows:
         groups: dict[Any, tuple[int, Row, list[int]]] = {}
         for i in kept:
+            if window.since is not None and instants[i] < window.since:
+                continue
             for start in _starts(window.geometry, instants[i]):
                 groups.setdefault((start, comparable(keys[i])), (start, keys[i], []))[2].append(i)
         # An instance (start, end] was looked for as the one that begins and ends a microsecond later.
-        first, last = -window.shift, window.geometry.range - window.shift
-        rows += [(window.name, start + first, start + last, k, ids) for start, k, ids in groups.values()]
+        for start, held_by, ids in groups.values():
+            first = start if window.since is None else max(start, window.since)
+            last = start + window.geometry.range
+            rows.append((window.name, first - window.shift, last - window.shift, held_by, ids))
     bounds = [pa.array([row[i] for row in rows], pa.int64()).cast(instant_type) for i in (1, 2)]
     answers = {
         "query": pa.array([query.name] * len(rows), pa.string()),
