@@ -25,6 +25,7 @@ Found: TypeAlias = dict[tuple[int, int, int], tuple[Any, ...]]
 KEYS = 3
 SCHEMA = pa.schema([("key", pa.int64()), ("ts", pa.timestamp("us")), ("x", pa.int64())])
 
+
 def _nested(steps: list[tuple[int, int]], since: int | None, bounds: str, level: int) -> pn.Window:
     """A level of a nested window."""
     slide, range_, ranges, slides = 1, 0, [], []
