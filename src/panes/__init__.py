@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from panes.declare.query import Query, query
     from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
     from panes.errors import PanesError
+    from panes.local.stairs import Stairs
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
@@ -44,6 +45,7 @@ _HOMES = {
     "panes.declare.query": ("Query", "query"),
     "panes.declare.windows": ("Cumulate", "Window", "cumulate", "hopping", "tumbling"),
     "panes.errors": ("PanesError",),
+    "panes.local.stairs": ("Stairs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -57,6 +59,7 @@ __all__ = [
     "PanesError",
     "Plan",
     "Query",
+    "Stairs",
     "Window",
     "aggregate",
     "arg_max",

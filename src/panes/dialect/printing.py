@@ -149,7 +149,8 @@ def _part(name: str, length: int) -> str:
 
 def _counted(length: int) -> str:
     unit, factor = _unit(length)
-    return f"{length // factor} {unit.upper()}S"
+    number = length // factor
+    return f"{number} {unit.upper()}{'' if number == 1 else 'S'}"
 
 
 def _unit(*lengths: int) -> tuple[str, int]:

@@ -81,6 +81,8 @@ def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
         start = F.greatest(F.col("window.start"), since)
         answers = answers.withColumn("window", F.struct(start.alias("start"), F.col("window.end").alias("end")))
     answers = answers.withColumn("window_name", F.lit(window.name))
+    if query.expiring:
+        answers = answers.withColumn("expires", F.expr(f"window.end + INTERVAL '{geometry.slide}' MICROSECOND"))
     for alias, value in query.derived:
         answers = answers.withColumn(alias, F.expr(value.sql))
     if query.having is not None:

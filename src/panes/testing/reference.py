@@ -28,7 +28,7 @@ from panes.algebra.aggregates import (
     VarianceOf,
 )
 from panes.declare.expressions import expression
-from panes.declare.query import Query
+from panes.declare.query import EXPIRES, Query
 from panes.errors import AnswerOverflowError
 from panes.local.evaluate import evaluate
 from panes.timeline import Geometry
@@ -111,9 +111,13 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
         answers[key] = pa.array([row[3][number] for row in rows], _column(table, key).type)
     for alias, reader in readers:
         answers[alias] = pa.array([reader(row[4]) for row in rows], reader.type)
-    result = pa.table(answers)
+    slides = {window.name: window.geometry.slide for window in query.windows}
+    expires = pa.array([row[2] + slides[row[0]] for row in rows], pa.int64()).cast(instant_type)
+    result = pa.table(answers | ({EXPIRES: expires} if query.expiring else {}))
     for alias, value in query.derived:
-        result = result.append_column(alias, evaluate(value, result))
+        found = evaluate(value, result)
+        kept = [name for name in result.column_names if name.lower() != alias.lower()]
+        result = result.select(kept).append_column(alias, found)
     return result if query.having is None else result.filter(evaluate(query.having, result))
 
 
