@@ -34,7 +34,7 @@ def expected(over: list[pn.Window], rows: list[tuple[str, int, int | None]]) -> 
         for window in over:
             g = window.geometry
             for key in "ab":
-                mine = [(t, x) for k, t, x in kept if k == key]
+                mine = [(t, x) for k, t, x in kept if k == key and (window.since is None or t >= window.since)]
                 first, last = min((t for t, _ in mine), default=0), max((t for t, _ in mine), default=-(10**6))
                 for m in range((first - g.offset - g.range) // g.slide + 1, (last - g.offset) // g.slide + 1):
                     start = g.offset + m * g.slide
@@ -43,7 +43,8 @@ def expected(over: list[pn.Window], rows: list[tuple[str, int, int | None]]) -> 
                     values = [x for _, x in inside]
                     total = sum(values) if values else None
                     answer = (n, total, total / len(values), values[-1], min(values)) if values else (n, *[None] * 4)
-                    found[name, window.name, start, key] = answer if name == "all" else (len(values), *[None] * 4)
+                    shown = start + g.range - window.shift
+                    found[name, window.name, shown, key] = answer if name == "all" else (len(values), *[None] * 4)
     return found
 
 
@@ -53,10 +54,10 @@ def test_between_a_key_s_first_and_last_event(over: list[pn.Window], rows: list[
     columns = {"k": pa.string(), "ts": pa.timestamp("us"), "x": pa.int64()}
     table = pa.table({name: pa.array([row[i] for row in rows], t) for i, (name, t) in enumerate(columns.items())})
     answers = pn.plan(queries(over)).run(table, emit="all")
-    starts = pa.compute.struct_field(answers["window"], "start").cast(pa.int64()).to_pylist()
+    ends = pa.compute.struct_field(answers["window"], "end").cast(pa.int64()).to_pylist()
     found = {
-        (row["query"], row["window_name"], start, row["k"]): tuple(row[column] for column in COLUMNS)
-        for start, row in zip(starts, answers.to_pylist(), strict=True)
+        (row["query"], row["window_name"], end, row["k"]): tuple(row[column] for column in COLUMNS)
+        for end, row in zip(ends, answers.to_pylist(), strict=True)
     }
     assert found == expected(over, rows)
     assert len(found) == len(answers)

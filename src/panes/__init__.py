@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from panes.catalogue import Catalogue
     from panes.declare.expressions import Expression
     from panes.declare.limits import Limits
+    from panes.declare.nested import Nested, nested
     from panes.declare.query import Query, query
     from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
     from panes.errors import PanesError
+    from panes.local.stairs import Stairs
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
@@ -44,9 +46,11 @@ _HOMES = {
     "panes.catalogue": ("Catalogue",),
     "panes.declare.expressions": ("Expression",),
     "panes.declare.limits": ("Limits",),
+    "panes.declare.nested": ("Nested", "nested"),
     "panes.declare.query": ("Query", "query"),
     "panes.declare.windows": ("Cumulate", "Window", "cumulate", "hopping", "tumbling"),
     "panes.errors": ("PanesError",),
+    "panes.local.stairs": ("Stairs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -56,9 +60,11 @@ __all__ = [
     "Cumulate",
     "Expression",
     "Limits",
+    "Nested",
     "PanesError",
     "Plan",
     "Query",
+    "Stairs",
     "Window",
     "aggregate",
     "arg_max",
@@ -74,6 +80,7 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "nested",
     "plan",
     "quantile",
     "query",

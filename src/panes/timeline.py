@@ -11,12 +11,13 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
-from panes.errors import DurationError
+from panes.errors import DeclarationError, DurationError
 
 DurationLike: TypeAlias = "str | timedelta"
+InstantLike: TypeAlias = "str | datetime"
 
 MICROSECOND: Final = 1
 MILLISECOND: Final = 1_000
@@ -134,6 +135,41 @@ def format_duration(micros: int) -> str:
         if count:
             parts.append(f"{sign}{count}{unit}")
     return "".join(parts)
+
+
+def parse_instant(value: InstantLike) -> int:
+    """Read an instant as microseconds since the epoch; one without a time zone is in UTC.
+
+    Examples
+    --------
+    >>> parse_instant("1970-01-01 00:00:01"), parse_instant("1970-01-01T01:00:00+01:00")
+    (1000000, 0)
+    >>> parse_instant("yesterday")
+    Traceback (most recent call last):
+    ...
+    panes.errors.DeclarationError: 'yesterday' is not an instant. Write for example '2026-01-01 09:30', or give a ...
+    """
+    try:
+        instant = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+        if not isinstance(instant, datetime):
+            raise ValueError
+    except ValueError:
+        raise DeclarationError(
+            f"{value!r} is not an instant. Write for example '2026-01-01 09:30', or give a datetime."
+        ) from None
+    aware = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def format_instant(micros: int) -> str:
+    """Write an instant in UTC, readable by ``parse_instant``.
+
+    Examples
+    --------
+    >>> format_instant(1_500_000)
+    '1970-01-01 00:00:01.500000'
+    """
+    return str(datetime(1970, 1, 1) + timedelta(microseconds=micros))
 
 
 @dataclass(frozen=True, slots=True, order=True)

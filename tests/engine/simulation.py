@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import defaultdict
 from typing import Any, TypeAlias
 
@@ -24,7 +25,28 @@ Found: TypeAlias = dict[tuple[int, int, int], tuple[Any, ...]]
 KEYS = 3
 SCHEMA = pa.schema([("key", pa.int64()), ("ts", pa.timestamp("us")), ("x", pa.int64())])
 
-windows = st.builds(
+
+def _nested(steps: list[tuple[int, int]], since: int | None, bounds: str, level: int) -> pn.Window:
+    """A level of a nested window."""
+    slide, range_, ranges, slides = 1, 0, [], []
+    for longer, granules in steps:
+        slide += longer
+        range_ = (range_ // slide + granules) * slide
+        slides.append(f"{slide}us"), ranges.append(f"{range_}us")
+    begun = None if since is None else dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=since)
+    levels = pn.nested(ranges, slides, since=begun, bounds=bounds).windows
+    return levels[level % len(levels)]
+
+
+levels = st.builds(
+    _nested,
+    st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=3),
+    st.none() | st.integers(0, 90),
+    st.sampled_from(["[)", "(]"]),
+    st.integers(0, 2),
+)
+
+windows = levels | st.builds(
     lambda size, slide, offset: pn.hopping(f"{size}us", every=f"{slide}us", offset=f"{offset}us"),
     st.integers(1, 60),
     st.integers(1, 25),
@@ -68,6 +90,8 @@ class Simulation:
         for number, view in enumerate(self.program.views):
             geometry, only = view.window.geometry, view.query == 1
             for key, instant, value in batch:
+                if view.window.since is not None and instant < view.window.since:
+                    continue
                 for m in geometry.instances(instant):
                     start = geometry.offset + m * geometry.slide
                     if start + geometry.range > self.watermark and not (only and (value is None or value <= 0)):

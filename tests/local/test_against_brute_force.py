@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 
 import numpy as np
@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.kinds import names_of
 from panes.errors import AnswerOverflowError
 from panes.local.run import NULL_TIMESTAMPS, run
 from panes.testing import assert_same_answers, brute_force
@@ -87,6 +88,22 @@ KEYS = VALUES | {
 }
 
 
+def nested(rng):
+    """Levels in step or not, from the epoch, with an offset, or since some instant among the events."""
+    slide, range_, ranges, slides = 1, 0, [], []
+    for _ in range(rng.randint(1, 4)):
+        slide = rng.choice([slide, slide * rng.randint(1, 3), slide + rng.randint(0, 4)])
+        range_ = (range_ // slide + rng.randint(1, 4)) * slide
+        slides.append(slide), ranges.append(range_)
+    place = rng.choice([{}, {"offset": microseconds(rng.randint(-20, 20))}, {"since": since(rng.randint(-60, 60))}])
+    lengths = (list(map(microseconds, some)) for some in (ranges, slides))
+    return pn.nested(*lengths, bounds=rng.choice(["[)", "(]"]), name=rng.choice([None, "levels"]), **place)
+
+
+def since(micros):
+    return datetime(1970, 1, 1) + timedelta(microseconds=micros)
+
+
 @dataclass(frozen=True)
 class Case:
     """Everything that a test draws: a table, windows, and what the planner believes."""
@@ -120,8 +137,13 @@ class Case:
             window = pn.hopping(microseconds(size), every=microseconds(every), **shape)
             if rng.random() < 0.1:
                 window = pn.cumulate(microseconds(every), upto=microseconds(every * rng.randint(1, 4)), **shape)
-            found[window.name] = window
-        return list(found.values())
+            if rng.random() < 0.1:
+                window = nested(rng)
+            found.setdefault(window.name, window)
+        taken = [name for window in found.values() for name in names_of(window)]
+        return [window for window in found.values() if all(taken.count(name) == 1 for name in names_of(window))] or [
+            pn.tumbling("10us")
+        ]
 
     @property
     def beliefs(self):
@@ -235,6 +257,29 @@ def test_distinct_values_and_quantiles_of_every_type(case, q):
         pn.query("some", at="ts", by="k", select={"n": pn.count_distinct("x")}, over=case.over(1), where="o = 1"),
     ]
     check(queries, table, case.beliefs, absolute={"between": 1e-6, "median": 1e-6})
+
+
+def nested_in_step(case):
+    """Two to four levels whose slides are multiples of each other, with an initiation time or without."""
+    rng = random.Random(case.seed)
+    slides, ranges = [rng.randint(1, 5)], []
+    for _ in range(rng.randint(1, 3)):
+        slides.append(slides[-1] * rng.randint(1, 4))
+    for slide in slides:
+        least = (ranges[-1] if ranges else 0) // slide + 1
+        ranges.append(slide * rng.randint(least, least + 4))
+    since = rng.choice([None, None, timedelta(microseconds=rng.randint(-100, 100)) + datetime(1970, 1, 1)])
+    return pn.nested([microseconds(r) for r in ranges], [microseconds(s) for s in slides], since=since)
+
+
+@cases(300)
+@given(CASES)
+def test_recurring_items_of_every_type(case):
+    type_ = case.choose(VALUES)
+    few = [VALUES[type_](random.Random(f"{case.seed} {i}")) for i in range(3)]
+    table = case.table({("k", pa.int8()): one_of(0, 1), ("x", type_): one_of(*few)})
+    select = {"again": pn.recurring("x"), "often": pn.recurring("x", ranked=True), "n": pn.count("x")}
+    check([pn.query("q", at="ts", by="k", select=select, over=nested_in_step(case))], table, case.beliefs)
 
 
 def keyed(case):

@@ -50,15 +50,12 @@ class Entry:
         """
         data: dict[str, Any] = {"format": FORMAT, "action": self.action, "name": self.name}
         if self.action == "register":
-            windows = [
-                {"name": w.name, **asdict(w.geometry), **({"bounds": w.bounds} if w.shift else {})} for w in self.over
-            ]
             data |= {
                 "at": self.at,
                 "by": list(self.by),
                 "select": dict(self.select),
                 "where": self.where,
-                "over": windows,
+                "over": [_written(window) for window in self.over],
             }
         return json.dumps(data)
 
@@ -121,6 +118,8 @@ def read_entry(text: str) -> Entry:
                 Geometry(_whole(w["range"]), _whole(w["slide"]), _whole(w["offset"])),
                 _text(w["name"]),
                 _bounds(w.get("bounds", "[)")),
+                tuple(map(_whole, w.get("finer", ()))),
+                _since(w),
             )
             for w in data["over"]
         )
@@ -133,6 +132,27 @@ def read_entry(text: str) -> Entry:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, PanesError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise DeclarationError(f"not an entry of a catalogue: {reason}.") from error
+
+
+def _written(window: Window) -> dict[str, Any]:
+    """A window as plain values; what most windows do not have is left out."""
+    data: dict[str, Any] = {"name": window.name, **asdict(window.geometry)}
+    if window.shift:
+        data["bounds"] = window.bounds
+    if window.finer:
+        data["finer"] = list(window.finer)
+    if window.since is not None:
+        data["since"] = window.since
+    return data
+
+
+def _since(data: dict[str, Any]) -> int | None:
+    if data.get("since") is None:
+        return None
+    since = _whole(data["since"])
+    if (since - data["offset"]) % data["slide"]:
+        raise ValueError("a window does not begin where its instances do")
+    return since
 
 
 def _whole(value: Any) -> int:

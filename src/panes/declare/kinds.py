@@ -1,10 +1,11 @@
-"""Kinds of windows that SQL can say and that no runner answers yet: they are read, printed, and refused by plans."""
+"""All kinds of windows; those that no runner answers yet are read, printed, and refused by plans."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn, TypeAlias
 
+from panes.declare.nested import Nested
 from panes.declare.windows import Cumulate, Window
 from panes.errors import PlanError
 
@@ -52,15 +53,10 @@ class Last(_NotYet):
     instead = "Take a window over time, for example pn.tumbling('5 min')."
 
 
-@dataclass(frozen=True)
-class Nested(_NotYet):
-    """Several time frames of one query, from the widest to the narrowest."""
-
-    ranges: tuple[int, ...]
-    slides: tuple[int, ...]
-    what = "has several time frames"
-    instead = "Take one hopping window for each of them."
-
-
 AnyWindow: TypeAlias = Window | Cumulate | Sliding | Session | Last | Nested
 KINDS = (Window, Cumulate, Sliding, Session, Last, Nested)
+
+
+def names_of(declared: AnyWindow) -> tuple[str, ...]:
+    """What results call a window: by its own name, or each level by one."""
+    return declared.names if isinstance(declared, Nested) else (declared.name,)

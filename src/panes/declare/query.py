@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from panes.algebra.aggregates import Aggregate
 from panes.declare.expressions import Expression, expression
-from panes.declare.kinds import KINDS, AnyWindow
+from panes.declare.kinds import KINDS, AnyWindow, names_of
+from panes.declare.nested import Nested
 from panes.declare.windows import Window
 from panes.errors import DeclarationError, nearest
 
 RESERVED = ("query", "window_name", "window")
 """The columns that every result begins with."""
+
+EXPIRES = "expires"
+"""What expressions over answers call the instant until which an answer is the latest of its window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,13 @@ class Query:
     def windows(self) -> tuple[Window, ...]:
         """The windows to compute; one that was declared may be several."""
         return tuple(window for declared in self.over for window in declared.windows)
+
+    @property
+    def expiring(self) -> bool:
+        """Whether expressions ask until when an answer stays valid."""
+        own = {name.lower() for name in (*self.by, *dict(self.aggregates))}
+        asked = [value for _, value in self.derived] + ([] if self.having is None else [self.having])
+        return EXPIRES not in own and any(root.lower() == EXPIRES for value in asked for root in value.roots)
 
     @property
     def used(self) -> frozenset[str]:
@@ -66,8 +78,8 @@ def query(
     at
         The column of event time.
     select
-        Output columns: an aggregate each, or an expression over the aggregates' names, the keys, ``window`` and
-        ``window_name``.
+        Output columns: an aggregate each, or an expression over the aggregates' names, the keys, ``window``,
+        ``window_name`` and ``expires``: when the next instance of the same size ends, until which the answer is valid.
     over
         The windows.
     by
@@ -75,7 +87,7 @@ def query(
     where
         Which events count.
     having
-        Which answers come out; an expression over output columns, keys, ``window`` and ``window_name``.
+        Which answers come out; an expression over output columns, keys, ``window``, ``window_name`` and ``expires``.
     hidden
         Aggregates that expressions use and results do not show.
 
@@ -109,7 +121,8 @@ def query(
         (alias, _derived(name, alias, value)) for alias, value in select.items() if not isinstance(value, Aggregate)
     )
     _check_select(name, keys, aggregates, derived)
-    known = [*keys, *(alias for alias, _ in aggregates), "window", "window_name"]
+    _check_levels(name, windows, aggregates)
+    known = [*keys, *(alias for alias, _ in aggregates), "window", "window_name", EXPIRES]
     for alias, value in derived:
         _check_references(name, f"the derived column {alias!r}", value, known)
         known.append(alias)
@@ -139,6 +152,7 @@ def check_names(queries: Iterable[Query]) -> tuple[Query, ...]:
         if not isinstance(value, Query):
             raise DeclarationError(f"{value!r} is not a query. Make one with pn.query(name, at=..., ...).")
     _refuse_duplicates([value.name for value in queries], "two queries are called {}; give each a name of its own.")
+    _refuse_two_meanings(queries)
     spelt: dict[str, str] = {}
     for column in (column for value in queries for column in (*value.by, *value.columns)):
         if spelt.setdefault(column.lower(), column) != column:
@@ -147,6 +161,17 @@ def check_names(queries: Iterable[Query]) -> tuple[Query, ...]:
                 "Spell it one way."
             )
     return queries
+
+
+def _refuse_two_meanings(queries: tuple[Query, ...]) -> None:
+    """Answers of all queries share one schema, so that a name means one thing."""
+    asking = next((query.name for query in queries if query.expiring), None)
+    for query in queries:
+        if asking is not None and EXPIRES in {name.lower() for name in (*query.by, *dict(query.aggregates))}:
+            raise DeclarationError(
+                f"query {asking!r} asks when answers expire, and {query.name!r} has a column {EXPIRES!r} of its own. "
+                "Rename that, or plan them apart."
+            )
 
 
 def _with_parsed_arguments(aggregate: Aggregate) -> Aggregate:
@@ -202,9 +227,25 @@ def _check_windows(name: str, windows: tuple[AnyWindow, ...]) -> None:
                 f"query {name!r}: {window!r} is not a window. Write pn.tumbling(size) or pn.hopping(size, every=...)."
             )
     _refuse_duplicates(
-        [window.name for window in windows],
+        [name for window in windows for name in names_of(window)],
         f"query {name!r} has two windows called {{}}; drop one, or tell them apart with name=.",
     )
+
+
+def _check_levels(name: str, windows: tuple[AnyWindow, ...], aggregates: tuple[tuple[str, Aggregate], ...]) -> None:
+    """Refuse aggregates that look at levels apart where there are none, or where levels do not end together."""
+    found = next((aggregate for _, aggregate in aggregates if aggregate.levels), None)
+    for window in windows if found is not None else ():
+        if not isinstance(window, Nested):
+            raise DeclarationError(
+                f"query {name!r}: {found} compares the levels of a nested window, and {window} has none. Write for "
+                "example over=pn.nested(ranges=['1 hour', '10 min'], slides=['10 min', '1 min'])."
+            )
+        if any(coarser % finer for finer, coarser in pairwise(window.slides)):
+            raise DeclarationError(
+                f"query {name!r}: {found} compares the levels of {window}, which do not slide in step. Make every "
+                "slide a multiple of the next shorter one (symmetric=True checks it)."
+            )
 
 
 def _check_select(

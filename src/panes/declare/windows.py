@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
+
+from panes.algebra.operations import Array
 from panes.errors import DeclarationError, DurationError
 from panes.timeline import DurationLike, Geometry, format_duration, parse_duration
 
 Bounds: TypeAlias = Literal["[)", "(]"]
-_TICK = 1
+TICK = 1
+"""By how many µs an instance that holds its end and not its start lies later than one that holds its start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +28,16 @@ class Window:
     bounds
         Which of its bounds belongs to an instance: ``[)`` or ``(]``.
     finer
-        Of a level of a nested window: the ranges of the levels below it, the finest first.
+        For a level of a nested window: the ranges of the levels below it, in µs, from the narrowest on.
+    since
+        Events before this instant do not count, and instances begin no earlier; an edge of ``geometry``, in µs.
     """
 
     geometry: Geometry
     name: str
     bounds: Bounds = "[)"
     finer: tuple[int, ...] = ()
+    since: int | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -38,12 +45,16 @@ class Window:
     @property
     def shift(self) -> int:
         """By how many µs instances lie later than results say."""
-        return _TICK if self.bounds == "(]" else 0
+        return TICK if self.bounds == "(]" else 0
 
     @property
     def windows(self) -> tuple[Window, ...]:
         """The windows that are computed: this one."""
         return (self,)
+
+    def begins(self, start: Array) -> Array:
+        """Where instances begin that would start at some instants if the window had always been there."""
+        return start if self.since is None else np.maximum(start, self.since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +109,9 @@ def hopping(
     >>> str(hopping("1 hour", every="5 min")), str(hopping("1 day", every="1 day", offset="6h"))
     ('1h/5m', '1d+6h')
     """
-    geometry = Geometry(_positive(size, "size"), _positive(every, "every"), parse_duration(offset))
+    geometry = Geometry(positive(size, "size"), positive(every, "every"), parse_duration(offset))
     label = default_name(geometry) if name is None else checked_name(name)
-    return _window(geometry.range, geometry.slide, geometry.offset, label, _checked_bounds(bounds))
+    return _window(geometry.range, geometry.slide, geometry.offset, label, checked_bounds(bounds))
 
 
 def cumulate(
@@ -121,7 +132,7 @@ def cumulate(
     >>> str(day), len(day.windows)
     ('1d by 1h', 24)
     """
-    every, widest = _positive(step, "step"), _positive(upto, "upto")
+    every, widest = positive(step, "step"), positive(upto, "upto")
     if widest % every:
         raise DeclarationError(
             f"upto={upto!r} is not a multiple of step={step!r}, so no step would end with the widest window. Write for "
@@ -129,7 +140,7 @@ def cumulate(
         )
     shift = parse_duration(offset) % widest
     label = cumulating_name(every, widest, shift) if name is None else checked_name(name)
-    return Cumulate(every, widest, shift, label, _checked_bounds(bounds))
+    return Cumulate(every, widest, shift, label, checked_bounds(bounds))
 
 
 def default_name(geometry: Geometry) -> str:
@@ -156,17 +167,19 @@ def checked_name(name: str) -> str:
 
 
 def _window(size: int, slide: int, offset: int, name: str, bounds: Bounds) -> Window:
-    return Window(Geometry(size, slide, offset + (_TICK if bounds == "(]" else 0)), name, bounds)
+    return Window(Geometry(size, slide, offset + (TICK if bounds == "(]" else 0)), name, bounds)
 
 
-def _positive(value: DurationLike, what: str) -> int:
+def positive(value: DurationLike, what: str) -> int:
+    """The length of a duration that has to have some."""
     micros = parse_duration(value)
     if micros <= 0:
         raise DurationError(f"{what}={value!r} is not positive: a window needs some length. Write for example '5 min'.")
     return micros
 
 
-def _checked_bounds(bounds: Bounds) -> Bounds:
+def checked_bounds(bounds: Bounds) -> Bounds:
+    """The bounds that a user gives to a window."""
     if bounds not in ("[)", "(]"):
         raise DeclarationError(
             f"bounds={bounds!r}: write '[)' (the start belongs to a window, as in Spark) or '(]' (its end does)."

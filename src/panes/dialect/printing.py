@@ -9,7 +9,8 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
 from panes.declare.expressions import Expression, column, literal
-from panes.declare.kinds import AnyWindow, Last, Nested, Session, Sliding
+from panes.declare.kinds import AnyWindow, Last, Session, Sliding
+from panes.declare.nested import Nested
 from panes.declare.query import Query
 from panes.declare.windows import Cumulate, Window, cumulating_name, default_name
 from panes.dialect.durations import UNITS
@@ -17,7 +18,7 @@ from panes.dialect.selecting import label
 from panes.dialect.statement import read_statements
 from panes.dialect.tokens import tokenized
 from panes.errors import DeclarationError
-from panes.timeline import Geometry, format_duration
+from panes.timeline import Geometry, format_duration, format_instant
 
 _SIMPLE: Mapping[type[Aggregate], str] = {
     SumOf: "SUM",
@@ -112,8 +113,9 @@ def _in_brackets(window: Sliding | Last | Nested) -> str:
         return f"RANGE {_counted(window.size)}"
     if isinstance(window, Last):
         return f"ROWS {window.count} SLIDE {window.every}"
-    ranges, slides = (", ".join(map(_counted, lengths)) for lengths in (window.ranges, window.slides))
-    return f"RANGES {ranges} SLIDES {slides}"
+    ranges, slides = (", ".join(map(_counted, reversed(lengths))) for lengths in (window.ranges, window.slides))
+    since = "" if window.since is None else f" SINCE {literal(format_instant(window.since))}"
+    return f"RANGES {ranges} SLIDES {slides}{since}"
 
 
 def _named(window: AnyWindow) -> str:
@@ -158,7 +160,8 @@ def _part(name: str, length: int) -> str:
 
 def _counted(length: int) -> str:
     unit, factor = _unit(length)
-    return f"{length // factor} {unit.upper()}S"
+    number = length // factor
+    return f"{number} {unit.upper()}{'' if number == 1 else 'S'}"
 
 
 def _unit(*lengths: int) -> tuple[str, int]:

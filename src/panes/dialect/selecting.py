@@ -13,7 +13,7 @@ from panes.algebra import declare as make
 from panes.algebra.aggregates import Aggregate
 from panes.declare.expressions import Expression
 from panes.declare.parsing import checked
-from panes.declare.query import RESERVED
+from panes.declare.query import EXPIRES, RESERVED
 from panes.declare.writing import write
 from panes.dialect.tokens import PANES, fail
 from panes.errors import DeclarationError, ExpressionError, nearest
@@ -51,6 +51,7 @@ _PLACES = {
     "window.end": _END,
     "window": "window",
     "window_name": "window_name",
+    "expires": "expires",
 }
 
 
@@ -245,7 +246,7 @@ class Selected:
             return exp.column(exp.to_identifier(alias, quoted=True))
 
         value = self._checked(exp.Paren(this=tree.copy()).transform(replaced), tokens)
-        known = [*self.keys, *self.aliases, *self.select, *self.hidden, "window", "window_name"]
+        known = [*self.keys, *self.aliases, *self.select, *self.hidden, "window", "window_name", EXPIRES]
         for root in value.roots:
             if root.lower() not in {name.lower() for name in known}:
                 what = f"{root!r} is no key and no selected column ({nearest(root, known)})."

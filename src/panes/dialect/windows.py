@@ -11,12 +11,13 @@ from typing import TypeVar
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from panes.declare.kinds import AnyWindow, Last, Nested, Session, Sliding
+from panes.declare.kinds import AnyWindow, Last, Session, Sliding
+from panes.declare.nested import nested
 from panes.declare.windows import Bounds, Cumulate, Window, checked_name, cumulate, hopping
 from panes.dialect.durations import counted, interval, unit, whole
 from panes.dialect.tokens import Cursor
 from panes.errors import DeclarationError, SqlError
-from panes.timeline import format_duration
+from panes.timeline import format_duration, parse_instant
 
 T = TypeVar("T")
 
@@ -140,7 +141,11 @@ def bracket(words: Cursor, bounds: Bounds) -> AnyWindow:
         ranges = _listed(words)
         words.expect("SLIDES", "Write [RANGES 1 HOUR, 10 MINUTES SLIDES 5 MINUTES, 1 MINUTE].")
         slides = _listed(words)
-        window: AnyWindow = _nested(words, ranges, slides, begin)
+        since = _since(words) if words.took("SINCE") else None
+        lengths = [[format_duration(length) for length in some] for some in (ranges, slides)]
+        window: AnyWindow = _checked(
+            words, words.tokens[begin : words.at], lambda: nested(*lengths, since=since, bounds=bounds)
+        )
     elif words.took("ROWS"):
         count = whole(words, "the number of rows")
         every = whole(words, "the number of rows") if words.took("SLIDE") else 1
@@ -231,20 +236,17 @@ def _made(
     return _hopping(size, lengths.get("hop", size), offset, bounds, name)
 
 
-def _nested(words: Cursor, ranges: list[int], slides: list[int], begin: int) -> Nested:
-    call = words.tokens[begin : words.at]
-    if len(ranges) != len(slides):
-        words.fail(f"there are {len(ranges)} ranges and {len(slides)} slides; every range has one slide.", call)
-    if min(*ranges, *slides) <= 0 or any(range_ % slide for range_, slide in zip(ranges, slides, strict=True)):
-        words.fail("every range has to be a positive multiple of its slide.", call)
-    if ranges != sorted(set(ranges), reverse=True) or slides != sorted(set(slides), reverse=True):
-        words.fail("ranges and slides go from the widest to the narrowest.", call)
-    name = ", ".join(f"{format_duration(r)}/{format_duration(s)}" for r, s in zip(ranges, slides, strict=True))
-    return Nested(name, tuple(ranges), tuple(slides))
-
-
 def _session(gap: int, longest: int | None, name: str | None) -> Session:
     return Session(name or f"session {format_duration(gap)}", gap, longest)
+
+
+def _since(words: Cursor) -> str:
+    words.took("TIMESTAMP")
+    token = words.next()
+    if token.token_type is not TokenType.STRING:
+        words.fail("expected an instant here, as SINCE '2026-01-01 09:30'.", [token])
+    _checked(words, [token], lambda: parse_instant(token.text))
+    return token.text
 
 
 def _listed(words: Cursor) -> list[int]:

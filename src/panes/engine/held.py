@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -124,8 +125,8 @@ def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterato
     if not len(level.positions):
         return
 
-    def while_held(component: int) -> tuple[Array, Array]:
-        first, last = level.span(component)
+    def while_held(component: int, since: int | None) -> tuple[Array, Array]:
+        first, last = level.span(component, since)
         return first, np.full_like(last, upto)
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -134,9 +135,12 @@ def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterato
                 continue
             every = program.emit_all
             instances = frame(node.geometry, level.positions, emit_all=every, ending=(after, upto), check=False)
-            if len(instances):
-                partials = {i: level.partials[i].reduce(instances, some_empty=every) for i in node.needed}
-                yield from read(program, node.views, instances, partials, level, while_held if every else None)
+            for since, views in program.by_since(node.views).items():
+                own = instances if since is None else instances.since(since, level.positions)
+                if len(own):
+                    partials = {i: level.partials[i].reduce(own, some_empty=every) for i in node.needed}
+                    held = partial(while_held, since=since) if every else None
+                    yield from read(program, views, own, partials, level, held)
 
 
 def answer_touched(program: Program, level: Level, news: Level, watermark: int) -> Iterator[Answers]:
@@ -149,13 +153,13 @@ def answer_touched(program: Program, level: Level, news: Level, watermark: int) 
                 continue
             changed = frame(node.geometry, news.positions, check=False)
             changed = changed.where(changed.start + node.geometry.range > watermark)
-            for exists, views in _by_condition(program, node).items():
-                # What a query's own condition leaves out has changed nothing for it.
-                own = changed
+            for (exists, since), views in _by_condition(program, node).items():
+                # What a window or a query's own condition leaves out has changed nothing for it.
+                own = changed if since is None else changed.since(since, news.positions)
                 if exists is not None:
-                    own = changed.where(positive(news.partials[exists].reduce(changed)))
+                    own = own.where(positive(news.partials[exists].reduce(own)))
                 if len(own):
-                    lo = level.positions.search(own.key, own.start)
+                    lo = level.positions.search(own.key, program.views[views[0]].window.begins(own.start))
                     hi = level.positions.search(own.key, own.start + node.geometry.range)
                     # A level may leave out rows from before a window was known.
                     instances = Frame(own.key, own.start, lo, hi).where(hi > lo)
@@ -200,9 +204,10 @@ def _any_ends(geometry: Geometry, after: int, upto: int) -> bool:
     return first < last
 
 
-def _by_condition(program: Program, node: Node) -> dict[int | None, list[int]]:
-    """The views of a node by the component that counts their events."""
-    found: dict[int | None, list[int]] = {}
-    for view in node.views:
-        found.setdefault(program.views[view].exists, []).append(view)
+def _by_condition(program: Program, node: Node) -> dict[tuple[int | None, int | None], list[int]]:
+    """The views of a node by the component that counts their events, and by the instant since which these count."""
+    found: dict[tuple[int | None, int | None], list[int]] = {}
+    for number in node.views:
+        view = program.views[number]
+        found.setdefault((view.exists, view.window.since), []).append(number)
     return found

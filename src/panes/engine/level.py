@@ -66,9 +66,17 @@ class Level:
     positions: Positions
     partials: dict[int, Partials | Spans]
 
-    def span(self, component: int) -> tuple[Array, Array]:
-        """Per key: where its first row with a positive count begins, and its last one ends; nowhere without any."""
+    def span(self, component: int, since: int | None = None) -> tuple[Array, Array]:
+        """Per key: where its first row with a positive count begins, and its last one ends; nowhere without any.
+
+        Parameters
+        ----------
+        since
+            Rows before this instant do not count.
+        """
         some = positive(self.partials[component])
+        if since is not None:
+            some = some & (self.positions.start >= since)
         key = np.repeat(np.arange(self.positions.keys), np.diff(self.positions.key_starts))[some]
         first, last = (np.full(self.positions.keys, edge) for edge in (_NOWHERE, -_NOWHERE))
         np.minimum.at(first, key, self.positions.start[some])

@@ -88,6 +88,14 @@ class Program:
         """Whether Spark can build every stored column without Python."""
         return all(component.in_jvm for component in self.components)
 
+    def by_since(self, views: Iterable[int]) -> dict[int | None, tuple[int, ...]]:
+        """Some views, by the instant since which events count for them."""
+        found: dict[int | None, tuple[int, ...]] = {}
+        for view in views:
+            since = self.views[view].window.since
+            found[since] = (*found.get(since, ()), view)
+        return found
+
     @property
     def arguments(self) -> tuple[str, ...]:
         """The distinct argument expressions, for runs that lift single events."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -120,14 +121,20 @@ def _answer(program: Program, base: Level) -> Iterator[Answers]:
             provider = base if node.provider is None else levels[node.provider]
             # The plan chose panes and providers that no window cuts, so nothing needs to be checked again.
             instances = frame(node.geometry, provider.positions, emit_all=program.emit_all, check=False)
-            partials = {i: provider.partials[i].reduce(instances, some_empty=program.emit_all) for i in node.needed}
+            every = program.emit_all
+            partials = {i: provider.partials[i].reduce(instances, some_empty=every) for i in node.needed}
             if number in readers:
                 ends = instances.start + node.geometry.range
                 starts = key_starts_of(instances, provider.positions.keys)
                 levels[number] = Level(Positions(instances.start, ends, starts), partials)
             for done in [p for p, last in readers.items() if last == number]:
                 del levels[done]
-            yield from read(program, node.views, instances, partials, base, base.span if program.emit_all else None)
+            for since, views in program.by_since(node.views).items():
+                own, values = instances, partials
+                if since is not None:
+                    own = instances.since(since, provider.positions)
+                    values = {i: provider.partials[i].reduce(own, some_empty=every) for i in node.needed}
+                yield from read(program, views, own, values, base, partial(base.span, since=since) if every else None)
 
 
 def _last_readers(program: Program) -> dict[int, int]:
@@ -180,7 +187,8 @@ def _read_components(views: list[View]) -> set[int]:
 def _by_level(reading: Reading, window: Window, instances: Frame, level: Level) -> pa.Array:
     """An aggregate that looks at the levels of a nested window apart: each without those below it, the finest first."""
     end = instances.start + window.geometry.range
-    bounds = [level.positions.search(instances.key, end - age) for age in (0, *window.finer, window.geometry.range)]
+    ages = (0, *window.finer, window.geometry.range)
+    bounds = [level.positions.search(instances.key, window.begins(end - age)) for age in ages]
     parts = [Frame(instances.key, instances.start, lo, hi) for hi, lo in pairwise(bounds)]
     columns = [
         [level.partials[c].reduce(part, some_empty=True).answers() for part in parts] for c in reading.components

@@ -199,8 +199,9 @@ class Shard:
         stock, view, label = self._stocks[number], asked.program.views[answers.view], asked.labels[answers.view]
         end = answers.start + view.window.geometry.range
         since = np.maximum(stock.doubts.since(answers.key), asked.since)
-        seen = np.minimum(end, seen_until) - np.maximum(answers.start, since)
-        coverage = np.maximum(seen, 0) / view.window.geometry.range
+        begin = view.window.begins(answers.start)
+        seen = np.minimum(end, seen_until) - np.maximum(begin, since)
+        coverage = np.maximum(seen, 0) / (end - begin)
         # What is evicted comes out however little of it was seen: it will not come again.
         keep = coverage >= (0 if seen_until < NEVER else _LEAST) if self._terms.partial else coverage >= 1
         if label.keys is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from panes.frames.positions import Integers
+from panes.frames.positions import Integers, Positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +35,14 @@ class Frame:
     def where(self, keep: npt.NDArray[np.bool_]) -> Frame:
         """Some of the instances."""
         return Frame(self.key[keep], self.start[keep], self.lo[keep], self.hi[keep])
+
+    def since(self, instant: int, positions: Positions) -> Frame:
+        """Of instances on a column, the rows from an instant on; no row spans it.
+
+        Instances that end before a key's first such row are left out, as if earlier rows did not exist.
+        """
+        first = positions.search(self.key, np.full_like(self.key, instant))
+        return Frame(self.key, self.start, np.maximum(self.lo, first), self.hi).where(self.hi > first)
 
     @classmethod
     def empty(cls) -> Frame:

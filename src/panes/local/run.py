@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from panes.algebra.operations import Array
 from panes.declare.expressions import expression
-from panes.declare.query import Query
+from panes.declare.query import EXPIRES, Query
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import Program, assemble, bind_components, emitting_all
 from panes.engine.run import Answers, answer_events
@@ -71,7 +71,7 @@ def program_of(store: StorePlan, schema: pa.Schema) -> Program:
 
 
 @dataclass(frozen=True)
-class _Sorted:
+class Sorted:
     """The events of a store, sorted by key and time."""
 
     instants: Array
@@ -88,12 +88,13 @@ def _run_store(
     schema: ResultSchema,
     kernel: str | None,
 ) -> Iterator[pa.Table]:
-    events = _sort(store, program, table)
+    events = sorted_events(store, program, table)
     for answers in answer_events(program, events.instants, events.key_starts, events.arguments, kernel=kernel):
-        yield _piece(blueprint.queries, program, answers, events.keys, schema)
+        yield piece_of(blueprint.queries, program, answers, events.keys, schema)
 
 
-def _sort(store: StorePlan, program: Program, table: pa.Table) -> _Sorted:
+def sorted_events(store: StorePlan, program: Program, table: pa.Table) -> Sorted:
+    """The events that count for a store, those without a time left out."""
     keep = _column(table, store.at).is_valid()
     if store.kept is not None:
         keep = pc.and_(keep, pc.fill_null(_whole(evaluate(store.kept, table)), False))
@@ -105,7 +106,7 @@ def _sort(store: StorePlan, program: Program, table: pa.Table) -> _Sorted:
     order = np.lexsort((instants, ordinals))
     sorted_ordinals = ordinals[order]
     firsts = np.flatnonzero(np.diff(sorted_ordinals, prepend=-1))
-    return _Sorted(
+    return Sorted(
         instants[order],
         np.append(firsts, len(order)),
         keys.take(pa.array(order[firsts])) if store.keys else keys,
@@ -113,22 +114,27 @@ def _sort(store: StorePlan, program: Program, table: pa.Table) -> _Sorted:
     )
 
 
-def _piece(
+def piece_of(
     queries: tuple[Query, ...], program: Program, answers: Answers, keys: pa.Table, schema: ResultSchema
 ) -> pa.Table:
+    """The answers of one view as they come out."""
     view = program.views[answers.view]
     query, length = queries[view.query], len(answers.start)
     at = pa.array(answers.key)
     columns: dict[str, Any] = {key: keys.column(key).take(at) for key in query.by}
     columns |= {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
-    shown = answers.start - view.window.shift
-    start = pa.array(shown).view(schema.instant)
-    end = pa.array(shown + view.window.geometry.range).view(schema.instant)
+    first, last = view.window.begins(answers.start), answers.start + view.window.geometry.range
+    start, end = (pa.array(bound - view.window.shift).view(schema.instant) for bound in (first, last))
     columns["window"] = pa.StructArray.from_arrays([start, end], names=["start", "end"])
     columns["window_name"] = pa.repeat(view.window.name, length)
+    if query.expiring:
+        columns[EXPIRES] = pa.array(last + view.window.geometry.slide - view.window.shift).view(schema.instant)
     piece = pa.table(columns)
     for alias, value in query.derived:
-        piece = piece.append_column(alias, _whole(evaluate(value, piece)))
+        found = _whole(evaluate(value, piece))
+        if alias.lower() == EXPIRES and query.expiring:
+            piece = piece.drop_columns([EXPIRES])
+        piece = piece.append_column(alias, found)
     if query.having is not None:
         piece = piece.filter(_whole(evaluate(query.having, piece)))
         length = piece.num_rows

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from panes.declare.query import Query
+from panes.declare.query import EXPIRES, Query
 from panes.engine.program import Program
 from panes.engine.schema import ResultSchema, field_of, result_schema
 from panes.local.evaluate import require_boolean, result_type
@@ -23,8 +23,12 @@ def answer_schema(queries: Sequence[Query], programs: Iterable[Program], events:
         instant = field_of(events, query.at).type
         labels = {"window": pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
         own = pa.schema([*((key, keys[key]) for key in query.by), *known.items(), *labels.items()])
+        if query.expiring:
+            own = own.append(pa.field(EXPIRES, instant))
         for alias, value in query.derived:
             known[alias] = result_type(value, own)
+            if alias.lower() == EXPIRES and query.expiring:
+                own = own.remove(own.get_field_index(EXPIRES))
             own = own.append(pa.field(alias, known[alias]))
         if query.having is not None:
             require_boolean(query.having, own)

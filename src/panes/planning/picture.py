@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from panes.declare.windows import default_name
+from panes.declare.windows import Cumulate, default_name
 from panes.planning.blueprint import Blueprint, StorePlan
 from panes.timeline import Edges, Geometry, format_duration
 
@@ -90,7 +90,7 @@ def figures_of(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
     native = store.costs.by_strategy.get("native")
     yield number_of_keys(blueprint, store)
     if native is None:
-        yield f"predicted {cost / 1e6:.3g} core-ms per second of events; Spark has no such aggregate of its own"
+        yield f"predicted {cost / 1e6:.3g} core-ms per second of events; Spark has nothing of its own for it"
     else:
         saved = (
             ""
@@ -130,8 +130,9 @@ def window_titles(store: StorePlan) -> dict[Geometry, str]:
     """What the windows of every geometry in a store are called."""
     names: dict[Geometry, list[str]] = {}
     for _, query in store.queries:
+        cumulating = {declared.name for declared in query.over if isinstance(declared, Cumulate)}
         for window in query.windows:
-            first = "" if window in query.over else f", first {format_duration(window.geometry.range)}"
+            first = f", first {format_duration(window.geometry.range)}" if window.name in cumulating else ""
             names.setdefault(window.geometry, []).append(f"{window.name}{first}")
     titles = {geometry: ", ".join(dict.fromkeys(some)) for geometry, some in names.items()}
     factors = (node.window for node in store.forest.nodes if node.window not in titles)

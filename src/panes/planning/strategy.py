@@ -54,11 +54,16 @@ def cost_of_strategies(
     queries = tuple(queries)
     views = [window.geometry for query in queries for window in query.windows]
     costs: dict[Strategy, float] = {"columnar": column.cost + answers_cost(views, keys, statistics)}
-    if all(aggregate.in_jvm for query in queries for _, aggregate in query.aggregates):
+    if all(aggregate.in_jvm for query in queries for _, aggregate in query.aggregates) and not begun(queries):
         costs["native"] = sum(native_cost(window, keys, statistics) for window in views)
         if rewrite is not None:
             costs["rewrite"] = _rewrite(rewrite, keys, statistics)
     return Costs({strategy: costs[strategy] for strategy in STRATEGIES if strategy in costs})
+
+
+def begun(queries: Iterable[Query]) -> bool:
+    """Whether a window counts events since an instant only, which Spark's group-bys by window do not know."""
+    return any(window.since is not None for query in queries for window in query.windows)
 
 
 def answers_cost(views: Iterable[Geometry], keys: Keys, statistics: Statistics) -> float:

@@ -28,11 +28,11 @@ def batch_of(
     """The answers of one view, with the columns of all views and the number of this one."""
     length = len(answers.start)
     found = {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
-    at, shown = pa.array(answers.key), answers.start - view.window.shift
+    at, window = pa.array(answers.key), view.window
+    bounds = window.begins(answers.start), answers.start + window.geometry.range
     arrays = [
         pa.array(np.full(length, number, dtype=np.int32)),
-        pa.array(shown).view(instant),
-        pa.array(shown + view.window.geometry.range).view(instant),
+        *(pa.array(bound - window.shift).view(instant) for bound in bounds),
         *(column.take(at) for column in keys),
         *(found[alias] if alias in found else pa.nulls(length, type_) for alias, type_ in columns.items()),
     ]

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from panes.declare.query import Query
+from panes.declare.query import EXPIRES, Query
 from panes.declare.windows import Window
 from panes.engine.program import View
 from panes.engine.schema import wide_columns
@@ -39,6 +39,9 @@ class Answered:
 def finish_one(answered: Answered, query: Query, shape: Shape) -> DataFrame:
     """The answers of one view in the schema of all."""
     rows = answered.rows.withColumn("window_name", F.lit(answered.window.name))
+    if query.expiring:
+        slide = answered.window.geometry.slide
+        rows = rows.withColumn(EXPIRES, F.expr(f"window.end + INTERVAL '{slide}' MICROSECOND"))
     for alias, value in query.derived:
         rows = rows.withColumn(alias, F.expr(value.sql))
     if query.having is not None:
@@ -100,6 +103,8 @@ def finish_many(
     hidden = [f"{quoted(alias)}" for alias in aggregates if alias not in shape.columns]
     if not derived and all(query.having is None for _, query in numbered):
         return _select(rows, first)
+    if any(query.expiring for _, query in numbered):
+        hidden.append(f"{_expires(views)} AS {EXPIRES}")
     rows, every = _select(rows, [*first, *hidden, f"{number} AS {_QUERY}"]), remarks is None
     rows = _having(_derived(rows, numbered, set(aggregates), every=every), numbered, every=every)
     return rows.select("query", "window_name", "window", *(quoted(name) for name, _ in columns), *shown)
@@ -153,6 +158,12 @@ def _by_query(
         return F.expr(distinct.pop())
     cases = " ".join(f"WHEN {number} THEN ({sql})" for number, sql in branches)
     return F.expr(f"CASE {_QUERY} {cases} {f'ELSE {otherwise} ' if otherwise else ''}END")
+
+
+def _expires(views: Sequence[View]) -> str:
+    """When the next instance of a row's window ends."""
+    seconds = _looked_up([f"{v.window.geometry.slide // 10**6}.{v.window.geometry.slide % 10**6:06}BD" for v in views])
+    return f"CASE WHEN {VIEW} >= 0 THEN {END} + make_dt_interval(0, 0, 0, {seconds}) END"
 
 
 def _looked_up(values: list[str]) -> str:

@@ -22,6 +22,7 @@ from panes.algebra.aggregates import (
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
 from panes.declare.query import Query
 from panes.declare.windows import Window
+from panes.timeline import format_instant
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -58,6 +59,13 @@ def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
         time = "__time"
         events = events.withColumn(time, F.expr(f"{_quoted(query.at)} - INTERVAL '1' MICROSECOND"))
     own = [F.col(_quoted(key)).alias(key) for key in query.by]
+    since = None
+    if window.since is not None:
+        type_ = dict(events.dtypes)[query.at]
+        # An instant without a zone would be one of the session's.
+        text = format_instant(window.since - window.shift) + ("" if type_ == "timestamp_ntz" else "Z")
+        since = F.lit(text).cast(type_)
+        events = events.where(F.col(time) >= since)
     if geometry.range >= geometry.slide:
         at = F.window(time, f"{geometry.range} microseconds", slide, offset)
         grouped = events.groupBy(at.alias("window"), *own)
@@ -71,7 +79,12 @@ def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
         grouped = inside.groupBy(bounds.alias("window"), *own)
     columns = [_aggregate(query, value, events.isStreaming).alias(alias) for alias, value in query.aggregates]
     answers = grouped.agg(*columns)
+    if since is not None:
+        start = F.greatest(F.col("window.start"), since)
+        answers = answers.withColumn("window", F.struct(start.alias("start"), F.col("window.end").alias("end")))
     answers = answers.withColumn("window_name", F.lit(window.name))
+    if query.expiring:
+        answers = answers.withColumn("expires", F.expr(f"window.end + INTERVAL '{geometry.slide}' MICROSECOND"))
     for alias, value in query.derived:
         answers = answers.withColumn(alias, F.expr(value.sql))
     if query.having is not None:

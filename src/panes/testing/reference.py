@@ -29,7 +29,7 @@ from panes.algebra.aggregates import (
 )
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
 from panes.declare.expressions import expression
-from panes.declare.query import Query
+from panes.declare.query import EXPIRES, Query
 from panes.errors import AnswerOverflowError
 from panes.local.evaluate import evaluate
 from panes.timeline import Geometry
@@ -93,16 +93,17 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
     for window in query.windows:
         groups: dict[Any, tuple[int, Row, list[int]]] = {}
         for i in kept:
+            if window.since is not None and instants[i] < window.since:
+                continue
             for start in _starts(window.geometry, instants[i]):
                 groups.setdefault((start, comparable(keys[i])), (start, keys[i], []))[2].append(i)
         # An instance (start, end] was looked for as the one that begins and ends a microsecond later.
-        first, last = -window.shift, window.geometry.range - window.shift
-        # Where the levels of a nested window begin, the finest first.
-        ages = [window.geometry.range - age for age in (*window.finer, window.geometry.range)]
-        rows += [
-            (window.name, start + first, start + last, k, ids, tuple(start + age for age in ages))
-            for start, k, ids in groups.values()
-        ]
+        for start, held_by, ids in groups.values():
+            first = start if window.since is None else max(start, window.since)
+            last = start + window.geometry.range
+            # Where the levels of a nested window begin, the finest first.
+            levels = tuple(last - age for age in (*window.finer, window.geometry.range))
+            rows.append((window.name, first - window.shift, last - window.shift, held_by, ids, levels))
     bounds = [pa.array([row[i] for row in rows], pa.int64()).cast(instant_type) for i in (1, 2)]
     answers = {
         "query": pa.array([query.name] * len(rows), pa.string()),
@@ -113,9 +114,13 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
         answers[key] = pa.array([row[3][number] for row in rows], _column(table, key).type)
     for alias, reader in readers:
         answers[alias] = pa.array([reader(row[4], row[5]) for row in rows], reader.type)
-    result = pa.table(answers)
+    slides = {window.name: window.geometry.slide for window in query.windows}
+    expires = pa.array([row[2] + slides[row[0]] for row in rows], pa.int64()).cast(instant_type)
+    result = pa.table(answers | ({EXPIRES: expires} if query.expiring else {}))
     for alias, value in query.derived:
-        result = result.append_column(alias, evaluate(value, result))
+        found = evaluate(value, result)
+        kept = [name for name in result.column_names if name.lower() != alias.lower()]
+        result = result.select(kept).append_column(alias, found)
     return result if query.having is None else result.filter(evaluate(query.having, result))
 
 

@@ -1,0 +1,186 @@
+"""Continuous reporting: the state of a nested window at any horizon and any time, composed from its granules.
+
+Paper: Patroumpas and Sellis, Multi-granular Time-based Sliding Windows over Data Streams (2010), section III-C.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.operations import Array
+from panes.declare.nested import Nested
+from panes.declare.query import Query
+from panes.declare.windows import Window
+from panes.engine.cabinet import InMemory
+from panes.engine.dictionary import Dictionary
+from panes.engine.held import Held, settled
+from panes.engine.program import Program
+from panes.engine.run import Answers, lift_panes
+from panes.engine.schema import check_columns, field_of
+from panes.errors import DeclarationError, PlanError
+from panes.kernels.stairwise import Stairwise
+from panes.local.intake import as_table
+from panes.local.run import piece_of, program_of, sorted_events
+from panes.local.schema import answer_schema
+from panes.planning.blueprint import draw_up
+from panes.planning.statistics import Statistics
+from panes.timeline import DurationLike, Edges, Geometry, InstantLike, format_duration, parse_duration, parse_instant
+
+_EVERYTHING = "everything"
+_EARLIEST = -(2**60)
+
+
+class Stairs:
+    """The state of a query over one nested window, kept in this process while batches of events come.
+
+    ``Plan.run`` answers a level whenever it slides. This answers at any time, for any horizon up to the widest range:
+    from whole granules, so that the horizon of an answer is the shortest one that covers what was asked for. Recent
+    horizons are exact to the narrowest slide, older ones to wider slides. Events may come in any order; those that no
+    level looks at any more are counted and left out.
+
+    Parameters
+    ----------
+    query
+        Over one nested window.
+
+    Attributes
+    ----------
+    left_out
+        How many events came too late for every level, or lie before ``since``.
+
+    Examples
+    --------
+    >>> import datetime as dt, pyarrow as pa, panes as pn
+    >>> load = pn.nested(ranges=["5 min", "1 hour"], slides=["1 min", "10 min"])
+    >>> stairs = pn.Stairs(pn.query("load", at="ts", select={"n": pn.count(), "top": pn.max("x")}, over=load))
+    >>> minutes = range(60)
+    >>> stairs.update(pa.table({"ts": [dt.datetime(2026, 1, 1, 9, m) for m in minutes], "x": list(minutes)}))
+    >>> stairs.state("3 min", at="2026-01-01 10:00").select(["n", "top"]).to_pylist()
+    [{'n': 3, 'top': 59}]
+    >>> stairs.state("17 min")["window"].to_pylist()
+    [{'start': datetime.datetime(2026, 1, 1, 9, 40), 'end': datetime.datetime(2026, 1, 1, 10, 0)}]
+    """
+
+    def __init__(self, query: Query) -> None:
+        if not isinstance(query, Query):
+            raise DeclarationError(f"{query!r} is not a query. Make one with pn.query(..., over=pn.nested(...)).")
+        if len(query.over) != 1 or not isinstance(query.over[0], Nested):
+            raise DeclarationError(
+                f"query {query.name!r} is not over one nested window, so there are no levels to compose a horizon of. "
+                "Write over=pn.nested(ranges=[...], slides=[...])."
+            )
+        if query.expiring:
+            raise DeclarationError(f"query {query.name!r} asks when answers expire, but at any time they just have.")
+        self.left_out = 0
+        self._query, self._window = query, query.over[0]
+        self._shift = self._window.windows[0].shift
+        self._store = draw_up([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
+        self._chain: Stairwise[Held] = Stairwise(
+            self._window.ranges, self._window.slides, self._combined, origin=_origin(self._window)
+        )
+        self._bound: tuple[pa.Schema, Program, Dictionary] | None = None
+
+    def update(self, batch: Any) -> None:
+        """Take in events: a pyarrow Table or RecordBatch, or anything with the Arrow C interface."""
+        table = as_table(batch, {name.lower() for name in self._query.used})
+        check_columns([self._query], table.schema)
+        _, program, dictionary = self._bind(table.schema)
+        events = sorted_events(self._store, program, table)
+        if not len(events.instants):
+            return
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            panes, partials = lift_panes(program, events.instants, events.key_starts, events.arguments)
+            stored = [partial.stored() for partial in partials]
+        keys = events.keys.combine_chunks().to_batches()[0] if self._store.keys else _everything()
+        # By time now, and by key within each granule.
+        order = np.argsort(panes.start, kind="stable")
+        start, key, counts = (
+            panes.start[order],
+            dictionary.ordinals(keys)[panes.key[order]],
+            (panes.hi - panes.lo)[order],
+        )
+        columns = [column.take(pa.array(order)) for column in stored]
+        begins = np.flatnonzero(np.diff(start, prepend=_EARLIEST - 1))
+        for first, last in zip(begins, np.append(begins[1:], len(start)), strict=True):
+            rows = _rows(key[first:last], tuple(column.slice(first, last - first) for column in columns))
+            if not self._chain.insert(int(start[first]), rows):
+                self.left_out += int(counts[first:last].sum())
+        self._chain.advance(int(events.instants.max()) + 1)
+
+    def state(self, horizon: DurationLike, *, at: InstantLike | None = None) -> pa.Table:
+        """The answers over a horizon that ends now, a row for every key with events in it.
+
+        Parameters
+        ----------
+        horizon
+            How far to look back, up to the widest range. ``window_name`` says it, and ``window`` what it was rounded
+            up to.
+        at
+            When it is now; by default right after the latest event. Time does not go back.
+        """
+        if self._bound is None:
+            raise PlanError("there is no state yet: no event has come. Call update(batch) first.")
+        asked, widest = parse_duration(horizon), self._window.ranges[-1]
+        if not 0 < asked <= widest:
+            raise PlanError(
+                f"horizon={horizon!r} is not within the nested window, whose widest level looks back "
+                f"{format_duration(widest)}. Ask for some of that, or widen the window."
+            )
+        if at is not None:
+            now = parse_instant(at) + self._shift
+            if now < self._chain.now:
+                raise PlanError(f"at={at!r} has passed: later events have come, and what they replaced is gone.")
+            self._chain.advance(now)
+        found = self._chain.state(asked)
+        schema, program, dictionary = self._bound
+        rows = Held.nothing(program.components) if found.content is None else found.content
+        # A geometry has instances of one length; this one's only instance is the answer.
+        window = Window(Geometry(found.end - found.start, found.end - found.start), format_duration(asked))
+        view = replace(program.views[0], window=replace(window, bounds=self._window.bounds))
+        columns = tuple(r.bound.lower(*(rows.stored[c] for c in r.components)) for r in view.readings)
+        answers = Answers(0, rows.key, np.full(len(rows), found.start), columns)
+        keys = pa.Table.from_batches([dictionary.keys])
+        whole = answer_schema([self._query], [program], schema)
+        return piece_of((self._query,), replace(program, views=(view,)), answers, keys, whole)
+
+    def _bind(self, schema: pa.Schema) -> tuple[pa.Schema, Program, Dictionary]:
+        used = pa.schema([field_of(schema, name) for name in sorted(self._query.used)])
+        if self._bound is None:
+            edges = tuple(Edges(slide, self._chain.origin) for slide in dict.fromkeys(self._window.slides))
+            program = replace(program_of(self._store, schema), edges=edges)
+            keys = [pa.field(name, field_of(schema, name).type) for name in self._store.keys]
+            names = pa.schema(keys) if keys else _everything().schema
+            self._bound = used, program, Dictionary(names, InMemory())
+        elif used.types != self._bound[0].types:
+            raise PlanError(
+                f"a batch has the types {', '.join(map(str, used.types))} where earlier ones had "
+                f"{', '.join(map(str, self._bound[0].types))}. Cast it first."
+            )
+        return self._bound
+
+    def _combined(self, earlier: Held, later: Held) -> Held:
+        assert self._bound is not None
+        return settled(earlier.and_(later), self._bound[1].components, (), None)
+
+
+def _rows(key: Array, stored: tuple[pa.Array, ...]) -> Held:
+    """What one granule holds, a row per key; where it lies is the chain's business."""
+    return Held(key, np.zeros(len(key), np.int64), np.ones(len(key), np.int64), stored)
+
+
+def _everything() -> pa.RecordBatch:
+    return pa.record_batch({_EVERYTHING: pa.array([0], pa.int32())})
+
+
+def _origin(window: Nested) -> int:
+    """The initiation time; without one, long before any event, where all levels slide together."""
+    shift = window.windows[0].shift
+    if window.since is not None:
+        return window.since + shift
+    period = math.lcm(*window.slides)
+    return window.offset + shift - -(-(2**60) // period) * period

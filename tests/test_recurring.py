@@ -1,0 +1,37 @@
+"""Items that recur over the levels of a nested window."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import panes as pn
+from panes.errors import DeclarationError
+
+
+def stream(**bits):
+    """Events of each item at the ticks where its string has a 1; the last tick of all is 15."""
+    rows = [
+        (t, int(item[1:])) for item, ticks in bits.items() for t, bit in enumerate(ticks.replace("|", "")) if bit == "1"
+    ]
+    return pa.table({"ts": pa.array([t for t, _ in rows], pa.timestamp("us")), "item": [item for _, item in rows]})
+
+
+def test_the_bitmaps_of_figure_4():
+    """Levels ⟨4, 1⟩, ⟨8, 2⟩, ⟨16, 4⟩: 4 has a bit in every one, and 7 has none between four and eight ticks ago."""
+    table = stream(_4="0100 0000|0010|0001", _7="1000 0100|0000|0110")
+    figure = pn.nested(ranges=["16us", "8us", "4us"], slides=["4us", "2us", "1us"], symmetric=True)
+    select = {"again": pn.recurring("item"), "often": pn.recurring("item", ranked=True)}
+    answers = pn.plan(pn.query("q", at="ts", select=select, over=figure)).run(table)
+    last = {row["window_name"]: row for row in answers.to_pylist() if row["window"]["end"].microsecond == 16}
+    assert last["16us/4us"]["again"] == [4]
+    assert last["16us/4us"]["often"] == [{"item": 4, "n": 3}]
+    assert last["4us/1us"]["again"] == [4, 7]
+
+
+def test_only_levels_in_step_can_be_compared():
+    with pytest.raises(DeclarationError, match=r"compares the levels of a nested window, and 5m has none"):
+        pn.query("q", at="ts", select={"r": pn.recurring("x")}, over=pn.tumbling("5 min"))
+    uneven = pn.nested(["10s", "30s"], ["2s", "3s"])
+    with pytest.raises(DeclarationError, match="do not slide in step"):
+        pn.query("q", at="ts", select={"r": pn.recurring("x")}, over=uneven)
