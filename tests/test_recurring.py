@@ -11,9 +11,8 @@ from panes.errors import DeclarationError
 
 def stream(**bits):
     """Events of each item at the ticks where its string has a 1; the last tick of all is 15."""
-    rows = [
-        (t, int(item[1:])) for item, ticks in bits.items() for t, bit in enumerate(ticks.replace("|", "")) if bit == "1"
-    ]
+    ticks = {int(item[1:]): text.replace("|", "").replace(" ", "") for item, text in bits.items()}
+    rows = [(t, item) for item, text in ticks.items() for t, bit in enumerate(text) if bit == "1"]
     return pa.table({"ts": pa.array([t for t, _ in rows], pa.timestamp("us")), "item": [item for _, item in rows]})
 
 
