@@ -9,6 +9,7 @@ from functools import partial
 from benchmarks.runner import Bench
 from benchmarks.workloads.calibrate import calibrate
 from benchmarks.workloads.day import day
+from benchmarks.workloads.granular import granular
 from benchmarks.workloads.hopping import hopping, slides
 from benchmarks.workloads.keys import keys
 from benchmarks.workloads.paper import TABLES, table
@@ -41,6 +42,7 @@ WORKLOADS = {
     ),
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
+    "granular": Workload(granular, "nested windows: cost per event by rate, levels and extent, and memory"),
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

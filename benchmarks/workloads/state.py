@@ -42,7 +42,7 @@ def state(bench: Bench) -> None:
     _rates(bench)
 
 
-class _Stream:
+class Stream:
     """A stream of one shard."""
 
     def __init__(self, queries: Sequence[pn.Query], schema: pa.Schema) -> None:
@@ -121,10 +121,10 @@ def _embedded(drawn: Sequence[Geometry]) -> WindowManager:
     return manager
 
 
-def _after_a_minute(bench: Bench, drawn: Sequence[Geometry], rate: int) -> tuple[list[float], _Stream]:
+def _after_a_minute(bench: Bench, drawn: Sequence[Geometry], rate: int) -> tuple[list[float], Stream]:
     """Seconds that a micro-batch of one second takes, once all windows are full."""
     events = _at_rate(rate, LONGEST_RANGE + _TIMESTAMPS)
-    stream = _Stream(_every_one_asked(drawn), events.schema)
+    stream = Stream(_every_one_asked(drawn), events.schema)
     stream.step(events.slice(0, LONGEST_RANGE * rate), (LONGEST_RANGE - 1) * SECOND)
     took = []
     for second in range(LONGEST_RANGE, LONGEST_RANGE + _TIMESTAMPS):
@@ -151,7 +151,7 @@ def _every_one_asked(drawn: Sequence[Geometry]) -> list[pn.Query]:
 def _alone(window: Geometry) -> int:
     """The bytes that one window keeps, full, when it is the only one."""
     events = _at_rate(RATES[0], LONGEST_RANGE)
-    stream = _Stream(_every_one_asked([window]), events.schema)
+    stream = Stream(_every_one_asked([window]), events.schema)
     stream.step(events, (LONGEST_RANGE - 1) * SECOND)
     return stream.held
 

@@ -139,8 +139,10 @@ class Stairs:
         found = self._chain.state(asked)
         schema, program, dictionary = self._bound
         rows = Held.nothing(program.components) if found.content is None else found.content
-        # A geometry has instances of one length; this one's only instance is the answer.
-        window = Window(Geometry(found.end - found.start, found.end - found.start), format_duration(asked))
+        # A geometry has instances of one length; this one's only instance is the answer. Before any time has passed
+        # since the initiation there is none.
+        length = max(found.end - found.start, 1)
+        window = Window(Geometry(length, length), format_duration(asked))
         view = replace(program.views[0], window=replace(window, bounds=self._window.bounds))
         columns = tuple(r.bound.lower(*(rows.stored[c] for c in r.components)) for r in view.readings)
         answers = Answers(0, rows.key, np.full(len(rows), found.start), columns)

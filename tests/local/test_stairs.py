@@ -1,0 +1,118 @@
+"""Continuous reporting: the state at any horizon and any time equals what brute force finds in its window."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panes as pn
+from panes.errors import DeclarationError, PlanError, SchemaError
+from panes.testing import assert_same_answers, brute_force, events
+
+SELECT = {
+    "n": pn.count(),
+    "total": pn.sum("i"),
+    "mean": pn.mean("x"),
+    "low": pn.min("s"),
+    "high": pn.max("x"),
+    "spread": pn.std("i"),
+    "first": pn.first("s"),
+    "last": pn.last("i"),
+    "most": pn.arg_max("s", "i"),
+    "twice": "n * 2",
+}
+VALUES = {"i": pa.int32(), "x": pa.float64(), "s": pa.string()}
+START = 1_700_000_000_000_000
+
+
+def instant(micros: int) -> dt.datetime:
+    return dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)
+
+
+def window_of(answers: pa.Table) -> tuple[int, int]:
+    [window] = {tuple(row.values()) for row in answers["window"].cast(MICROS).to_pylist()}
+    return window
+
+
+MICROS = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**40), st.sampled_from(["[)", "(]"]), st.booleans(), st.booleans())
+def test_every_horizon(seed: int, bounds: Any, begun: bool, in_step: bool) -> None:
+    rng = random.Random(seed)
+    table = events(
+        60, keys={"k": pa.string()}, values=VALUES, start=START, special=0.0, null_times=0.05, seed=seed % 997
+    )
+    slides = ["1s", "4s", "12s"] if in_step else ["1s", "3s", "7s"]
+    ranges = ["5s", "16s", "36s"] if in_step else ["5s", "15s", "35s"]
+    since = instant(START + 5_000_000) if begun else None
+    by = rng.choice([(), "k"])
+    over = pn.nested(ranges, slides, since=since, bounds=bounds)
+    where = rng.choice([None, "i > 0"])
+    query = pn.query("q", at="ts", by=by, select=SELECT, over=over, where=where)
+    stairs = pn.Stairs(query)
+    # Roughly in the order of time, with a few that are late.
+    times = [START if t is None else t for t in table["ts"].cast(pa.int64()).to_pylist()]
+    table = table.take(sorted(range(len(table)), key=lambda i: times[i] + rng.random() * rng.choice([0, 0, 2e7])))
+    for first in range(0, len(table), 20):
+        stairs.update(table.slice(first, 20))
+        arrived = table.slice(0, first + 20)
+        for horizon in (1, 2, 5, 6, 13, 30, 35):
+            answers = stairs.state(f"{horizon}s")
+            assert set(answers["window_name"].to_pylist()) <= {f"{horizon}s"}
+            if not len(answers):
+                continue
+            start, end = window_of(answers)
+            known = [t for t in arrived["ts"].cast(pa.int64()).to_pylist() if t is not None]
+            if where is None:
+                assert end == max(known) + (bounds == "[)")
+            assert start <= end - horizon * 10**6 or (begun and start == START + 5_000_000)
+            # The same window, alone.
+            length, name = dt.timedelta(microseconds=end - start), f"{horizon}s"
+            alone = pn.tumbling(length, offset=f"{start % (end - start)}us", bounds=bounds, name=name)
+            expected = brute_force(pn.query("q", at="ts", by=by, select=SELECT, over=alone, where=where), arrived)
+            mine = [row["start"] == start for row in expected["window"].cast(MICROS).to_pylist()]
+            assert_same_answers(answers, expected.filter(pa.array(mine)), absolute=1e-9)
+
+
+def test_time_passes_without_events_and_does_not_go_back() -> None:
+    stairs = pn.Stairs(pn.query("q", at="ts", select={"n": pn.count()}, over=pn.nested(["4s", "12s"], ["1s", "4s"])))
+    stairs.update(pa.table({"ts": [instant(n * 10**6) for n in range(8)]}))
+    assert stairs.state("4s", at="1970-01-01 00:00:08")["n"].to_pylist() == [4]
+    assert stairs.state("12s", at=instant(14 * 10**6))["n"].to_pylist() == [8 - 0]
+    assert stairs.state("4s").num_rows == 0
+    with pytest.raises(PlanError, match="has passed"):
+        stairs.state("4s", at=instant(10 * 10**6))
+    stairs.update(pa.table({"ts": [instant(9 * 10**6), instant(-(10**9)), None]}))
+    assert stairs.left_out == 1
+    assert stairs.state("12s")["n"].to_pylist() == [9]
+    assert stairs.state("12s", at="1980-01-01").num_rows == 0
+
+
+def test_what_cannot_be() -> None:
+    over = pn.nested(["4s", "12s"], ["1s", "4s"])
+    counting = pn.query("q", at="ts", select={"n": pn.count("x")}, over=over)
+    with pytest.raises(DeclarationError, match="is not a query"):
+        pn.Stairs("q")  # type: ignore[arg-type]
+    with pytest.raises(DeclarationError, match="not over one nested window"):
+        pn.Stairs(pn.query("q", at="ts", select={"n": pn.count()}, over=pn.tumbling("1s")))
+    with pytest.raises(DeclarationError, match="at any time they just have"):
+        pn.Stairs(pn.query("q", at="ts", select={"n": pn.count(), "until": "expires"}, over=over))
+    stairs = pn.Stairs(counting)
+    with pytest.raises(PlanError, match="no event has come"):
+        stairs.state("1s")
+    with pytest.raises(SchemaError, match="at='ts' is not a column"):
+        stairs.update(pa.table({"time": [instant(0)], "x": [1]}))
+    stairs.update(pa.table({"ts": [instant(0)], "x": [1]}))
+    with pytest.raises(PlanError, match="Cast it first"):
+        stairs.update(pa.table({"ts": [instant(0)], "x": ["a"]}))
+    for horizon in ("13s", "0s", "-1s"):
+        with pytest.raises(PlanError, match="looks back 12s"):
+            stairs.state(horizon)

@@ -1,0 +1,60 @@
+"""Nested windows on Spark: in batches and on a stream, with an initiation time and without, as Spark itself answers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import panes as pn
+from panes.testing import assert_same_answers, events, spark_answers
+from tests.spark.streams import START, VALUES, Collected, finished, recorded
+
+pytestmark = pytest.mark.usefixtures("one_partition")
+
+SINCE = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=START + 7_000_000)
+SELECT = {"n": pn.count(), "total": pn.sum("i"), "low": pn.min("x"), "last": pn.last("s"), "until": "expires"}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_batches(spark, seed):
+    rng = random.Random(seed)
+    time = [pa.timestamp("us", "UTC"), pa.timestamp("us")][seed % 2]
+    table = events(80, keys={"k": pa.string()}, values=VALUES, start=START, time=time, null_times=0.05, seed=seed)
+    data = spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+    slides = rng.choice([["1s", "3s", "12s"], ["2s", "3s", "5s"]])
+    ranges = [f"{int(slide[:-1]) * n}s" for slide, n in zip(slides, (4, 6, 12), strict=True)]
+    bounds = ["[)", "(]"][seed % 2]
+    queries = [
+        pn.query("since", at="ts", by="k", select=SELECT, over=pn.nested(ranges, slides, since=SINCE, bounds=bounds)),
+        pn.query(
+            "always", at="ts", select=SELECT, over=pn.nested(ranges[:2], slides[:2]), where="i > 0", having="n > 1"
+        ),
+    ]
+    plan = pn.plan(queries)
+    own = spark_answers(queries, data)
+    expected = spark.createDataFrame(own.toArrow(), own.schema)
+    assert_same_answers(plan.run(data), expected, absolute=1e-9)
+    assert_same_answers(plan.run(table), expected, absolute=1e-9)
+    if seed:
+        native = pn.plan(queries[1]).run(data, strategy="native")
+        assert_same_answers(native, expected.where("query = 'always'").drop("k"), absolute=1e-9)
+
+
+def test_a_stream_with_late_rows(spark, tmp_path):
+    record = recorded(spark, tmp_path, 3, rows=120)
+    over = pn.nested(["6s", "20s", "60s"], ["2s", "10s", "20s"], since=SINCE, symmetric=True)
+    query = pn.query("q", at="ts", by="k", select=SELECT, over=over)
+    stream = record.stream(delay="1 second")
+    ours = Collected(pn.plan(query).run(stream, shards=2), tmp_path / "ours")
+    theirs = Collected(spark_answers(query, stream), tmp_path / "theirs")
+    finished([ours, theirs])
+    assert len(ours.batches) == len(theirs.batches) >= 4
+    for number, batch in ours.batches.items():
+        assert_same_answers(batch, theirs.batches[number], absolute=1e-9)
+    assert ours.figures["late"] > 0
+    starts = {row["start"] for row in ours.rows["window"].to_pylist()}
+    assert min(starts).replace(tzinfo=None) == SINCE
