@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from panes.algebra.aggregates import Aggregate
     from panes.algebra.declare import (
+        aged,
         aggregate,
         arg_max,
         arg_min,
+        corr,
         count,
         first,
         last,
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
         min,
         std,
         sum,
+        trend,
         var,
     )
     from panes.api import Plan, explain, plan, show_progress, sql, to_sql
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "panes.algebra.aggregates": ("Aggregate",),
     "panes.algebra.declare": (
-        *("aggregate", "arg_max", "arg_min", "count", "first", "last", "max", "mean", "min", "std", "sum", "var"),
+        *("aged", "aggregate", "arg_max", "arg_min", "corr", "count", "first", "last", "max", "mean", "min", "std"),
+        *("sum", "trend", "var"),
     ),
     "panes.api": ("Plan", "explain", "plan", "show_progress", "sql", "to_sql"),
     "panes.catalogue": ("Catalogue",),
@@ -55,9 +59,11 @@ __all__ = [
     "Plan",
     "Query",
     "Window",
+    "aged",
     "aggregate",
     "arg_max",
     "arg_min",
+    "corr",
     "count",
     "cumulate",
     "explain",
@@ -74,6 +80,7 @@ __all__ = [
     "std",
     "sum",
     "to_sql",
+    "trend",
     "tumbling",
     "var",
 ]

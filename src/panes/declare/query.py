@@ -39,6 +39,12 @@ class Query:
         return tuple(window for declared in self.over for window in declared.windows)
 
     @property
+    def in_jvm(self) -> bool:
+        """Whether Spark can build the partials of all aggregates, over all windows, without Python."""
+        widest = max(window.geometry.range for window in self.windows)
+        return all(aggregate.builds_in_jvm(widest) for _, aggregate in self.aggregates)
+
+    @property
     def used(self) -> frozenset[str]:
         """The columns of the data that the query needs."""
         values = [expression(a) for _, aggregate in self.aggregates for a in aggregate.arguments]

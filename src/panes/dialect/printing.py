@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
+from panes.algebra.fits import CorrelationOf
 from panes.declare.expressions import Expression, column, literal
 from panes.declare.kinds import AnyWindow, Last, Nested, Session, Sliding
 from panes.declare.query import Query
@@ -18,7 +19,7 @@ from panes.dialect.tokens import tokenized
 from panes.errors import DeclarationError
 from panes.timeline import Geometry, format_duration
 
-_SIMPLE: Mapping[type[Aggregate], str] = {SumOf: "SUM", MeanOf: "AVG", MinOf: "MIN", MaxOf: "MAX"}
+_SIMPLE: Mapping[type[Aggregate], str] = {SumOf: "SUM", MeanOf: "AVG", MinOf: "MIN", MaxOf: "MAX", CorrelationOf: "CORR"}
 
 
 def printed(query: Query, stream: str) -> str:

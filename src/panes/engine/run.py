@@ -15,7 +15,7 @@ from panes.algebra.component import Component
 from panes.algebra.operations import Array
 from panes.algebra.ordering import codes, is_ordered
 from panes.engine.level import Level, Partials, key_starts_of, next_edge, panes_of
-from panes.engine.program import Program, View
+from panes.engine.program import Program, Reading, View
 from panes.frames import Frame, Positions, frame
 
 
@@ -147,7 +147,7 @@ def read(
     stored = {i: partials[i].stored() for i in _read_components([program.views[v] for v in views])}
     for number in views:
         view = program.views[number]
-        columns = tuple(r.bound.lower(*(stored[c] for c in r.components)) for r in view.readings)
+        columns = tuple(_lowered(r, [stored[c] for c in r.components], view, instances.start) for r in view.readings)
         answers = Answers(number, instances.key, instances.start, columns)
         if view.exists is not None:
             keep = partials[view.exists].decoded.state[0] > 0
@@ -156,6 +156,14 @@ def read(
                 keep = (instances.start + view.window.geometry.range > first) & (instances.start < last)
             answers = answers.where(keep)
         yield answers
+
+
+def _lowered(reading: Reading, stored: list[pa.Array], view: View, starts: Array) -> pa.Array:
+    """One output column; the bounds of windows are those that answers show."""
+    if not reading.bound.by_window:
+        return reading.bound.lower(*stored)
+    start = starts - view.window.shift
+    return reading.bound.lower(*stored, start=start, end=start + view.window.geometry.range)
 
 
 def _read_components(views: list[View]) -> set[int]:

@@ -37,7 +37,7 @@ def panes(store: StorePlan, program: Program, source: Input) -> DataFrame:
     if store.block is not None:
         return lanes.panes_side_by_side(events, names, keys, instant, store.edges, store.block, program.components)
     placed = events.selectExpr("*", *keys, f"{floor_to_edges(store.edges, instant)} AS {lanes.INSTANT}")
-    built = [F.expr(f"{component.build()} AS {stored(i)}") for i, component in enumerate(program.components)]
+    built = [F.expr(f"{c.build_from(instant, lanes.INSTANT)} AS {stored(i)}") for i, c in enumerate(program.components)]
     return placed.groupBy(*names, lanes.INSTANT).agg(*built)
 
 
