@@ -228,7 +228,8 @@ def _decayed(total: Array, micros: Array, half_life: int) -> Array:
 def _decaying(half_life: int) -> Operations:
     def combine(left: State, right: State) -> State:
         at = np.maximum(left[0], right[0])
-        return at, sum(_decayed(total, at - own, half_life) for own, total in (left, right))
+        earlier, later = (_decayed(total, at - own, half_life) for own, total in (left, right))
+        return at, earlier + later
 
     return Operations(identity=(-_NEVER, 0.0), combine=combine)
 
@@ -241,9 +242,7 @@ def _fading(horizon: float, power: int) -> Operations:
         distance = (own - at) / horizon
         with np.errstate(invalid="ignore", over="ignore"):
             return [
-                np.where(
-                    distance == 0, sums[k], sum(comb(k, j) * distance ** (k - j) * sums[j] for j in range(k + 1))
-                )
+                np.where(distance == 0, sums[k], sum(comb(k, j) * distance ** (k - j) * sums[j] for j in range(k + 1)))
                 for k in range(power + 1)
             ]
 

@@ -52,9 +52,7 @@ def combine_comoments(left: State, right: State) -> State:
 
 COMOMENTS = Operations(identity=(0, 0.0, 0.0, 0.0, 0.0, 0.0), combine=combine_comoments)
 
-_STORAGE = pa.struct(
-    [("n", pa.int64()), *((name, pa.float64()) for name in ("mean_x", "mean_y", "xx", "yy", "xy"))]
-)
+_STORAGE = pa.struct([("n", pa.int64()), *((name, pa.float64()) for name in ("mean_x", "mean_y", "xx", "yy", "xy"))])
 
 
 @dataclass(frozen=True)

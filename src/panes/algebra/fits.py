@@ -51,12 +51,15 @@ class TrendOf(Aggregate):
 
 def _correlation(stored: pa.Array) -> pa.Array:
     n, _, _, xx, yy, xy = parts_of(stored, validity(stored), COMOMENTS.identity)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        return pa.array(xy / np.sqrt(xx * yy), mask=n < 2)
+    # As in Spark, what does not vary correlates with nothing. Roots before the product: it could be out of range.
+    missing = (n < 2) | (xx == 0) | (yy == 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return pa.array(xy / (np.sqrt(xx) * np.sqrt(yy)), mask=missing)
 
 
 def _correlation_sql(stored: str) -> str:
-    return f"CASE WHEN {stored}.n > 1 THEN {stored}.xy / sqrt({stored}.xx * {stored}.yy) END"
+    varies = f"{stored}.n > 1 AND {stored}.xx <> 0D AND {stored}.yy <> 0D"
+    return f"CASE WHEN {varies} THEN {stored}.xy / (sqrt({stored}.xx) * sqrt({stored}.yy)) END"
 
 
 def _line(stored: pa.Array, *, start: Array, end: Array) -> pa.Array:

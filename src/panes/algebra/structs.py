@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from panes.algebra.component import numbers
 from panes.algebra.operations import Array, State
 
 
-def parts_of(stored: pa.Array, valid: Array | None, identity: tuple[object, ...]) -> State:
+def parts_of(stored: pa.Array, valid: Array | None, identity: tuple[Any, ...]) -> State:
     """The fields of stored structs as a state, the identity where a struct is null."""
     parts = tuple(numbers(stored.field(i), none) for i, none in enumerate(identity))
     if valid is None:

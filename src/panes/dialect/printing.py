@@ -19,7 +19,13 @@ from panes.dialect.tokens import tokenized
 from panes.errors import DeclarationError
 from panes.timeline import Geometry, format_duration
 
-_SIMPLE: Mapping[type[Aggregate], str] = {SumOf: "SUM", MeanOf: "AVG", MinOf: "MIN", MaxOf: "MAX", CorrelationOf: "CORR"}
+_SIMPLE: Mapping[type[Aggregate], str] = {
+    SumOf: "SUM",
+    MeanOf: "AVG",
+    MinOf: "MIN",
+    MaxOf: "MAX",
+    CorrelationOf: "CORR",
+}
 
 
 def printed(query: Query, stream: str) -> str:

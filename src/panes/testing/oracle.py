@@ -19,6 +19,7 @@ from panes.algebra.aggregates import (
     SumOf,
     VarianceOf,
 )
+from panes.algebra.fits import CorrelationOf
 from panes.declare.query import Query
 from panes.declare.windows import Window
 
@@ -95,6 +96,8 @@ def _aggregate(query: Query, aggregate: Aggregate) -> Column:
         present = order.isNotNull() & value.isNotNull()
         best = F.max if aggregate.largest else F.min
         return best(F.when(present, F.struct(order.alias("by"), value.alias("value")))).getField("value")
+    if isinstance(aggregate, CorrelationOf):
+        return F.corr(value, F.expr(aggregate.arguments[1]))
     simple = {CountOf: F.count, SumOf: F.sum, MeanOf: F.avg, MinOf: F.min, MaxOf: F.max}
     return simple[type(aggregate)](value)
 
