@@ -1,9 +1,11 @@
-"""``corr``, ``trend`` and ``aged`` on Spark: every strategy and a stream, against brute force and Spark's own functions.
+"""``corr``, ``trend`` and ``aged`` on Spark: every strategy and a stream, against brute force and Spark itself.
 
 The JVM counts times from the start of a pane, a lane or a window, and Python from events: each has to come to the same.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -12,19 +14,19 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
 from panes.errors import PlanError
+from panes.spark.run import check, run
 from panes.testing import assert_same_answers, brute_force, events, spark_answers
+from panes.timeline import SECOND, Edges
 from tests.spark.streams import START, Collected, finished, recorded
 
 LINE = {"slope": "line.slope", "intercept": "line.intercept", "r2": "line.r2"}
 SELECT = LINE | {
     "together": pn.corr("x", "y"),
     "n": pn.aged(pn.count(), half_life="20s"),
-    "total": pn.aged(pn.sum("d"), half_life="20s"),
-    "mean": pn.aged(pn.mean("x"), half_life="20s"),
-    "fading": pn.aged(pn.mean("x"), half_life="2min", power=3),
-    "faded": pn.aged(pn.sum("y"), half_life="50s", power=1),
+    "mean": pn.aged(pn.mean("d"), half_life="20s"),
+    "fading": pn.aged(pn.mean("x"), half_life="40s", power=2),
 }
-ROUNDING = {"slope": 1e-6, "intercept": 1e-6, "r2": 1e-9, "together": 1e-9, "total": 1e-9, "mean": 1e-9, "fading": 1e-9}
+ROUNDING = {"slope": 1e-6, "intercept": 1e-6, "r2": 1e-9, "together": 1e-9, "mean": 1e-9, "fading": 1e-9}
 VALUES = {"x": pa.float64(), "y": pa.int32(), "d": pa.decimal128(9, 2)}
 
 
@@ -46,27 +48,27 @@ def queries():
     ]
 
 
-# Which panes the planner makes of what it is told.
-SHAPES = {
-    "a tree of group-bys": ("rewrite", {"rate": 10}),
-    "panes apart": ("columnar", {"rate": 30, "keys": 2000}),
-    "panes side by side": ("columnar", {"rate": 1e5, "keys": 2}),
-    "events": ("columnar", {"rate": 0.01, "keys": 100}),
+BELIEFS = {
+    "a tree of group-bys": {"rate": 10},
+    "panes apart": {"rate": 30, "keys": 2000},
+    "panes side by side": {"rate": 30, "keys": 2000},
+    "events": {"rate": 0.01, "keys": 100},
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_every_strategy_against_brute_force(spark, shape):
-    strategy, beliefs = SHAPES[shape]
-    # Local time where it is least alike: its µs are SQL of many words.
-    time = pa.timestamp("us") if shape in ("a tree of group-bys", "panes side by side") else None
-    table = drawn(1, time, special=0.02)
-    plan = pn.plan(queries(), **beliefs)
-    (first, *_) = plan.blueprint(strategy=strategy).stores
-    if strategy == "columnar":
-        built = "events" if first.from_events else "panes apart" if first.block is None else "panes side by side"
-        assert built == shape
-    answers = plan.run(frame(spark, table), strategy=strategy)
+@pytest.mark.parametrize("how", BELIEFS)
+def test_every_strategy_against_brute_force(spark, how):
+    # Local time too: its µs are another SQL.
+    table = drawn(1, pa.timestamp("us") if how in ("a tree of group-bys", "panes side by side") else None, special=0.02)
+    plan = pn.plan(queries(), **BELIEFS[how])
+    blueprint = plan.blueprint(strategy="rewrite" if how == "a tree of group-bys" else "columnar")
+    if how.startswith("panes"):
+        assert [store.source for store in blueprint.stores] == [None, 0]
+        # Whether lanes pay is a matter of calibration; whether they are right is not.
+        block = Edges(40 * SECOND) if how == "panes side by side" else None
+        blueprint = replace(blueprint, stores=tuple(replace(store, block=block) for store in blueprint.stores))
+    assert blueprint.stores[0].from_events == (how == "events")
+    answers = run(blueprint, check(blueprint, frame(spark, table)))
     assert_same_answers(answers, brute_force(queries(), table), absolute=ROUNDING)
 
 
@@ -114,7 +116,7 @@ def by_spark(data, query, columns):
 @pytest.mark.usefixtures("one_partition")
 def test_a_stream_with_late_events(spark, tmp_path):
     record = recorded(spark, tmp_path, seed=4)
-    stream = record.stream().withColumnRenamed("i", "y")
+    stream = record.stream(delay="2 seconds").withColumnRenamed("i", "y")
     select = LINE | {"total": pn.aged(pn.sum("y"), half_life="20s")}
     query = pn.query(
         "q", by="k", at="ts", select=select, hidden={"line": pn.trend("x")}, over=pn.hopping("30s", every="10s")

@@ -23,6 +23,9 @@ from panes.timeline import Edges
 INSTANT = "__panes_instant"
 """Where a pane, or the first of several panes side by side, starts; or the time of an event."""
 
+EVENT = "__panes_event"
+"""The time of an event; Spark drops it again where no aggregate asks for it."""
+
 _LANE, _LANE_START, _OCCUPIED = "__panes_lane", "__panes_lane_start", "__panes_occupied"
 
 
@@ -50,10 +53,11 @@ def panes_side_by_side(
     passed = [f"(pmod({INSTANT} - {e.offset}L, {e.period}L) + {instant} - {INSTANT}) div {e.period}L" for e in edges]
     if len(passed) == 1 and block.within(edges[0]):
         passed = [f"({instant} - {INSTANT}) div {edges[0].period}L"]
-    lane_start = f"{floor_to_edges(tuple(edges), instant)} AS {_LANE_START}"
-    placed = events.selectExpr("*", *keys, start, f"CAST({' + '.join(passed)} AS INT) AS {_LANE}", lane_start)
+    lane = f"CAST({' + '.join(passed)} AS INT) AS {_LANE}"
+    times = [f"{instant} AS {EVENT}", f"{floor_to_edges(tuple(edges), instant)} AS {_LANE_START}"]
+    placed = events.selectExpr("*", *keys, start, lane, *times)
     built = [
-        F.expr(f"{component.build_from(instant, _LANE_START, f'{_LANE} = {lane}')} AS {_stored(i, lane)}")
+        F.expr(f"{component.build_from(EVENT, _LANE_START, f'{_LANE} = {lane}')} AS {_stored(i, lane)}")
         for i, component in enumerate(components)
         for lane in range(lanes)
     ]

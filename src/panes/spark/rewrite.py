@@ -17,7 +17,7 @@ from panes.spark.finish import Answered
 from panes.spark.naming import START, key, micros, quoted, stored
 from panes.timeline import Geometry
 
-_WINDOW = "__panes_window"
+_WINDOW, _INSTANT = "__panes_window", "__panes_instant"
 
 
 def rewrite(store: StorePlan, program: Program, source: Input) -> list[Answered]:
@@ -51,10 +51,11 @@ def _from_events(store: StorePlan, program: Program, node: Node, source: Input) 
     at = F.col(quoted(store.at))
     length = max(geometry.range, geometry.slide)
     window = F.window(at, f"{length} microseconds", f"{geometry.slide} microseconds", f"{geometry.offset} microseconds")
-    # Before grouping by it, so that aggregates can be told where it starts.
+    # Times stand in columns before the grouping, for aggregates that ask; where none does, Spark drops them again.
     placed = events.withColumn(_WINDOW, window)
     start = micros(f"{_WINDOW}.start", source.spark_type(store.at))
-    built = [F.expr(program.components[i].build_from(instant, start)).alias(stored(i)) for i in node.needed]
+    placed = placed.selectExpr("*", f"{instant} AS {_INSTANT}", f"{start} AS {START}")
+    built = [F.expr(program.components[i].build_from(_INSTANT, START)).alias(stored(i)) for i in node.needed]
     grouped = placed.groupBy(_WINDOW, *keys).agg(*built)
     columns = [*(key(i) for i in range(len(keys))), *(stored(i) for i in node.needed)]
     return grouped.select(F.expr(start).alias(START), *columns)
