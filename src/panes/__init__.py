@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from panes.algebra.aggregates import Aggregate
     from panes.algebra.declare import (
+        aged,
         aggregate,
         arg_max,
         arg_min,
+        corr,
         count,
         count_distinct,
         distinct,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
         recurring,
         std,
         sum,
+        trend,
         var,
     )
     from panes.api import Plan, explain, plan, show_progress, sql, to_sql
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "panes.algebra.aggregates": ("Aggregate",),
     "panes.algebra.declare": (
-        *("aggregate", "arg_max", "arg_min", "count", "count_distinct", "distinct", "first", "last", "max", "mean"),
-        *("min", "quantile", "recurring", "std", "sum", "var"),
+        *("aged", "aggregate", "arg_max", "arg_min", "corr", "count", "count_distinct", "distinct", "first", "last"),
+        *("max", "mean", "min", "quantile", "recurring", "std", "sum", "trend", "var"),
     ),
     "panes.api": ("Plan", "explain", "plan", "show_progress", "sql", "to_sql"),
     "panes.catalogue": ("Catalogue",),
@@ -66,9 +69,11 @@ __all__ = [
     "Query",
     "Stairs",
     "Window",
+    "aged",
     "aggregate",
     "arg_max",
     "arg_min",
+    "corr",
     "count",
     "count_distinct",
     "cumulate",
@@ -90,6 +95,7 @@ __all__ = [
     "std",
     "sum",
     "to_sql",
+    "trend",
     "tumbling",
     "var",
 ]

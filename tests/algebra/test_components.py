@@ -16,8 +16,11 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
+from panes.algebra.aging import Decaying, Fading
+from panes.algebra.comoments import CoMoments
 from panes.algebra.counts import Count
 from panes.algebra.extrema import Max, Min
+from panes.algebra.lines import Lines
 from panes.algebra.moments import Moments
 from panes.algebra.picks import Greatest, Least
 from panes.algebra.sums import Sum
@@ -30,7 +33,7 @@ from panes.kernels import Reducer
 from panes.testing import assert_same_answers, check_aggregate
 from panes.testing.event_tables import draw
 from panes.testing.reference import comparable
-from panes.timeline import Edges, Geometry
+from panes.timeline import SECOND, Edges, Geometry
 
 TYPES = {
     "i8": pa.int8(),
@@ -48,6 +51,9 @@ TYPES = {
     "n": pa.timestamp("us"),
     "bin": pa.binary(),
 }
+TIMES = {"at": pa.timestamp("us", "UTC"), "local_at": pa.timestamp("us")}
+"""Event times, which are never null."""
+
 NUMERIC = [n for n, t in TYPES.items() if pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t)]
 
 
@@ -61,6 +67,16 @@ def components():
         for kind in (Least, Greatest):
             found[f"{kind.kind} of {name} by f64"] = kind(("f64", name), (pa.float64(), type_))
             found[f"{kind.kind} of i32 by {name}"] = kind((name, "i32"), (type_, pa.int32()))
+        if name in NUMERIC:
+            found[f"comoments {name}"] = CoMoments((name, "f64"), (type_, pa.float64()))
+    for time, name in [*(("at", name) for name in ("s", *NUMERIC)), ("local_at", "f64")]:
+        timed, what = ((time, name), (TIMES[time], TYPES[name])), f"{name} over {time}"
+        found[f"decaying count of {what}"] = Decaying(*timed, counted=True, half_life=7 * SECOND)
+        found[f"fading count of {what}"] = Fading(*timed, counted=True, horizon=100.0 * SECOND, power=1)
+        if name in NUMERIC:
+            found[f"decaying sum of {what}"] = Decaying(*timed, counted=False, half_life=7 * SECOND)
+            found[f"fading sum of {what}"] = Fading(*timed, counted=False, horizon=100.0 * SECOND, power=4)
+            found[f"line of {what}"] = Lines(*timed)
     return found
 
 
@@ -74,7 +90,10 @@ def column(type_, rows, seed, *, nulls=0.2):
 
 
 def arguments_of(component, rows=40, seed=0, nulls=0.2):
-    return [column(type_, rows, f"{seed} {i}", nulls=nulls) for i, type_ in enumerate(component.types)]
+    named = zip(component.arguments, component.types, strict=True)
+    return [
+        column(type_, rows, f"{seed} {i}", nulls=0 if name in TIMES else nulls) for i, (name, type_) in enumerate(named)
+    ]
 
 
 def reduced(component, stored, lo=0, hi=None):
@@ -87,14 +106,31 @@ def reduced(component, stored, lo=0, hi=None):
     return decoded.restore(state, nulls)
 
 
-def same(a, b):
-    assert_same_answers(_flat(a), _flat(b), absolute=1e-9)
+def same(a, b, component=None):
+    assert_same_answers(_flat(a, component), _flat(b, component), absolute=1e-9)
 
 
-def _flat(array):
-    """Moments in columns of their own, since doubles are compared with a tolerance only there."""
-    if pa.types.is_struct(array.type) and array.type.names == ["n", "sum", "m2"]:
+END = 45 * SECOND
+"""Later than all event times here, and near enough that nothing has faded."""
+
+
+def _flat(array, component=None):
+    """Several doubles in columns of their own, since they are compared with a tolerance only there.
+
+    Where partials may be counted from any instant, what they say about one instant is compared.
+    """
+    if isinstance(component, (Decaying, Fading)):
+        return pa.table({"valid": array.is_valid(), "seen": component.seen(array, np.full(len(array), END))})
+    if isinstance(component, Lines):
+        table = _flat(array)
+        mean = pa.compute.add(table["at"].cast(pa.float64()), table["mean_t"])
+        return table.drop_columns("at").set_column(2, "mean_t", mean)
+    if pa.types.is_struct(array.type) and "order" not in array.type.names:
         parts = {name: pa.compute.struct_field(array, name) for name in array.type.names}
+        for name in parts.keys() & {"mean_x", "mean_y"}:
+            # Next to an infinite mean, which is no number where infinities of both signs met, nothing is a number.
+            finite = pa.compute.fill_null(pa.compute.is_finite(parts[name]), True)
+            parts[name] = pa.compute.if_else(finite, parts[name], math.nan)
         return pa.table({"valid": array.is_valid(), **parts})
     return pa.table({"stored": array})
 
@@ -124,7 +160,7 @@ def test_merging_after_any_split_gives_what_no_split_gives(name):
     for _ in range(6):
         cuts = sorted({0, 40, *(rng.randrange(41) for _ in range(rng.randint(1, 6)))})
         pieces = [reduced(component, stored, lo, hi) for lo, hi in pairwise(cuts)]
-        same(reduced(component, pa.concat_arrays(pieces)), whole)
+        same(reduced(component, pa.concat_arrays(pieces)), whole, component)
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
@@ -132,6 +168,11 @@ def test_lifted_and_reduced_is_brute_force(name):
     component = COMPONENTS[name]
     for seed, nulls in enumerate((0.0, 0.4, 1.0)):
         arguments = arguments_of(component, seed=seed, nulls=nulls, rows=15)
+        if component.kind in _EXPECTED:
+            flat = _flat(reduced(component, component.lift(*arguments)), component)
+            expected = pa.Table.from_pylist([_expected(component, arguments)], schema=flat.schema)
+            assert_same_answers(flat, expected, absolute=1e-9)
+            continue
         found = reduced(component, component.lift(*arguments))[0].as_py()
         expected = _brute(component, [a.to_pylist() for a in arguments])
         if isinstance(component, Moments) and expected is not None:
@@ -143,6 +184,35 @@ def test_lifted_and_reduced_is_brute_force(name):
             assert found == pytest.approx(expected, nan_ok=True)
         else:
             assert comparable(found) == comparable(expected)
+
+
+def _expected(component, arguments):
+    """What a component of several doubles is to say, as ``_flat`` has it."""
+    times = arguments[0].cast(pa.int64()) if pa.types.is_timestamp(arguments[0].type) else arguments[0]
+    rows = zip(times.to_pylist(), arguments[1].to_pylist(), strict=True)
+    pairs = [(x, 1.0 if getattr(component, "counted", False) else float(y)) for x, y in rows if None not in (x, y)]
+    return {"valid": bool(pairs)} | _EXPECTED[component.kind](component, [(float(x), y) for x, y in pairs])
+
+
+def _expected_products(component, pairs):
+    names = ["n", "mean_t", "mean_y", "tt", "yy", "ty"] if component.kind == "line" else None
+    names = names or ["n", "mean_x", "mean_y", "xx", "yy", "xy"]
+    if not pairs:
+        return dict.fromkeys(names)
+    x, y = (np.array([pair[i] for pair in pairs], dtype=np.longdouble) for i in (0, 1))
+    with np.errstate(invalid="ignore"):
+        dx, dy = x - x.mean(), y - y.mean()
+        sums = [(dx * dx).sum(), (dy * dy).sum(), (dx * dy).sum()]
+    means = [float(v.mean()) if np.isfinite(v).all() else math.nan for v in (x, y)]
+    return dict(zip(names, [len(pairs), *means, *map(float, sums)], strict=True))
+
+
+_EXPECTED = {
+    "line": _expected_products,
+    "comoments": _expected_products,
+    "decaying": lambda c, pairs: {"seen": sum(y * 2 ** (-(END - t) / c.half_life) for t, y in pairs)},
+    "fading": lambda c, pairs: {"seen": sum(y * (1 - (END - t) / c.horizon) ** c.power for t, y in pairs)},
+}
 
 
 def _brute(component, arguments):
@@ -176,14 +246,27 @@ def test_spark_builds_and_merges_what_numpy_combines(spark):
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    from panes.spark.naming import micros
+
     rows = 160
     rng = random.Random(1)
-    data = pa.table({name: column(type_, rows, "jvm") for name, type_ in TYPES.items()})
-    data = data.append_column("pane", pa.array([rng.randrange(12) for _ in range(rows)], pa.int64()))
+    data = pa.table(
+        {name: column(type_, rows, "jvm", nulls=0 if name in TIMES else 0.2) for name, type_ in (TYPES | TIMES).items()}
+    )
+    panes = [rng.randrange(12) for _ in range(rows)]
+    data = data.append_column("pane", pa.array(panes, pa.int64()))
+    # Before all events, and the same for all events of a pane.
+    data = data.append_column("start", pa.array([(pane - 60) * SECOND for pane in panes], pa.int64()))
     frame_ = spark.createDataFrame(data, schema=from_arrow_schema(data.schema, prefer_timestamp_ntz=True))
     listed = [component for component in COMPONENTS.values() if component.in_jvm]
     names = [f"c{i}" for i in range(len(listed))]
-    built = frame_.groupBy("pane").agg(*(F.expr(c.build()).alias(n) for c, n in zip(listed, names, strict=True)))
+    micros_of = {name: micros(name, frame_.schema[name].dataType) for name in TIMES}
+    built = frame_.groupBy("pane").agg(
+        *(
+            F.expr(c.build_from(micros_of.get(c.arguments[0], "0L"), "start")).alias(n)
+            for c, n in zip(listed, names, strict=True)
+        )
+    )
     merged = built.groupBy((F.col("pane") % 3).alias("pane")).agg(
         *(F.expr(c.merge(n)).alias(n) for c, n in zip(listed, names, strict=True))
     )
@@ -198,18 +281,18 @@ def test_spark_builds_and_merges_what_numpy_combines(spark):
             theirs = table[name].combine_chunks()
             if not pa.types.is_struct(theirs.type) or "order" in theirs.type.names:
                 assert _normal(theirs.type) == _normal(component.storage), component.name
-            _same_stored(ours, theirs, component.name)
+            _same_stored(ours, theirs, component)
 
 
 def _normal(type_):
     return str(type_).replace(" not null", "").replace("tz=Etc/UTC", "tz=UTC")
 
 
-def _same_stored(ours, theirs, what):
+def _same_stored(ours, theirs, component):
     try:
-        same(ours, theirs)
+        same(ours, theirs, component)
     except AssertionError as error:
-        raise AssertionError(f"{what}: {error}") from error
+        raise AssertionError(f"{component.name}: {error}") from error
 
 
 # The engine on columns that are not equal panes: the same frames and kernels, whatever the rows are.
@@ -287,6 +370,11 @@ def test_granules_that_coarsen_with_age(width):
         (pn.std("x", ddof=0), ("i8",)),
         (pn.first("x"), ("t", "bin")),
         (pn.arg_max("x", "y"), ("day", "f32")),
+        (pn.corr("x", "y"), ("f64", "i32")),
+        (pn.trend("x"), ("t", "f64")),
+        (pn.aged(pn.count("x"), half_life="3s"), ("t", "s")),
+        (pn.aged(pn.mean("x"), half_life="3s"), ("t", "i64")),
+        (pn.aged(pn.sum("x"), half_life="1min", power=3), ("n", "f64")),
     ],
     ids=str,
 )

@@ -26,6 +26,7 @@ from panes.algebra.ordering import is_ordered
 from panes.algebra.picks import Greatest, Least
 from panes.algebra.sums import Sum
 from panes.errors import SchemaError
+from panes.timeline import Geometry
 
 Lower: TypeAlias = Callable[..., pa.Array]
 """From the stored answers of the components to the answers of the aggregate."""
@@ -48,6 +49,8 @@ class Bound:
     by_level
         Whether ``lower`` gets, of each component, a list with the answers of every level of a nested window apart:
         each without the levels below it, the finest first.
+    by_window
+        Whether both are also told where each answer's window starts and ends, in µs, as ``start=`` and ``end=``.
     """
 
     components: tuple[Component, ...]
@@ -55,6 +58,7 @@ class Bound:
     lower: Lower
     read: Callable[..., str] | None = None
     by_level: bool = False
+    by_window: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,19 @@ class Aggregate(ABC):
         """Whether Spark can build the partials without Python."""
         return True
 
+    def builds_in_jvm(self, widest: int) -> bool:
+        """The same for windows up to a length in µs."""
+        return self.in_jvm
+
+    @property
+    def in_spark(self) -> bool:
+        """Whether Spark has this aggregate itself."""
+        return self.native(("at", *self.arguments) if self.by_time else self.arguments) is not None
+
+    def misfit(self, window: Geometry) -> str | None:
+        """Why a window cannot have this aggregate, and what to write instead; None where it can."""
+        return None
+
     def with_arguments(self, arguments: tuple[str, ...]) -> Aggregate:
         """The same aggregate of other arguments."""
         return replace(self, arguments=arguments)
@@ -103,6 +120,9 @@ class Aggregate(ABC):
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.arguments)})"
+
+    def _require_number(self, type_: pa.DataType) -> None:
+        self._require(is_number(type_), type_, "a number")
 
     def _require(self, fits: bool, type_: pa.DataType, needs: str) -> None:
         if not fits:

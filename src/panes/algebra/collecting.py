@@ -28,6 +28,11 @@ class _Collecting(Aggregate):
     def in_jvm(self) -> bool:
         return False
 
+    @property
+    def in_spark(self) -> bool:
+        # Asked for by name only: nothing is known about what it costs there.
+        return False
+
     def _values(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> tuple[Values]:
         self._require(is_ordered(types[0]), types[0], _ORDER)
         return (Values(arguments, types),)

@@ -101,6 +101,19 @@ class Component(ABC):
         """The Spark SQL aggregate that makes a partial out of events, all or those that fulfil a condition."""
         raise NotImplementedError(f"only Python can build {self.name}")
 
+    def build_from(self, instant: str, start: str, only: str | None = None) -> str:
+        """The same for a component that asks when events happen; any other one has no use for that.
+
+        Parameters
+        ----------
+        instant
+            SQL of an event's time in µs.
+        start
+            SQL of an instant in µs that is the same for all events of a partial, and later than none of them. Times
+            that are counted from there are small numbers, which doubles hold exactly.
+        """
+        return self.build(only)
+
     def merge(self, stored: str) -> str:
         """The Spark SQL aggregate that makes a partial out of finer partials in the column ``stored``."""
         raise NotImplementedError(f"only Python can merge {self.name}")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from panes.algebra.aged import KINDS, POWERS, AgedOf
 from panes.algebra.aggregates import (
     Aggregate,
     CountOf,
@@ -21,8 +22,10 @@ from panes.algebra.aggregates import (
 )
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
 from panes.algebra.custom import as_state, state_types
+from panes.algebra.fits import CorrelationOf, TrendOf
 from panes.algebra.operations import Operations, State
-from panes.errors import DeclarationError
+from panes.errors import DeclarationError, DurationError
+from panes.timeline import DurationLike, parse_duration
 
 
 def count(value: str | None = None) -> Aggregate:
@@ -136,6 +139,71 @@ def recurring(value: str, *, ranked: bool = False) -> Aggregate:
     recurring(protocol)
     """
     return RecurringOf(_arguments(value), ranked=bool(ranked))
+
+
+def corr(x: str, y: str) -> Aggregate:
+    """Pearson's correlation of two columns or expressions, as Spark's ``corr``; pairs with a null are passed over."""
+    return CorrelationOf(_arguments(x, y))
+
+
+def trend(value: str) -> Aggregate:
+    """The line of least squares through a value over event time: a struct of ``slope``, ``intercept`` and ``r2``.
+
+    The slope is per second, the intercept is the fitted value where the window starts, and R² the share of the
+    variance that the line explains (1 for a value that never changes). Null where no two events differ in time.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> rising = pn.query("rising", by="device", at="ts", over=pn.tumbling("1 hour"),
+    ...     hidden={"line": pn.trend("temp")}, select={"per_minute": "line.slope * 60", "fit": "line.r2"})
+    >>> print(pn.trend("temp"))
+    trend(temp)
+    """
+    return TrendOf(_arguments(value))
+
+
+def aged(aggregate: Aggregate, *, half_life: DurationLike, power: int | None = None) -> Aggregate:
+    """A count, sum or mean in which an event weighs less the older it is at the end of the window.
+
+    Parameters
+    ----------
+    aggregate
+        ``count()``, ``count(x)``, ``sum(x)`` or ``mean(x)``. The answer is a double.
+    half_life
+        The age at which an event weighs one half.
+    power
+        Without it, weights decay exponentially: ``2^(-age / half_life)``. With 1, 2, 3 or 4 they fade as
+        ``(1 - age / H)^power``, to nothing at the horizon H that gives one half at the half-life; windows may be no
+        longer than H.
+
+    Examples
+    --------
+    >>> print(aged(sum("amount"), half_life="1 hour"), aged(count(), half_life="5 min", power=2))
+    aged(sum(amount), half_life=1h) aged(count(), half_life=5m, power=2)
+    >>> aged(sum("amount"), half_life="0s")
+    Traceback (most recent call last):
+    ...
+    panes.errors.DurationError: half_life='0s' is not positive: ... Write for example '1 hour'.
+    """
+    kind = KINDS.get(type(aggregate))
+    if kind is None:
+        raise DeclarationError(
+            f"{aggregate} cannot be aged: only counts, sums and means are sums of weights. Write for example "
+            "pn.aged(pn.sum('amount'), half_life='1 hour')."
+        )
+    micros = parse_duration(half_life)
+    if micros <= 0:
+        raise DurationError(
+            f"half_life={half_life!r} is not positive: it is the age at which an event weighs one half. Write for "
+            "example '1 hour'."
+        )
+    if power is not None and (isinstance(power, bool) or power not in POWERS):
+        raise DeclarationError(
+            f"power={power!r}: write 1, 2, 3 or 4 for weights that fade to nothing, or leave it out for exponential "
+            "decay. Other powers have no partials that could be merged."
+        )
+    return AgedOf(aggregate.arguments, kind=kind, half_life=micros, power=power or 0)
 
 
 def aggregate(

@@ -51,6 +51,12 @@ class Query:
         return EXPIRES not in own and any(root.lower() == EXPIRES for value in asked for root in value.roots)
 
     @property
+    def in_jvm(self) -> bool:
+        """Whether Spark can build the partials of all aggregates, over all windows, without Python."""
+        widest = max(window.geometry.range for window in self.windows)
+        return all(aggregate.builds_in_jvm(widest) for _, aggregate in self.aggregates)
+
+    @property
     def used(self) -> frozenset[str]:
         """The columns of the data that the query needs."""
         values = [expression(a) for _, aggregate in self.aggregates for a in aggregate.arguments]

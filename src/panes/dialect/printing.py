@@ -8,6 +8,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
+from panes.algebra.fits import CorrelationOf
 from panes.declare.expressions import Expression, column, literal
 from panes.declare.kinds import AnyWindow, Last, Session, Sliding
 from panes.declare.nested import Nested
@@ -26,6 +27,7 @@ _SIMPLE: Mapping[type[Aggregate], str] = {
     MinOf: "MIN",
     MaxOf: "MAX",
     DistinctOf: "COLLECT_SET",
+    CorrelationOf: "CORR",
 }
 
 

@@ -33,11 +33,12 @@ AGGREGATES: Mapping[type[exp.Expression], Callable[..., Aggregate]] = {
     exp.ArgMin: make.arg_min,
     exp.ArgMax: make.arg_max,
     exp.ArrayUniqueAgg: make.distinct,
+    exp.Corr: make.corr,
     exp.Median: lambda value: make.quantile(value, 0.5),
 }
 KNOWN = (
-    "COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, FIRST, LAST, MIN_BY, MAX_BY, PERCENTILE, "
-    "MEDIAN, COLLECT_SET"
+    "COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, FIRST, LAST, MIN_BY, MAX_BY, CORR, "
+    "PERCENTILE, MEDIAN, COLLECT_SET"
 )
 
 _START, _END = "window.start", "window.end"
@@ -199,13 +200,13 @@ class Selected:
             fail(
                 self.text,
                 tokens,
-                "DISTINCT stands in COUNT alone, and aggregates have one argument, or MIN_BY and MAX_BY two.",
+                "DISTINCT stands in COUNT alone, and aggregates have one argument, or MIN_BY, MAX_BY and CORR two.",
             )
         arguments = [tree.args[name] for name in ("this", "expression") if tree.args.get(name) is not None]
         try:
             return AGGREGATES[type(tree)](*(self._checked(a, _of(a, tokens)).sql for a in arguments))
         except TypeError:
-            fail(self.text, tokens, "aggregates have one argument, MIN_BY and MAX_BY two.")
+            fail(self.text, tokens, "aggregates have one argument, MIN_BY, MAX_BY and CORR two.")
 
     def _count(self, tree: exp.Count, tokens: Sequence[Token]) -> Aggregate:
         if isinstance(tree.this, exp.Distinct):

@@ -166,7 +166,7 @@ def read(
         columns = tuple(
             _by_level(r, view.window, instances, level)
             if r.bound.by_level
-            else r.bound.lower(*(stored[c] for c in r.components))
+            else _lowered(r, [stored[c] for c in r.components], view, instances.start)
             for r in view.readings
         )
         answers = Answers(number, instances.key, instances.start, columns)
@@ -177,6 +177,15 @@ def read(
                 keep = (instances.start + view.window.geometry.range > first) & (instances.start < last)
             answers = answers.where(keep)
         yield answers
+
+
+def _lowered(reading: Reading, stored: list[pa.Array], view: View, starts: Array) -> pa.Array:
+    """One output column; the bounds of windows are those that answers show."""
+    if not reading.bound.by_window:
+        return reading.bound.lower(*stored)
+    shift = view.window.shift
+    start, end = view.window.begins(starts) - shift, starts + view.window.geometry.range - shift
+    return reading.bound.lower(*stored, start=start, end=end)
 
 
 def _read_components(views: list[View]) -> set[int]:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from panes.algebra.aggregates import Aggregate
 from panes.algebra.operations import Array
 from panes.declare.entries import Entry, read_entry, signature
 from panes.declare.expressions import Expression, expression
@@ -104,13 +105,13 @@ def _condition(entry: Entry, offer: Offer) -> tuple[Expression | None, Expressio
 
 
 def _readings(entry: Entry, offer: Offer, condition: Expression | None) -> tuple[tuple[Reading, ...], int | None]:
-    known: dict[tuple[str, str], Reading] = {}
+    known: dict[tuple[str, str], tuple[Aggregate, Reading]] = {}
     exists: int | None = None
     for query, readings, counted in offer.queries:
         if query.where == condition:
             exists = counted
             known |= {
-                (alias, signature(aggregate)): reading
+                (alias, signature(aggregate)): (aggregate, reading)
                 for (alias, aggregate), reading in zip(query.aggregates, readings, strict=True)
             }
     found = []
@@ -123,7 +124,11 @@ def _readings(entry: Entry, offer: Offer, condition: Expression | None) -> tuple
                 f" ({nearest(f'{alias} = {what}', columns) if columns else 'it keeps none'}). Declare it at the next "
                 "start."
             )
-        found.append(known[alias, what])
+        aggregate, reading = known[alias, what]
+        for window in entry.over:
+            if (reason := aggregate.misfit(window.geometry)) is not None:
+                raise DeclarationError(reason)
+        found.append(reading)
     return tuple(found), exists
 
 

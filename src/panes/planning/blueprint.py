@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from panes.declare.expressions import Expression, disjunction
 from panes.declare.query import Query, check_names
 from panes.declare.windows import default_name
-from panes.errors import PlanError
+from panes.errors import DeclarationError, PlanError
 from panes.planning import calibration as c
 from panes.planning.cost import CostModel
 from panes.planning.coverage import Semantics
@@ -105,6 +105,8 @@ def draw_up(
         Whether the planner may add windows that nobody asked for.
     """
     checked = check_names(queries)
+    for query in checked:
+        _check_misfits(query)
     groups: dict[tuple[str, Keys], list[tuple[int, Query]]] = {}
     for number, query in enumerate(checked):
         groups.setdefault((query.at, tuple(sorted(query.by))), []).append((number, query))
@@ -157,6 +159,14 @@ def _store(
         forest=forest,
         trace=(*trace, *forest.trace),
     )
+
+
+def _check_misfits(query: Query) -> None:
+    """Refuse windows that an aggregate of theirs makes no sense for."""
+    for alias, aggregate in query.aggregates:
+        for window in query.windows:
+            if (reason := aggregate.misfit(window.geometry)) is not None:
+                raise DeclarationError(f"query {query.name!r}, column {alias!r}, window {window.name!r}: {reason}")
 
 
 def _alone(windows: tuple[Geometry, ...], semantics: Semantics, eta: float) -> Forest:
@@ -286,7 +296,7 @@ def _all_idempotent(queries: Numbered) -> bool:
 
 
 def _in_jvm(queries: Numbered) -> bool:
-    return all(aggregate.in_jvm for _, query in queries for _, aggregate in query.aggregates)
+    return all(query.in_jvm for _, query in queries)
 
 
 def _stored_columns(queries: Numbered) -> int:

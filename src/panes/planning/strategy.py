@@ -54,10 +54,10 @@ def cost_of_strategies(
     queries = tuple(queries)
     views = [window.geometry for query in queries for window in query.windows]
     costs: dict[Strategy, float] = {"columnar": column.cost + answers_cost(views, keys, statistics)}
-    if all(aggregate.in_jvm for query in queries for _, aggregate in query.aggregates) and not begun(queries):
+    if all(aggregate.in_spark for query in queries for _, aggregate in query.aggregates) and not begun(queries):
         costs["native"] = sum(native_cost(window, keys, statistics) for window in views)
-        if rewrite is not None:
-            costs["rewrite"] = _rewrite(rewrite, keys, statistics)
+    if rewrite is not None and all(query.in_jvm for query in queries):
+        costs["rewrite"] = _rewrite(rewrite, keys, statistics)
     return Costs({strategy: costs[strategy] for strategy in STRATEGIES if strategy in costs})
 
 

@@ -36,8 +36,10 @@ def panes(store: StorePlan, program: Program, source: Input) -> DataFrame:
     instant = micros(quoted(store.at), source.spark_type(store.at))
     if store.block is not None:
         return lanes.panes_side_by_side(events, names, keys, instant, store.edges, store.block, program.components)
-    placed = events.selectExpr("*", *keys, f"{floor_to_edges(store.edges, instant)} AS {lanes.INSTANT}")
-    built = [F.expr(f"{component.build()} AS {stored(i)}") for i, component in enumerate(program.components)]
+    start = f"{floor_to_edges(store.edges, instant)} AS {lanes.INSTANT}"
+    placed = events.selectExpr("*", *keys, start, f"{instant} AS {lanes.EVENT}")
+    components = enumerate(program.components)
+    built = [F.expr(f"{c.build_from(lanes.EVENT, lanes.INSTANT)} AS {stored(i)}") for i, c in components]
     return placed.groupBy(*names, lanes.INSTANT).agg(*built)
 
 

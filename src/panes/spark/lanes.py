@@ -17,13 +17,16 @@ from pyspark.sql import functions as F
 from panes.algebra.component import Component
 from panes.algebra.operations import Array
 from panes.planning.panes import lanes_of
-from panes.spark.naming import stored
+from panes.spark.naming import floor_to_edges, stored
 from panes.timeline import Edges
 
 INSTANT = "__panes_instant"
 """Where a pane, or the first of several panes side by side, starts; or the time of an event."""
 
-_LANE, _OCCUPIED = "__panes_lane", "__panes_occupied"
+EVENT = "__panes_event"
+"""The time of an event; Spark drops it again where no aggregate asks for it."""
+
+_LANE, _LANE_START, _OCCUPIED = "__panes_lane", "__panes_lane_start", "__panes_occupied"
 
 
 def panes_side_by_side(
@@ -50,9 +53,11 @@ def panes_side_by_side(
     passed = [f"(pmod({INSTANT} - {e.offset}L, {e.period}L) + {instant} - {INSTANT}) div {e.period}L" for e in edges]
     if len(passed) == 1 and block.within(edges[0]):
         passed = [f"({instant} - {INSTANT}) div {edges[0].period}L"]
-    placed = events.selectExpr("*", *keys, start, f"CAST({' + '.join(passed)} AS INT) AS {_LANE}")
+    lane = f"CAST({' + '.join(passed)} AS INT) AS {_LANE}"
+    times = [f"{instant} AS {EVENT}", f"{floor_to_edges(tuple(edges), instant)} AS {_LANE_START}"]
+    placed = events.selectExpr("*", *keys, start, lane, *times)
     built = [
-        F.expr(f"{component.build(f'{_LANE} = {lane}')} AS {_stored(i, lane)}")
+        F.expr(f"{component.build_from(EVENT, _LANE_START, f'{_LANE} = {lane}')} AS {_stored(i, lane)}")
         for i, component in enumerate(components)
         for lane in range(lanes)
     ]

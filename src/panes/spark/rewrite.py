@@ -17,13 +17,15 @@ from panes.spark.finish import Answered
 from panes.spark.naming import START, key, micros, quoted, stored
 from panes.timeline import Geometry
 
+_WINDOW, _INSTANT = "__panes_window", "__panes_instant"
+
 
 def rewrite(store: StorePlan, program: Program, source: Input) -> list[Answered]:
     """One group-by per node of the forest."""
-    if not program.in_jvm:
+    if not all(query.in_jvm for _, query in store.queries):
         raise PlanError(
-            "an aggregate of the queries is defined in Python, so strategy='rewrite' cannot run it. "
-            "Take strategy='columnar', or let the planner choose."
+            "only Python can compute an aggregate of the queries over their windows, so strategy='rewrite' cannot run "
+            "it. Take strategy='columnar', or let the planner choose."
         )
     found: list[Answered] = []
     partials: dict[int, DataFrame] = {}
@@ -49,10 +51,14 @@ def _from_events(store: StorePlan, program: Program, node: Node, source: Input) 
     at = F.col(quoted(store.at))
     length = max(geometry.range, geometry.slide)
     window = F.window(at, f"{length} microseconds", f"{geometry.slide} microseconds", f"{geometry.offset} microseconds")
-    built = [F.expr(program.components[i].build()).alias(stored(i)) for i in node.needed]
-    grouped = events.groupBy(window.alias("window"), *keys).agg(*built)
-    start = F.expr(micros("window.start", source.spark_type(store.at))).alias(START)
-    return grouped.select(start, *(key(i) for i in range(len(keys))), *(stored(i) for i in node.needed))
+    # Times stand in columns before the grouping, for aggregates that ask; where none does, Spark drops them again.
+    placed = events.withColumn(_WINDOW, window)
+    start = micros(f"{_WINDOW}.start", source.spark_type(store.at))
+    placed = placed.selectExpr("*", f"{instant} AS {_INSTANT}", f"{start} AS {START}")
+    built = [F.expr(program.components[i].build_from(_INSTANT, START)).alias(stored(i)) for i in node.needed]
+    grouped = placed.groupBy(_WINDOW, *keys).agg(*built)
+    columns = [*(key(i) for i in range(len(keys))), *(stored(i) for i in node.needed)]
+    return grouped.select(F.expr(start).alias(START), *columns)
 
 
 def _from_partials(store: StorePlan, program: Program, node: Node, partials: DataFrame, provider: Node) -> DataFrame:
@@ -84,13 +90,17 @@ def _view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame,
     columns = []
     for reading in view.readings:
         assert reading.bound.read is not None
-        columns.append(F.expr(reading.bound.read(*(stored(c) for c in reading.components))).alias(reading.alias))
+        names, bounds = [stored(c) for c in reading.components], {}
+        if reading.bound.by_window:
+            begin = f"({START} - {view.window.shift}L)"
+            bounds = {"start": begin, "end": f"({begin} + {geometry.range}L)"}
+        columns.append(F.expr(reading.bound.read(*names, **bounds)).alias(reading.alias))
     keys = [F.col(key(i)).alias(name) for i, name in enumerate(store.keys)]
-    bounds = [
+    ends = [
         _instant(f"{START} + {shift}L", store, source)
         for shift in (-view.window.shift, geometry.range - view.window.shift)
     ]
-    window = F.struct(bounds[0].alias("start"), bounds[1].alias("end")).alias("window")
+    window = F.struct(ends[0].alias("start"), ends[1].alias("end")).alias("window")
     return Answered(view.query, view.window, partials.select(window, *keys, *columns))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from panes.algebra.aggregates import Aggregate, Bound
-from panes.algebra.component import Component, Decoded
+from panes.algebra.component import Component, Decoded, numbers
 from panes.algebra.operations import Array, Operations, State, concatenate, take
 from panes.engine.level import partials_of
 from panes.errors import AlgebraError
@@ -38,8 +38,9 @@ def check_aggregate(aggregate: Aggregate, *example_arrays: Any, seed: int = 0) -
     aggregate
         What ``pn.aggregate`` made, or any other aggregate.
     *example_arrays
-        One array (or list) per argument, of some events in the order of time; for ``first`` and ``last`` the times
-        come before. More and stranger events (ties, extremes, NaN where it can occur) check more.
+        One array (or list) per argument, of some events in the order of time; for aggregates that ask for the time
+        (``first``, ``last``, ``trend``, ``aged``) the times come before. More and stranger events (ties, extremes, NaN
+        where it can occur) check more.
     seed
         Of the random splits.
 
@@ -204,7 +205,14 @@ def _answer(bound: Bound, arrays: list[pa.Array], cuts: list[int]) -> pa.Array:
         partials_of(component, column).answers() for component, column in zip(bound.components, stored, strict=True)
     ]
     with np.errstate(all="ignore"):
-        return bound.lower(*parts)
+        return bound.lower(*parts, **_window(arrays) if bound.by_window else {})
+
+
+def _window(arrays: list[pa.Array]) -> dict[str, Array]:
+    """A window that holds all examples, whose times come first."""
+    times = numbers(arrays[0].drop_null().view(pa.int64()))
+    ends = (times.min(), times.max() + 1) if len(times) else (0, 1)
+    return {name: np.array([end]) for name, end in zip(("start", "end"), ends, strict=True)}
 
 
 def _reduced(component: Component, stored: pa.Array) -> pa.Array:
@@ -249,6 +257,9 @@ def _equal(x: Array, y: Array, exact: bool) -> bool:
 
 
 def _same_values(a: pa.Array, b: pa.Array) -> bool:
+    if pa.types.is_struct(a.type):
+        valid: bool = a.is_valid().equals(b.is_valid())
+        return valid and all(map(_same_values, a.flatten(), b.flatten()))
     if pa.types.is_floating(a.type) and not a.null_count and not b.null_count:
         return _equal(a.to_numpy(zero_copy_only=False), b.to_numpy(zero_copy_only=False), exact=False)
     return bool(a.equals(b)) or (_nan(a) and _nan(b))

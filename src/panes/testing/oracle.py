@@ -20,6 +20,7 @@ from panes.algebra.aggregates import (
     VarianceOf,
 )
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
+from panes.algebra.fits import CorrelationOf
 from panes.declare.query import Query
 from panes.declare.windows import Window
 from panes.timeline import format_instant
@@ -117,6 +118,8 @@ def _aggregate(query: Query, aggregate: Aggregate, streaming: bool) -> Column:
     if isinstance(aggregate, CountDistinctOf):
         # Streams have no distinct aggregates.
         return F.size(F.collect_set(value)).cast("bigint") if streaming else F.count_distinct(value)
+    if isinstance(aggregate, CorrelationOf):
+        return F.corr(value, F.expr(aggregate.arguments[1]))
     simple = {CountOf: F.count, SumOf: F.sum, MeanOf: F.avg, MinOf: F.min, MaxOf: F.max}
     return simple[type(aggregate)](value)
 

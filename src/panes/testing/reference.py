@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from panes.algebra.aged import AgedOf
 from panes.algebra.aggregates import (
     Aggregate,
     CountOf,
@@ -28,6 +29,7 @@ from panes.algebra.aggregates import (
     VarianceOf,
 )
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
+from panes.algebra.fits import CorrelationOf, TrendOf
 from panes.declare.expressions import expression
 from panes.declare.query import EXPIRES, Query
 from panes.errors import AnswerOverflowError
@@ -113,7 +115,7 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
     for number, key in enumerate(query.by):
         answers[key] = pa.array([row[3][number] for row in rows], _column(table, key).type)
     for alias, reader in readers:
-        answers[alias] = pa.array([reader(row[4], row[5]) for row in rows], reader.type)
+        answers[alias] = pa.array([reader(row[4], row[1], row[2], row[5]) for row in rows], reader.type)
     slides = {window.name: window.geometry.slide for window in query.windows}
     expires = pa.array([row[2] + slides[row[0]] for row in rows], pa.int64()).cast(instant_type)
     result = pa.table(answers | ({EXPIRES: expires} if query.expiring else {}))
@@ -155,12 +157,18 @@ class _Reader:
             self.levels = lambda rows, bounds: [
                 [self.arguments[0][i] for i in rows if instants[i] in span] for span in _spans(bounds)
             ]
+        self.placed = isinstance(aggregate, (TrendOf, AgedOf))
+        if self.placed:
+            self.arguments = [instants, *self.arguments]
 
-    def __call__(self, rows: list[int], bounds: tuple[int, ...]) -> Any:
+    def __call__(self, rows: list[int], start: int, end: int, bounds: tuple[int, ...]) -> Any:
         if self.levels is not None:
             return self.read(self.levels(rows, bounds))
         values = [tuple(argument[i] for argument in self.arguments) for i in rows]
         present = [row for row in values if all(value is not None for value in row)]
+        if self.placed:
+            # How long after the start of the window, and how long before its end.
+            present = [(t - start, end - t, value) for t, value in present]
         return self.read(present)
 
 
@@ -183,6 +191,13 @@ def _reading(aggregate: Aggregate, types: list[pa.DataType]) -> tuple[pa.DataTyp
     if isinstance(aggregate, PickOf):
         best = max if aggregate.largest else min
         return types[0], lambda rows: best(rows, key=lambda row: [comparable(x) for x in row], default=(None, None))[1]
+    if isinstance(aggregate, CorrelationOf):
+        return pa.float64(), _correlation
+    if isinstance(aggregate, TrendOf):
+        line = pa.struct([(name, pa.float64()) for name in ("slope", "intercept", "r2")])
+        return line, lambda rows: _trend([(since, y) for since, _, y in rows])
+    if isinstance(aggregate, AgedOf):
+        return pa.float64(), lambda rows: _aged(aggregate, [(age, x) for _, age, x in rows])
     if isinstance(aggregate, CustomOf):
         return aggregate.output, lambda rows: _custom(aggregate, types, rows)
     if isinstance(aggregate, CountDistinctOf):
@@ -284,6 +299,65 @@ def _variance(values: list[Any], ddof: int, root: bool) -> float | None:
     mean = sum(exact, Fraction(0)) / len(exact)
     variance = sum(((x - mean) ** 2 for x in exact), Fraction(0)) / (len(exact) - ddof)
     return math.sqrt(variance) if root else float(variance)
+
+
+def _products(pairs: list[Row]) -> tuple[Fraction, ...]:
+    """Means, and sums of squares and products of distances from them, exactly."""
+    xs, ys = ([Fraction(float(pair[i])) for pair in pairs] for i in (0, 1))
+    x, y = (sum(values, Fraction(0)) / len(pairs) for values in (xs, ys))
+    distances = [(a - x, b - y) for a, b in zip(xs, ys, strict=True)]
+    return (
+        x,
+        y,
+        sum((a * a for a, _ in distances), Fraction(0)),
+        sum((b * b for _, b in distances), Fraction(0)),
+        sum((a * b for a, b in distances), Fraction(0)),
+    )
+
+
+def _correlation(pairs: list[Row]) -> float | None:
+    constant = any(len({comparable(float(pair[i])) for pair in pairs}) == 1 and pairs[0][i] * 0 == 0 for i in (0, 1))
+    if len(pairs) < 2 or constant:
+        return None
+    if not all(math.isfinite(value) for pair in pairs for value in pair):
+        return math.nan
+    _, _, xx, yy, xy = _products(pairs)
+    return math.sqrt(xy * xy / (xx * yy)) * (1 if xy > 0 else -1)
+
+
+def _trend(pairs: list[Row]) -> dict[str, float] | None:
+    if len({t for t, _ in pairs}) < 2:
+        return None
+    if not all(math.isfinite(y) for _, y in pairs):
+        return dict.fromkeys(("slope", "intercept", "r2"), math.nan)
+    t, y, tt, yy, ty = _products(pairs)
+    slope = ty / tt
+    r2 = Fraction(1) if yy == 0 else ty * ty / (tt * yy)
+    return {"slope": float(slope * 10**6), "intercept": float(y - slope * t), "r2": float(r2)}
+
+
+def _aged(aggregate: AgedOf, rows: list[Row]) -> float | None:
+    if not rows:
+        return 0.0 if aggregate.kind == "count" else None
+    # A decaying mean is the same whatever the unit of weights: seen from the youngest event, not all of them vanish.
+    youngest = min(age for age, _ in rows) if aggregate.kind == "mean" and not aggregate.power else 0
+    weighed = [(_weight(aggregate, age - youngest), x) for age, x in rows]
+    weights = math.fsum(weight for weight, _ in weighed)
+    if aggregate.kind == "count":
+        return weights
+    # What decays never weighs nothing, so that infinity stays; what has faded counts no more.
+    values = [(weight, float(x)) for weight, x in weighed if weight > 0 or not aggregate.power]
+    total = _float_sum([weight * x if math.isfinite(x) else x for weight, x in values])
+    if aggregate.kind == "sum":
+        return total
+    return total / weights if weights else None
+
+
+def _weight(aggregate: AgedOf, age: int) -> float:
+    if not aggregate.power:
+        return math.pow(2.0, -age / aggregate.half_life)
+    horizon = aggregate.half_life / (1 - 2 ** (-1 / aggregate.power))
+    return math.pow((horizon - age) / horizon, aggregate.power)
 
 
 def _decimal(exact: Fraction | int, type_: pa.DataType) -> Decimal:

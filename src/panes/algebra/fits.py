@@ -1,0 +1,70 @@
+"""``corr`` and ``trend``: how two values, or a value and time, go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.aggregates import Aggregate, Bound
+from panes.algebra.comoments import COMOMENTS, CoMoments
+from panes.algebra.component import validity
+from panes.algebra.lines import LINE, Lines, fitted, fitted_sql
+from panes.algebra.operations import Array
+from panes.algebra.structs import parts_of
+
+
+@dataclass(frozen=True)
+class CorrelationOf(Aggregate):
+    """``corr(x, y)``: Pearson's correlation of the pairs in which neither is null."""
+
+    name: ClassVar[str] = "corr"
+    weight: ClassVar[int] = 8
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+        for type_ in types:
+            self._require_number(type_)
+        return Bound((CoMoments(arguments, types),), pa.float64(), _correlation, _correlation_sql)
+
+    def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
+        return f"corr({', '.join(arguments)})"
+
+
+@dataclass(frozen=True)
+class TrendOf(Aggregate):
+    """``trend(x)``: the line of least squares through a value over event time."""
+
+    name: ClassVar[str] = "trend"
+    by_time: ClassVar[bool] = True
+    weight: ClassVar[int] = 8
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+        self._require_number(types[1])
+        return Bound((Lines(arguments, types),), LINE, _line, _line_sql, by_window=True)
+
+    def native(self, arguments: tuple[str, ...]) -> None:  # noqa: D102
+        # Spark's regr_slope and its sisters would need times from the start of each window.
+        return None
+
+
+def _correlation(stored: pa.Array) -> pa.Array:
+    n, _, _, xx, yy, xy = parts_of(stored, validity(stored), COMOMENTS.identity)
+    # As in Spark, what does not vary correlates with nothing. Roots before the product: it could be out of range.
+    missing = (n < 2) | (xx == 0) | (yy == 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return pa.array(xy / (np.sqrt(xx) * np.sqrt(yy)), mask=missing)
+
+
+def _correlation_sql(stored: str) -> str:
+    varies = f"{stored}.n > 1 AND {stored}.xx <> 0D AND {stored}.yy <> 0D"
+    return f"CASE WHEN {varies} THEN {stored}.xy / (sqrt({stored}.xx) * sqrt({stored}.yy)) END"
+
+
+def _line(stored: pa.Array, *, start: Array, end: Array) -> pa.Array:
+    return fitted(stored, start)
+
+
+def _line_sql(stored: str, *, start: str, end: str) -> str:
+    return fitted_sql(stored, start)
