@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.errors import DeclarationError
+from panes.errors import DeclarationError, PlanError
 
 
 def stream(**bits):
@@ -34,3 +34,18 @@ def test_only_levels_in_step_can_be_compared():
     uneven = pn.nested(["10s", "30s"], ["2s", "3s"])
     with pytest.raises(DeclarationError, match="do not slide in step"):
         pn.query("q", at="ts", select={"r": pn.recurring("x")}, over=uneven)
+
+
+def test_weights_and_levels_have_to_match():
+    over = pn.nested(["10s", "30s"], ["1s", "10s"])
+    with pytest.raises(DeclarationError, match=r"has 3 weights, and 30s/10s, 10s/1s has 2 levels"):
+        pn.query("q", at="ts", select={"r": pn.aged(pn.count(), weights=[1, 1, 1])}, over=over)
+    with pytest.raises(DeclarationError, match="Give one of them"):
+        pn.aged(pn.count(), weights=[1], half_life="1s")
+    with pytest.raises(DeclarationError, match="nothing says how"):
+        pn.aged(pn.count())
+    for weights in ([], [-1], ["a"], 3, [float("nan")]):
+        with pytest.raises(DeclarationError, match="write a number from 0 on for each level"):
+            pn.aged(pn.count(), weights=weights)
+    with pytest.raises(PlanError, match="run in columns only"):
+        pn.plan(pn.query("q", at="ts", select={"r": pn.recurring("x")}, over=over), strategy="rewrite").explain()

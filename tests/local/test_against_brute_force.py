@@ -282,6 +282,19 @@ def test_recurring_items_of_every_type(case):
     check([pn.query("q", at="ts", by="k", select=select, over=nested_in_step(case))], table, case.beliefs)
 
 
+@cases(200)
+@given(CASES)
+def test_a_weight_per_level(case):
+    table = case.table({("k", pa.int8()): one_of(0, 1), ("x", pa.float64()): lambda rng: rng.randint(-80, 80) / 8})
+    over = nested_in_step(case)
+    weights = [random.Random(case.seed + i).choice([0, 0.25, 1, 3]) for i in range(len(over.ranges))]
+    select = {
+        name: pn.aged(aggregate, weights=weights)
+        for name, aggregate in {"n": pn.count(), "n_x": pn.count("x"), "sum": pn.sum("x"), "mean": pn.mean("x")}.items()
+    }
+    check([pn.query("q", at="ts", by="k", select=select, over=over)], table, case.beliefs, absolute=1e-9)
+
+
 def keyed(case):
     types = case.choose([(), *((a,) for a in KEYS), *((a, b) for a in KEYS for b in KEYS), (pa.int8(),) * 3])
     columns = {(f"k{i}", type_): KEYS[type_] for i, type_ in enumerate(types)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from panes.algebra.aggregates import (
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
 from panes.algebra.custom import as_state, state_types
 from panes.algebra.fits import CorrelationOf, TrendOf
+from panes.algebra.levelled import LevelledOf
 from panes.algebra.operations import Operations, State
 from panes.errors import DeclarationError, DurationError
 from panes.timeline import DurationLike, parse_duration
@@ -163,7 +165,13 @@ def trend(value: str) -> Aggregate:
     return TrendOf(_arguments(value))
 
 
-def aged(aggregate: Aggregate, *, half_life: DurationLike, power: int | None = None) -> Aggregate:
+def aged(
+    aggregate: Aggregate,
+    *,
+    half_life: DurationLike | None = None,
+    power: int | None = None,
+    weights: Iterable[float] | None = None,
+) -> Aggregate:
     """A count, sum or mean in which an event weighs less the older it is at the end of the window.
 
     Parameters
@@ -176,11 +184,16 @@ def aged(aggregate: Aggregate, *, half_life: DurationLike, power: int | None = N
         Without it, weights decay exponentially: ``2^(-age / half_life)``. With 1, 2, 3 or 4 they fade as
         ``(1 - age / H)^power``, to nothing at the horizon H that gives one half at the half-life; windows may be no
         longer than H.
+    weights
+        Instead of a half-life, over nested windows: one weight per level, the finest first, for what the level adds to
+        those below it.
 
     Examples
     --------
     >>> print(aged(sum("amount"), half_life="1 hour"), aged(count(), half_life="5 min", power=2))
     aged(sum(amount), half_life=1h) aged(count(), half_life=5m, power=2)
+    >>> print(aged(sum("amount"), weights=[1, 0.5, 0.25]))
+    aged(sum(amount), weights=1, 0.5, 0.25)
     >>> aged(sum("amount"), half_life="0s")
     Traceback (most recent call last):
     ...
@@ -191,6 +204,14 @@ def aged(aggregate: Aggregate, *, half_life: DurationLike, power: int | None = N
         raise DeclarationError(
             f"{aggregate} cannot be aged: only counts, sums and means are sums of weights. Write for example "
             "pn.aged(pn.sum('amount'), half_life='1 hour')."
+        )
+    if weights is not None:
+        if half_life is not None or power is not None:
+            raise DeclarationError("weights= is a weight per level, half_life= one per age. Give one of them.")
+        return LevelledOf(aggregate.arguments, kind=kind, weights=_weights(weights))
+    if half_life is None:
+        raise DeclarationError(
+            f"nothing says how {aggregate} ages. Give half_life='1 hour', or over a nested window weights=[1, 0.5]."
         )
     micros = parse_duration(half_life)
     if micros <= 0:
@@ -204,6 +225,13 @@ def aged(aggregate: Aggregate, *, half_life: DurationLike, power: int | None = N
             "decay. Other powers have no partials that could be merged."
         )
     return AgedOf(aggregate.arguments, kind=kind, half_life=micros, power=power or 0)
+
+
+def _weights(weights: Iterable[float]) -> tuple[float, ...]:
+    listed = list(weights) if isinstance(weights, Iterable) else []
+    if not listed or any(isinstance(w, bool) or not isinstance(w, (int, float)) or not 0 <= w < inf for w in listed):
+        raise DeclarationError(f"weights={weights!r}: write a number from 0 on for each level, the finest first.")
+    return tuple(map(float, listed))
 
 
 def aggregate(

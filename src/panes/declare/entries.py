@@ -72,7 +72,7 @@ def signature(aggregate: Aggregate) -> str:
     options = [
         f"{field.name}={getattr(aggregate, field.name)!r}"
         for field in fields(aggregate)
-        if isinstance(getattr(aggregate, field.name), (bool, int, float, str))
+        if isinstance(getattr(aggregate, field.name), (bool, int, float, str, tuple))
     ]
     return f"{aggregate.name}({', '.join([*map(repr, aggregate.arguments), *options])})"
 

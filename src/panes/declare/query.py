@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from panes.algebra.aggregates import Aggregate
+from panes.algebra.levelled import LevelledOf
 from panes.declare.expressions import Expression, expression
 from panes.declare.kinds import KINDS, AnyWindow, names_of
 from panes.declare.nested import Nested
@@ -252,6 +253,12 @@ def _check_levels(name: str, windows: tuple[AnyWindow, ...], aggregates: tuple[t
                 f"query {name!r}: {found} compares the levels of {window}, which do not slide in step. Make every "
                 "slide a multiple of the next shorter one (symmetric=True checks it)."
             )
+        for _, aggregate in aggregates:
+            if isinstance(aggregate, LevelledOf) and len(aggregate.weights) != len(window.ranges):
+                raise DeclarationError(
+                    f"query {name!r}: {aggregate} has {len(aggregate.weights)} weights, and {window} has "
+                    f"{len(window.ranges)} levels. Give one weight per level, the finest first."
+                )
 
 
 def _check_select(

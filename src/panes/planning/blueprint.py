@@ -21,7 +21,7 @@ from panes.planning.optimize import optimize
 from panes.planning.panes import PaneCost, finest_column, lanes_of
 from panes.planning.piggyback import piggyback
 from panes.planning.statistics import Keys, Statistics
-from panes.planning.strategy import Costs, Strategy, answers_cost, begun, cost_of_strategies
+from panes.planning.strategy import Costs, Strategy, answers_cost, cost_of_strategies, in_columns_only
 from panes.timeline import SECOND, Edges, Geometry
 
 Numbered = tuple[tuple[int, Query], ...]
@@ -122,8 +122,11 @@ def _store(
     at: str, keys: Keys, queries: Numbered, statistics: Statistics, strategy: Strategy | None, factor_windows: bool
 ) -> StorePlan:
     windows = _distinct_windows(queries)
-    if strategy in ("native", "rewrite") and begun(query for _, query in queries):
-        raise PlanError(f"since= of a nested window runs in columns only: leave strategy={strategy!r} out.")
+    if strategy in ("native", "rewrite") and in_columns_only(query for _, query in queries):
+        raise PlanError(
+            "since= of a nested window, and aggregates that compare its levels, run in columns only: leave "
+            f"strategy={strategy!r} out."
+        )
     in_jvm = _in_jvm(queries)
     column = finest_column(windows, _stored_columns(queries), PaneCost(statistics, keys), in_jvm=in_jvm)
     semantics = Semantics.COVERED_BY if _all_idempotent(queries) else Semantics.PARTITIONED_BY

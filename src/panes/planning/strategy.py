@@ -54,16 +54,21 @@ def cost_of_strategies(
     queries = tuple(queries)
     views = [window.geometry for query in queries for window in query.windows]
     costs: dict[Strategy, float] = {"columnar": column.cost + answers_cost(views, keys, statistics)}
-    if all(aggregate.in_spark for query in queries for _, aggregate in query.aggregates) and not begun(queries):
+    if in_columns_only(queries):
+        return Costs(costs)
+    if all(aggregate.in_spark for query in queries for _, aggregate in query.aggregates):
         costs["native"] = sum(native_cost(window, keys, statistics) for window in views)
     if rewrite is not None and all(query.in_jvm for query in queries):
         costs["rewrite"] = _rewrite(rewrite, keys, statistics)
     return Costs({strategy: costs[strategy] for strategy in STRATEGIES if strategy in costs})
 
 
-def begun(queries: Iterable[Query]) -> bool:
-    """Whether a window counts events since an instant only, which Spark's group-bys by window do not know."""
-    return any(window.since is not None for query in queries for window in query.windows)
+def in_columns_only(queries: Iterable[Query]) -> bool:
+    """Whether Spark has nothing of the kind: windows with an initiation time, levels that are looked at apart."""
+    queries = tuple(queries)
+    return any(window.since is not None for query in queries for window in query.windows) or any(
+        aggregate.levels for query in queries for _, aggregate in query.aggregates
+    )
 
 
 def answers_cost(views: Iterable[Geometry], keys: Keys, statistics: Statistics) -> float:

@@ -30,6 +30,7 @@ from panes.algebra.aggregates import (
 )
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
 from panes.algebra.fits import CorrelationOf, TrendOf
+from panes.algebra.levelled import LevelledOf
 from panes.declare.expressions import expression
 from panes.declare.query import EXPIRES, Query
 from panes.errors import AnswerOverflowError
@@ -153,7 +154,7 @@ class _Reader:
         elif isinstance(aggregate, CustomOf):
             # The order of time, and of values among events at one instant.
             self.arguments = [instants, *self.arguments]
-        elif isinstance(aggregate, RecurringOf):
+        elif isinstance(aggregate, (RecurringOf, LevelledOf)):
             self.levels = lambda rows, bounds: [
                 [self.arguments[0][i] for i in rows if instants[i] in span] for span in _spans(bounds)
             ]
@@ -208,6 +209,8 @@ def _reading(aggregate: Aggregate, types: list[pa.DataType]) -> tuple[pa.DataTyp
         return (types[0] if aggregate.element else pa.float64()), lambda rows: _quantile(
             aggregate, [x for (x,) in rows]
         )
+    if isinstance(aggregate, LevelledOf):
+        return pa.float64(), lambda levels: _levelled(aggregate, levels)
     if isinstance(aggregate, RecurringOf):
         item = pa.struct([("item", types[0]), ("n", pa.int64())]) if aggregate.ranked else types[0]
         return pa.list_(item), lambda levels: _recurring(aggregate, levels)
@@ -234,6 +237,20 @@ def _quantile(aggregate: QuantileOf, values: list[Any]) -> Any:
     place = (len(ordered) - 1) * aggregate.q
     low, high = float(ordered[math.floor(place)]), float(ordered[math.ceil(place)])
     return low if low == high or place.is_integer() else (math.ceil(place) - place) * low + (place % 1) * high
+
+
+def _levelled(aggregate: LevelledOf, levels: list[list[Any]]) -> float | None:
+    weighed = [
+        (w, float(x)) for w, level in zip(aggregate.weights, levels, strict=False) for x in level if x is not None
+    ]
+    n = math.fsum(w for w, _ in weighed)
+    if aggregate.kind == "count":
+        return n
+    if not weighed or (aggregate.kind == "mean" and n == 0):
+        return None
+    finite = all(math.isfinite(x) for _, x in weighed)
+    total = math.fsum(w * x for w, x in weighed) if finite else float(np.sum([w * x for w, x in weighed]))
+    return total / n if aggregate.kind == "mean" else total
 
 
 def _recurring(aggregate: RecurringOf, levels: list[list[Any]]) -> list[Any]:
