@@ -163,8 +163,12 @@ def test_sql_reads_and_prints_them(ending: str) -> None:
     assert pn.sql(ascending, at="ts") == [query]
     # All of one statement has these bounds, and a name has no place in brackets.
     assert pn.sql(text, at="ts", bounds="(]")[0].windows[0].bounds == "(]"
-    with pytest.raises(DeclarationError, match="no SQL of its own"):
-        pn.to_sql(counting(pn.nested(["1m"], ["1s"], name="named")))
+    plain = pn.nested(["1m"], ["1s"])
+    for other in ({"name": "named"}, {"offset": "500ms"}, {"bounds": "(]"}):
+        with pytest.raises(DeclarationError, match="no SQL of its own"):
+            pn.to_sql(counting(pn.nested(["1m"], ["1s"], **other)))
+    with pytest.raises(DeclarationError, match="others beside them"):
+        pn.to_sql(counting([plain, pn.tumbling("1m")]))
 
 
 @pytest.mark.parametrize(
@@ -211,3 +215,13 @@ def test_answers_say_when_they_expire() -> None:
     with pytest.raises(DeclarationError, match="'other' has a column 'expires' of its own"):
         pn.plan([query, pn.query("other", at="ts", select={"expires": pn.max("x")}, over=pn.tumbling("5s"))])
     assert pn.sql("SELECT expires, COUNT(*) AS n FROM s [RANGE 5 SECONDS SLIDE 5 SECONDS]", at="ts")[0].expiring
+
+
+def test_the_status_of_a_stream_tells_the_first_scope() -> None:
+    from panes.spark.watching import status
+
+    query = counting(pn.nested(["4s", "6s"], ["1s", "3s"], since=at(5)))
+    progress = {"batchId": 0, "observedMetrics": {"panes": {"watermark": 2_000_000}}}
+    told = status([query], progress)
+    assert "4s/1s: [1970-01-01 00:00:05, 1970-01-01 00:00:06) is next" in told
+    assert "6s/3s: [1970-01-01 00:00:05, 1970-01-01 00:00:08) is next" in told

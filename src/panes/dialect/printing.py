@@ -18,7 +18,7 @@ from panes.dialect.durations import UNITS
 from panes.dialect.selecting import label
 from panes.dialect.statement import read_statements
 from panes.dialect.tokens import tokenized
-from panes.errors import DeclarationError
+from panes.errors import DeclarationError, SqlError
 from panes.timeline import Geometry, format_duration, format_instant
 
 _SIMPLE: Mapping[type[Aggregate], str] = {
@@ -51,12 +51,20 @@ def printed(query: Query, stream: str) -> str:
     if query.having is not None:
         clauses.append(f"HAVING {_spelt(query.having, in_place)}")
     text = "\n".join([f"-- name: {query.name}", *clauses])
-    if [statement.query for statement in read_statements(text)] != [query]:
+    if _read_back(text) != query:
         raise DeclarationError(
             f"query {query.name!r} has no SQL of its own: what comes nearest reads back as another query. Aggregates "
-            "that are hidden twice, or shown and hidden, and names of windows in brackets are such cases."
+            "that are hidden twice, or shown and hidden, and windows in brackets that have a name, an offset, bounds "
+            "or others beside them are such cases."
         )
     return text
+
+
+def _read_back(text: str) -> Query | None:
+    try:
+        return read_statements(text)[0].query
+    except SqlError:
+        return None
 
 
 def _in_place(query: Query, alias: str, aggregate: Aggregate) -> str:

@@ -17,8 +17,10 @@ from pyspark.sql.streaming.listener import (
 )
 
 from panes.declare.query import Query
+from panes.declare.windows import Window
+from panes.frames.positions import FARTHEST
 from panes.spark.stream import METRICS
-from panes.timeline import Geometry, format_duration
+from panes.timeline import format_duration
 
 _NEXT = 12
 
@@ -128,10 +130,10 @@ def status(queries: Iterable[Query], progress: dict[str, Any] | None) -> str:
         + (f", whose latest event was at {latest}." if latest else ", which had no events.")
     ]
     windows = {window for query in queries for window in query.windows}
-    for window in sorted(windows, key=lambda w: (_next_end(w.geometry, watermark), w.geometry))[:_NEXT]:
-        end = _next_end(window.geometry, watermark)
-        shown = end - window.shift
-        between = f"{_instant(shown - window.geometry.range)}, {_instant(shown)}"
+    for window in sorted(windows, key=lambda w: (_next_end(w, watermark), w.geometry, w.name))[:_NEXT]:
+        end = _next_end(window, watermark)
+        start = max(end - window.geometry.range, -FARTHEST if window.since is None else window.since)
+        between = f"{_instant(start - window.shift)}, {_instant(end - window.shift)}"
         lines.append(
             f"  {window.name}: {window.bounds[0]}{between}{window.bounds[1]} is next; it comes out when the watermark "
             f"has moved on by {format_duration(end - watermark)}, so events have to come that are as much later."
@@ -141,10 +143,12 @@ def status(queries: Iterable[Query], progress: dict[str, Any] | None) -> str:
     return "\n".join(lines)
 
 
-def _next_end(geometry: Geometry, watermark: int) -> int:
-    """The first end of an instance after an instant."""
+def _next_end(window: Window, watermark: int) -> int:
+    """The first end of an instance after an instant, and after the window's initiation."""
+    geometry = window.geometry
+    after = watermark if window.since is None else max(watermark, window.since)
     base = geometry.offset + geometry.range
-    return base + ((watermark - base) // geometry.slide + 1) * geometry.slide
+    return base + ((after - base) // geometry.slide + 1) * geometry.slide
 
 
 def _plain(row: Any) -> dict[str, Any]:
