@@ -65,7 +65,7 @@ def test_every_strategy_against_brute_force(spark, how):
     if how.startswith("panes"):
         assert [store.source for store in blueprint.stores] == [None, 0]
         # Whether lanes pay is a matter of calibration; whether they are right is not.
-        block = Edges(40 * SECOND) if how == "panes side by side" else None
+        block = Edges(40 * SECOND, 1) if how == "panes side by side" else None
         blueprint = replace(blueprint, stores=tuple(replace(store, block=block) for store in blueprint.stores))
     assert blueprint.stores[0].from_events == (how == "events")
     answers = run(blueprint, check(blueprint, frame(spark, table)))
@@ -115,7 +115,7 @@ def by_spark(data, query, columns):
 
 @pytest.mark.usefixtures("one_partition")
 def test_a_stream_with_late_events(spark, tmp_path):
-    record = recorded(spark, tmp_path, seed=4)
+    record = recorded(spark, tmp_path, seed=2, batches=5)
     stream = record.stream(delay="2 seconds").withColumnRenamed("i", "y")
     select = LINE | {"total": pn.aged(pn.sum("y"), half_life="20s")}
     query = pn.query(
