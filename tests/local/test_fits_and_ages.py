@@ -17,8 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.entries import registration, signature
+from panes.engine.program import Reading
+from panes.engine.views import Offer, serve
 from panes.errors import DeclarationError, DurationError, PanesError, SchemaError
 from panes.testing import assert_same_answers, brute_force, check_aggregate
+from panes.timeline import MINUTE, Edges
 from tests.local.test_against_brute_force import CASES, NAN, NUMERIC, VALUES, cases, check, exact_float, one_of
 
 YEARS = [datetime(year, 1, 1, tzinfo=UTC) for year in (1970, 2026, 9000)]
@@ -237,6 +241,19 @@ def test_a_window_beyond_the_horizon_is_refused_by_the_plan():
     pn.plan(pn.query("q", at="ts", select=ages("17m35s", 2), over=pn.tumbling("1 hour")))
 
 
+def test_a_running_job_refuses_a_view_beyond_the_horizon():
+    fading = {"n": pn.aged(pn.count(), half_life="30 min", power=1)}
+    declared, narrow, wide = (
+        pn.query(name, at="ts", select=fading, over=pn.tumbling(size))
+        for name, size in (("declared", "1h"), ("narrow", "30min"), ("wide", "2h"))
+    )
+    bound = fading["n"].bind(("ts", "1"), (pa.timestamp("us"), pa.int32()))
+    offer = Offer([(declared, (Reading("n", (0,), bound),), None)], (), (Edges(30 * MINUTE),), "ts")
+    assert serve(registration(narrow), [offer]).views[0].readings[0].bound is bound
+    with pytest.raises(DeclarationError, match="weighs nothing from an age of 1h on"):
+        serve(registration(wide), [offer])
+
+
 def test_a_window_that_cuts_ticks_is_refused_by_the_plan():
     shapes = [pn.tumbling("90s"), pn.hopping("2min", every="30s"), pn.tumbling("1h", offset="1s")]
     for over in (*shapes, pn.tumbling("1h", bounds="(]")):
@@ -267,8 +284,6 @@ def test_no_plan_takes_windows_of_spark_for_what_spark_does_not_have():
 
 
 def test_names_say_everything():
-    from panes.declare.entries import signature
-
     drawn = [
         pn.trend("x"),
         pn.trend("x", every="1s"),

@@ -84,11 +84,6 @@ class Program:
     """Whether instances without events are answered too, between those with events or while a key is held."""
 
     @property
-    def in_jvm(self) -> bool:
-        """Whether Spark can build every stored column without Python."""
-        return all(component.in_jvm for component in self.components)
-
-    @property
     def arguments(self) -> tuple[str, ...]:
         """The distinct argument expressions, for runs that lift single events."""
         return tuple(dict.fromkeys(a for component in self.components for a in component.arguments))
