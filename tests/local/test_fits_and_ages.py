@@ -7,6 +7,7 @@ digits whose differences matter, constants that must not vary, weights that vani
 from __future__ import annotations
 
 import math
+import random
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -16,8 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.entries import registration, signature
+from panes.engine.program import Reading
+from panes.engine.views import Offer, serve
 from panes.errors import DeclarationError, DurationError, PanesError, SchemaError
 from panes.testing import assert_same_answers, brute_force, check_aggregate
+from panes.timeline import MINUTE, Edges
 from tests.local.test_against_brute_force import CASES, NAN, NUMERIC, VALUES, cases, check, exact_float, one_of
 
 YEARS = [datetime(year, 1, 1, tzinfo=UTC) for year in (1970, 2026, 9000)]
@@ -62,6 +67,34 @@ def test_fits_of_every_type(case):
     check([query], table, case.beliefs, absolute={**ROUNDING, "slope": 1e-5 * scale + 1e-2, "intercept": 1e-9 * scale})
 
 
+@cases(150)
+@given(CASES, st.sampled_from(ORIGINS), st.sampled_from(KERNELS))
+def test_regular_series(case, origin, kernel):
+    """Four events or so per tick of a ms where they are dense, and long gaps where they are not."""
+    table = case.table({("k", pa.string()): one_of("a", "b"), ("x", pa.float64()): exact_float})
+    table = at(origin, at_scale(250, table))
+    rng, over = random.Random(case.seed), {}
+    for _ in range(case.windows):
+        size, step, offset = rng.randint(1, 40), rng.choice([1, 2, 3, 10, 40]), rng.randint(0, 9)
+        shape = pn.hopping(f"{size}ms", every=f"{step}ms", offset=f"{offset}ms")
+        over[shape.name] = shape
+    query = pn.query(
+        "q",
+        at="ts",
+        by="k",
+        select={name: value for name, value in FITS.items() if name in ("slope", "intercept", "r2")},
+        hidden={"line": pn.trend("x", every="1ms")},
+        over=list(over.values()),
+        where=rng.choice([None, "x > 0"]),
+    )
+    check([query], table, case.beliefs, kernel, absolute={"slope": 1e-4, "intercept": 1e-6, "r2": 1e-9})
+
+
+def at_scale(factor, table):
+    instants = pc.multiply(table["ts"].cast(pa.int64()), factor)
+    return table.set_column(0, "ts", instants.cast(table["ts"].type))
+
+
 def ages(half_life, power=None):
     return {
         "n": pn.aged(pn.count(), half_life=half_life, power=power),
@@ -87,9 +120,9 @@ def test_ages(case, origin, kernel, power):
     check([query], table, case.beliefs, kernel, absolute={"total": 1e-9, "mean": 1e-9})
 
 
-def line_of(seconds, values, origin=0, **shape):
+def line_of(seconds, values, origin=0, every=None, **shape):
     instants = pa.array([origin + round(s * 1e6) for s in seconds], pa.timestamp("us", "UTC"))
-    query = pn.query("q", at="ts", select={"line": pn.trend("x")}, over=pn.tumbling("1 hour", **shape))
+    query = pn.query("q", at="ts", select={"line": pn.trend("x", every=every)}, over=pn.tumbling("1 hour", **shape))
     return pn.plan(query).run(pa.table({"ts": instants, "x": pa.array(values, pa.float64())}))["line"].to_pylist()
 
 
@@ -118,6 +151,15 @@ def test_where_there_is_no_line():
     assert line_of([1, 2, 3], [0.1, 0.1, 0.1]) == [{"slope": 0.0, "intercept": 0.1, "r2": 1.0}]
     (line,) = line_of([1, 2, 3], [1.0, NAN, 2.0])
     assert all(math.isnan(part) for part in line.values())
+
+
+def test_a_regular_series_weighs_how_long_a_value_holds():
+    """Three values in the first minute, one after 50 minutes: 50 ticks of 2.0 and 10 ticks of 5.0, as listed here."""
+    (line,) = line_of([0, 1, 2, 3000], [1.0, 2.0, 3.0, 5.0], every="1 min")
+    (listed,) = line_of([60 * m for m in range(60)], [2.0 if m < 50 else 5.0 for m in range(60)])
+    assert line == pytest.approx(listed, rel=1e-12)
+    assert line_of([59 * 60 + 1], [1.0], every="1 min") == [None]  # a single tick
+    assert line_of([60], [4.0], every="1 min") == [{"slope": 0.0, "intercept": 4.0, "r2": 1.0}]
 
 
 def aged_of(seconds, values, over="1 hour", **how):
@@ -165,7 +207,7 @@ def test_empty_instances():
 def test_laws_hold_on_spread_out_times():
     times = pa.array([10**15 + i * i for i in range(40)], pa.timestamp("us", "UTC"))
     values = pa.array([math.sin(i) for i in range(40)])
-    for aggregate in (pn.trend("x"), *ages("200us").values(), *ages("2ms", 2).values()):
+    for aggregate in (pn.trend("x"), pn.trend("x", every="1ms"), *ages("200us").values(), *ages("2ms", 2).values()):
         check_aggregate(aggregate, times, values)
 
 
@@ -179,6 +221,7 @@ WRONG = {
     "least": (lambda: pn.aged(pn.min("x"), half_life="1h"), DeclarationError, r"min\(x\) cannot be aged.*pn.sum"),
     "column": (lambda: pn.aged("x", half_life="1h"), DeclarationError, "cannot be aged"),
     "twice": (lambda: pn.aged(pn.aged(pn.count(), half_life="1h"), half_life="1h"), DeclarationError, "cannot be aged"),
+    "tick": (lambda: pn.trend("x", every="0s"), DurationError, "a millisecond or more.*'1 min'"),
     "no column": (lambda: pn.corr("x", 5), DeclarationError, "as a string"),
 }
 
@@ -196,6 +239,26 @@ def test_a_window_beyond_the_horizon_is_refused_by_the_plan():
     with pytest.raises(DeclarationError, match=r"column 'n', window '1h'.*weighs nothing.*half_life='17m35s' or more"):
         pn.plan(query)
     pn.plan(pn.query("q", at="ts", select=ages("17m35s", 2), over=pn.tumbling("1 hour")))
+
+
+def test_a_running_job_refuses_a_view_beyond_the_horizon():
+    fading = {"n": pn.aged(pn.count(), half_life="30 min", power=1)}
+    declared, narrow, wide = (
+        pn.query(name, at="ts", select=fading, over=pn.tumbling(size))
+        for name, size in (("declared", "1h"), ("narrow", "30min"), ("wide", "2h"))
+    )
+    bound = fading["n"].bind(("ts", "1"), (pa.timestamp("us"), pa.int32()))
+    offer = Offer([(declared, (Reading("n", (0,), bound),), None)], (), (Edges(30 * MINUTE),), "ts")
+    assert serve(registration(narrow), [offer]).views[0].readings[0].bound is bound
+    with pytest.raises(DeclarationError, match="weighs nothing from an age of 1h on"):
+        serve(registration(wide), [offer])
+
+
+def test_a_window_that_cuts_ticks_is_refused_by_the_plan():
+    shapes = [pn.tumbling("90s"), pn.hopping("2min", every="30s"), pn.tumbling("1h", offset="1s")]
+    for over in (*shapes, pn.tumbling("1h", bounds="(]")):
+        with pytest.raises(DeclarationError, match=r"begins or ends within one.*every= that divides"):
+            pn.plan(pn.query("q", at="ts", select={"line": pn.trend("x", every="1 min")}, over=over))
 
 
 def test_only_numbers():
@@ -221,9 +284,14 @@ def test_no_plan_takes_windows_of_spark_for_what_spark_does_not_have():
 
 
 def test_names_say_everything():
-    from panes.declare.entries import signature
-
-    drawn = [pn.trend("x"), pn.corr("x", "y"), *ages("1h").values(), *ages("1h", 2).values(), *ages("2h").values()]
+    drawn = [
+        pn.trend("x"),
+        pn.trend("x", every="1s"),
+        pn.corr("x", "y"),
+        *ages("1h").values(),
+        *ages("1h", 2).values(),
+        *ages("2h").values(),
+    ]
     assert len({str(a) for a in drawn}) == len({signature(a) for a in drawn}) == len(drawn)
     assert str(pn.aged(pn.count(), half_life="90s", power=3)) == "aged(count(), half_life=1m30s, power=3)"
 

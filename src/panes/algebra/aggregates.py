@@ -98,6 +98,11 @@ class Aggregate(ABC):
         return self.in_jvm
 
     @property
+    def in_order(self) -> bool:
+        """Whether partials have to be combined in the order of time, even those of one span."""
+        return False
+
+    @property
     def in_spark(self) -> bool:
         """Whether Spark has this aggregate itself."""
         return self.native(("at", *self.arguments) if self.by_time else self.arguments) is not None

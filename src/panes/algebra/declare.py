@@ -27,7 +27,7 @@ from panes.algebra.fits import CorrelationOf, TrendOf
 from panes.algebra.levelled import LevelledOf
 from panes.algebra.operations import Operations, State
 from panes.errors import DeclarationError, DurationError
-from panes.timeline import DurationLike, parse_duration
+from panes.timeline import MILLISECOND, DurationLike, parse_duration
 
 
 def count(value: str | None = None) -> Aggregate:
@@ -148,21 +148,36 @@ def corr(x: str, y: str) -> Aggregate:
     return CorrelationOf(_arguments(x, y))
 
 
-def trend(value: str) -> Aggregate:
+def trend(value: str, *, every: DurationLike | None = None) -> Aggregate:
     """The line of least squares through a value over event time: a struct of ``slope``, ``intercept`` and ``r2``.
 
     The slope is per second, the intercept is the fitted value where the window starts, and R² the share of the
     variance that the line explains (1 for a value that never changes). Null where no two events differ in time.
+
+    Parameters
+    ----------
+    value
+        A column or expression.
+    every
+        Fit a regular series instead of the events: one value per tick, the mean of those in it, or that of the tick
+        before where it has none, from the first event to the end of the window. For batches; windows have to begin
+        and end with ticks.
 
     Examples
     --------
     >>> import panes as pn
     >>> rising = pn.query("rising", by="device", at="ts", over=pn.tumbling("1 hour"),
     ...     hidden={"line": pn.trend("temp")}, select={"per_minute": "line.slope * 60", "fit": "line.r2"})
-    >>> print(pn.trend("temp"))
-    trend(temp)
+    >>> print(pn.trend("temp"), pn.trend("temp", every="1 min"))
+    trend(temp) trend(temp, every=1m)
     """
-    return TrendOf(_arguments(value))
+    ticks = 0 if every is None else parse_duration(every)
+    if every is not None and ticks < MILLISECOND:
+        raise DurationError(
+            f"every={every!r} is too short: a tick has a millisecond or more. Write for example '1 min', or leave "
+            "every= out to fit the events as they are."
+        )
+    return TrendOf(_arguments(value), every=ticks)
 
 
 def aged(

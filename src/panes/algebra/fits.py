@@ -13,7 +13,9 @@ from panes.algebra.comoments import COMOMENTS, CoMoments
 from panes.algebra.component import validity
 from panes.algebra.lines import LINE, Lines, fitted, fitted_sql
 from panes.algebra.operations import Array
+from panes.algebra.series import Series
 from panes.algebra.structs import parts_of
+from panes.timeline import Geometry, format_duration
 
 
 @dataclass(frozen=True)
@@ -34,19 +36,44 @@ class CorrelationOf(Aggregate):
 
 @dataclass(frozen=True)
 class TrendOf(Aggregate):
-    """``trend(x)``: the line of least squares through a value over event time."""
+    """``trend(x)``: the line of least squares through a value over event time, or over ticks of ``every`` µs."""
+
+    every: int = 0
 
     name: ClassVar[str] = "trend"
     by_time: ClassVar[bool] = True
     weight: ClassVar[int] = 8
 
+    @property
+    def in_jvm(self) -> bool:  # noqa: D102
+        return not self.every
+
+    @property
+    def in_order(self) -> bool:  # noqa: D102
+        return bool(self.every)
+
+    def misfit(self, window: Geometry) -> str | None:  # noqa: D102
+        if not self.every or all(part % self.every == 0 for part in (window.range, window.slide, window.offset)):
+            return None
+        return (
+            f"{self} has a value per tick of {format_duration(self.every)}, and the window begins or ends within one. "
+            "Write an every= that divides its size, step and offset, and windows with bounds '[)'."
+        )
+
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
         self._require_number(types[1])
+        if self.every:
+            series = Series(arguments, types, every=self.every)
+            return Bound((series,), LINE, series.fitted, by_window=True)
         return Bound((Lines(arguments, types),), LINE, _line, _line_sql, by_window=True)
 
     def native(self, arguments: tuple[str, ...]) -> None:  # noqa: D102
         # Spark's regr_slope and its sisters would need times from the start of each window.
         return None
+
+    def __str__(self) -> str:
+        every = f", every={format_duration(self.every)}" if self.every else ""
+        return f"trend({self.arguments[0]}{every})"
 
 
 def _correlation(stored: pa.Array) -> pa.Array:

@@ -30,7 +30,7 @@ LINE: Final = pa.struct([("slope", pa.float64()), ("intercept", pa.float64()), (
 """What a trend is: slope per second, the fitted value where the window starts, and R²."""
 
 _ONE_INSTANT: Final = 0.25
-"""Times are whole µs, so that two different ones have a sum of squared distances of 1/2 or more."""
+"""Times are whole µs or ticks, so that two different ones have a sum of squared distances of 1/2 or more."""
 
 
 def combine_lines(left: State, right: State) -> State:
@@ -113,17 +113,22 @@ class Lines(Component):
 
 
 def fitted(stored: pa.Array, start: Array) -> pa.Array:
-    """The lines through stored moments, with the fitted value where each answer's window starts.
+    """The lines through stored moments, with the fitted value where each answer's window starts."""
+    return line_through(parts_of(stored, validity(stored), LINES.identity), start)
+
+
+def line_through(state: State, start: Array, tick: int = 1) -> pa.Array:
+    """The lines through moments of time in ticks of some µs.
 
     Null where no two events differ in time: no line is steeper than another then. A value that never changes is
     explained wholly, as by Spark's ``regr_r2``.
     """
-    _, at, t, y, tt, yy, ty = parts_of(stored, validity(stored), LINES.identity)
+    _, at, t, y, tt, yy, ty = state
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         slope = ty / tt
         intercept = y - slope * ((at - start) + t)
         r2 = np.where(yy == 0, 1.0, slope * (ty / yy))
-    return as_struct((slope * SECOND, intercept, r2), tt < _ONE_INSTANT, LINE)
+    return as_struct((slope * (SECOND / tick), intercept, r2), tt < _ONE_INSTANT, LINE)
 
 
 def fitted_sql(stored: str, start: str) -> str:

@@ -83,11 +83,6 @@ class Program:
     emit_all: bool = False
     """Whether instances without events are answered too, between those with events or while a key is held."""
 
-    @property
-    def in_jvm(self) -> bool:
-        """Whether Spark can build every stored column without Python."""
-        return all(component.in_jvm for component in self.components)
-
     def by_since(self, views: Iterable[int]) -> dict[int | None, tuple[int, ...]]:
         """Some views, by the instant since which events count for them."""
         found: dict[int | None, tuple[int, ...]] = {}

@@ -53,9 +53,8 @@ def panes_side_by_side(
     passed = [f"(pmod({INSTANT} - {e.offset}L, {e.period}L) + {instant} - {INSTANT}) div {e.period}L" for e in edges]
     if len(passed) == 1 and block.within(edges[0]):
         passed = [f"({instant} - {INSTANT}) div {edges[0].period}L"]
-    lane = f"CAST({' + '.join(passed)} AS INT) AS {_LANE}"
     times = [f"{instant} AS {EVENT}", f"{floor_to_edges(tuple(edges), instant)} AS {_LANE_START}"]
-    placed = events.selectExpr("*", *keys, start, lane, *times)
+    placed = events.selectExpr("*", *keys, start, f"CAST({' + '.join(passed)} AS INT) AS {_LANE}", *times)
     built = [
         F.expr(f"{component.build_from(EVENT, _LANE_START, f'{_LANE} = {lane}')} AS {_stored(i, lane)}")
         for i, component in enumerate(components)

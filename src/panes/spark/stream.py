@@ -164,6 +164,7 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
     if asked.late not in ("count", "emit"):
         raise PlanError(f"late={asked.late!r}: write 'count', or 'emit' to let late events out as rows of kind 'late'.")
     _check_free(blueprint, asked)
+    _check_order(blueprint)
     times = list(dict.fromkeys(query.at for query in blueprint.queries))
     if len(times) > 1:
         raise PlanError(
@@ -209,6 +210,17 @@ def _check_free(blueprint: Blueprint, asked: Asked) -> None:
                 raise PlanError(
                     f"query {query.name!r} has a column {column!r}, which rows of this stream use to tell answers from "
                     "late events and refusals. Rename it."
+                )
+
+
+def _check_order(blueprint: Blueprint) -> None:
+    """Refuse aggregates that late events would reach in the wrong order."""
+    for query in blueprint.queries:
+        for alias, aggregate in query.aggregates:
+            if aggregate.in_order:
+                raise PlanError(
+                    f"query {query.name!r}, column {alias!r}: {aggregate} needs events in the order of time, and a "
+                    "stream brings some late. Run it on a batch, or write it without every=."
                 )
 
 

@@ -68,7 +68,7 @@ def check_aggregate(aggregate: Aggregate, *example_arrays: Any, seed: int = 0) -
     bound = aggregate.bind(arguments, tuple(array.type for array in arrays))
     rng = np.random.default_rng(seed)
     for component in bound.components:
-        _Laws(str(aggregate), component, _arguments(component, arrays), rng).check()
+        _Laws(aggregate, component, _arguments(component, arrays), rng).check()
     _check_splits(str(aggregate), bound, arrays, rng)
     _check_empty(str(aggregate), bound, arrays)
 
@@ -82,8 +82,11 @@ def _arguments(component: Component, arrays: list[pa.Array]) -> list[pa.Array]:
 class _Laws:
     """The laws of one component, on spans of the examples."""
 
-    def __init__(self, what: str, component: Component, arrays: list[pa.Array], rng: np.random.Generator) -> None:
-        self.what, self.component, self.arrays, self.rng = what, component, arrays, rng
+    def __init__(
+        self, aggregate: Aggregate, component: Component, arrays: list[pa.Array], rng: np.random.Generator
+    ) -> None:
+        self.what, self.in_order = str(aggregate), aggregate.in_order
+        self.component, self.arrays, self.rng = component, arrays, rng
         self.decoded: Decoded = component.decode(component.lift(*arrays))
         self.operations: Operations = self.decoded.operations
         self.rows = len(arrays[0])
@@ -93,7 +96,7 @@ class _Laws:
         self._lift()
         with np.errstate(all="ignore"):
             # One law after another, so that the message names the first that fails on any example.
-            trials = [[self._span() for _ in range(3)] for _ in range(_TRIALS)]
+            trials = [self._spans() for _ in range(_TRIALS)]
             for law in (self._in_place, self._identity, self._associative, self._subtract, self._idempotent):
                 for a, b, c in trials:
                     law(a, b, c)
@@ -113,10 +116,15 @@ class _Laws:
                     f"the event {event} lifts to {alone[0].as_py()} alone and to {whole[int(i)].as_py()} among others",
                 )
 
-    def _span(self) -> State:
-        """The state of one random span of events, as a state of one element."""
-        lo = int(self.rng.integers(self.rows))
-        hi = int(self.rng.integers(lo, min(self.rows, lo + 6))) + 1
+    def _spans(self) -> list[State]:
+        """The states of three random spans of events, each as a state of one element; side by side if order matters."""
+        if self.in_order:
+            cuts = np.sort(self.rng.integers(0, self.rows + 1, size=4)).tolist()
+            return [self._state(lo, hi) for lo, hi in pairwise(cuts)]
+        starts = [int(self.rng.integers(self.rows)) for _ in range(3)]
+        return [self._state(lo, int(self.rng.integers(lo, min(self.rows, lo + 6))) + 1) for lo in starts]
+
+    def _state(self, lo: int, hi: int) -> State:
         return _fold(self.operations, take(self.decoded.state, slice(lo, hi)))
 
     def _in_place(self, a: State, b: State, _: State) -> None:

@@ -196,7 +196,9 @@ def _reading(aggregate: Aggregate, types: list[pa.DataType]) -> tuple[pa.DataTyp
         return pa.float64(), _correlation
     if isinstance(aggregate, TrendOf):
         line = pa.struct([(name, pa.float64()) for name in ("slope", "intercept", "r2")])
-        return line, lambda rows: _trend([(since, y) for since, _, y in rows])
+        return line, lambda rows: _trend(
+            _ticks(rows, aggregate.every) if aggregate.every else [(t, y) for t, _, y in rows]
+        )
     if isinstance(aggregate, AgedOf):
         return pa.float64(), lambda rows: _aged(aggregate, [(age, x) for _, age, x in rows])
     if isinstance(aggregate, CustomOf):
@@ -351,6 +353,21 @@ def _trend(pairs: list[Row]) -> dict[str, float] | None:
     slope = ty / tt
     r2 = Fraction(1) if yy == 0 else ty * ty / (tt * yy)
     return {"slope": float(slope * 10**6), "intercept": float(y - slope * t), "r2": float(r2)}
+
+
+def _ticks(rows: list[Row], every: int) -> list[Row]:
+    """A value for every tick from the first event to the end of the window: the mean in it, or the one before."""
+    if not rows:
+        return []
+    found: dict[int, list[float]] = {}
+    for since, _, value in rows:
+        found.setdefault(since // every, []).append(float(value))
+    end = (rows[0][0] + rows[0][1]) // every
+    series: list[Row] = []
+    for tick in range(min(found), end):
+        value = _mean(found[tick], pa.float64()) if tick in found else series[-1][1]
+        series.append((tick * every, value))
+    return series
 
 
 def _aged(aggregate: AgedOf, rows: list[Row]) -> float | None:
