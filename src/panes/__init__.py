@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from panes.algebra.aggregates import Aggregate
+    from panes.algebra.approximate import approx_count_distinct, approx_quantile, top
     from panes.algebra.declare import (
         aggregate,
         arg_max,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
     "panes.algebra.aggregates": ("Aggregate",),
+    "panes.algebra.approximate": ("approx_count_distinct", "approx_quantile", "top"),
     "panes.algebra.declare": (
         *("aggregate", "arg_max", "arg_min", "count", "first", "last", "max", "mean", "min", "std", "sum", "var"),
     ),
@@ -56,6 +58,8 @@ __all__ = [
     "Query",
     "Window",
     "aggregate",
+    "approx_count_distinct",
+    "approx_quantile",
     "arg_max",
     "arg_min",
     "count",
@@ -74,6 +78,7 @@ __all__ = [
     "std",
     "sum",
     "to_sql",
+    "top",
     "tumbling",
     "var",
 ]

@@ -45,12 +45,15 @@ class Bound:
         Reads the answers out of the components' stored answers, in Arrow.
     read
         The same in Spark SQL, from the names of the stored columns.
+    answer
+        The same from the components' states, where storing them first would be dear.
     """
 
     components: tuple[Component, ...]
     type: pa.DataType
     lower: Lower
     read: Callable[..., str] | None = None
+    answer: Callable[..., pa.Array] | None = None
 
 
 @dataclass(frozen=True)

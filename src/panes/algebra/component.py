@@ -88,6 +88,13 @@ class Component(ABC):
     def lift(self, *values: pa.Array) -> pa.Array:
         """A stored partial for every single event."""
 
+    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> Decoded | None:
+        """Partials of spans ``[lo, hi)`` of events, where that is cheaper than lifting every event; None elsewhere.
+
+        The order of events must not matter to such a component.
+        """
+        return None
+
     @abstractmethod
     def decode(self, stored: pa.Array) -> Decoded:
         """Stored partials made ready for kernels."""

@@ -75,7 +75,7 @@ def signature(aggregate: Aggregate) -> str:
     options = [
         f"{field.name}={getattr(aggregate, field.name)!r}"
         for field in fields(aggregate)
-        if isinstance(getattr(aggregate, field.name), (bool, int, str))
+        if isinstance(getattr(aggregate, field.name), (bool, int, float, str))
     ]
     return f"{aggregate.name}({', '.join([*map(repr, aggregate.arguments), *options])})"
 

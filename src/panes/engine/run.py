@@ -15,7 +15,7 @@ from panes.algebra.component import Component
 from panes.algebra.operations import Array
 from panes.algebra.ordering import codes, is_ordered
 from panes.engine.level import Level, Partials, key_starts_of, next_edge, panes_of
-from panes.engine.program import Program, View
+from panes.engine.program import Program, Reading, View
 from panes.frames import Frame, Positions, frame
 
 
@@ -86,7 +86,12 @@ def lift_panes(
     panes = panes_of(program.edges, events)
     partials = []
     for component in program.components:
-        lifted = component.lift(*_in_order(component, [arguments[a] for a in component.arguments], events))
+        values = [arguments[a] for a in component.arguments]
+        gathered = component.gather(panes.lo, panes.hi, *values)
+        if gathered is not None:
+            partials.append(Partials(gathered, kernel))
+            continue
+        lifted = component.lift(*_in_order(component, values, events))
         partials.append(Partials(component.decode(lifted), kernel).reduce(panes))
     return panes, partials
 
@@ -147,7 +152,7 @@ def read(
     stored = {i: partials[i].stored() for i in _read_components([program.views[v] for v in views])}
     for number in views:
         view = program.views[number]
-        columns = tuple(r.bound.lower(*(stored[c] for c in r.components)) for r in view.readings)
+        columns = tuple(_lowered(reading, partials, stored) for reading in view.readings)
         answers = Answers(number, instances.key, instances.start, columns)
         if view.exists is not None:
             keep = partials[view.exists].decoded.state[0] > 0
@@ -158,5 +163,13 @@ def read(
         yield answers
 
 
+def _lowered(reading: Reading, partials: dict[int, Partials], stored: dict[int, pa.Array]) -> pa.Array:
+    if reading.bound.answer is not None:
+        return reading.bound.answer(*(partials[c].decoded.state for c in reading.components))
+    return reading.bound.lower(*(stored[c] for c in reading.components))
+
+
 def _read_components(views: list[View]) -> set[int]:
-    return {c for view in views for reading in view.readings for c in reading.components}
+    """The components that answers are read out of in their stored form."""
+    readings = [reading for view in views for reading in view.readings if reading.bound.answer is None]
+    return {c for reading in readings for c in reading.components}
