@@ -75,7 +75,10 @@ def top_type(type_: pa.DataType) -> pa.DataType:
 
 
 def most_frequent(sketches: Iterable[Any | None], n: int, type_: pa.DataType) -> pa.Array:
-    """Up to n items of each sketch, the most frequent first, then by item; null where there was no value."""
+    """Up to n items of each sketch, the most frequent first, then by item; null where there was no value.
+
+    Where no item stands out from the error, a sketch may have thrown away all of them.
+    """
     every = library().frequent_items_error_type.NO_FALSE_NEGATIVES
     missing: list[bool] = []
     rows: list[int] = []
@@ -84,9 +87,9 @@ def most_frequent(sketches: Iterable[Any | None], n: int, type_: pa.DataType) ->
         missing.append(sketch is None)
         if sketch is not None:
             items = sketch.get_frequent_items(every)  # The most frequent first.
-            # With all that are tied with the last: among them the order of items decides, below.
-            least = items[min(n, len(items)) - 1][1]
-            items = [item for item in items if item[1] >= least]
+            if len(items) > n:
+                # With all that are tied with the last: among them the order of items decides, below.
+                items = [item for item in items if item[1] >= items[n - 1][1]]
             found += items
             rows += [row] * len(items)
     # The estimate of a count is its upper bound; behind it stands the lower one.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,4 +62,8 @@ class Ranks(Sketched):
 
 def quantiles(sketches: Iterable[Any | None], q: float) -> pa.Array:
     """The smallest value that at least the part ``q`` of all values does not exceed; null where there was none."""
-    return pa.array([None if sketch is None else sketch.get_quantile(q, True) for sketch in sketches], pa.float64())
+    # The sketch knows the least and the greatest value exactly, but finds its own about there.
+    read = {0.0: methodcaller("get_min_value"), 1.0: methodcaller("get_max_value")}.get(
+        q, methodcaller("get_quantile", q, True)
+    )
+    return pa.array([None if sketch is None else read(sketch) for sketch in sketches], pa.float64())
