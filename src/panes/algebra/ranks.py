@@ -47,7 +47,7 @@ class Ranks(Sketched):
         return merged
 
     def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:  # noqa: D102
-        doubles = numbers(values.cast(pa.float64(), safe=False), np.nan)
+        doubles = numbers(_doubles(values), np.nan)
         kept = ~np.isnan(doubles)
         before = np.concatenate([[0], np.cumsum(kept)])
         doubles, make = doubles[kept], library().kll_doubles_sketch
@@ -58,6 +58,12 @@ class Ranks(Sketched):
             sketch = make(self.k)
             sketch.update(doubles[begin:end])
             yield sketch
+
+
+def _doubles(values: pa.Array) -> pa.Array:
+    """The nearest double to each value. Arrow's own cast of decimals can miss it."""
+    exact = values.cast(pa.string()) if pa.types.is_decimal(values.type) else values
+    return exact.cast(pa.float64(), safe=False)
 
 
 def quantiles(sketches: Iterable[Any | None], q: float) -> pa.Array:

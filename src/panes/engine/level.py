@@ -73,7 +73,7 @@ def panes_of(edges: tuple[Edges, ...], positions: Positions) -> Frame:
     occupied = positions.key_starts[:-1][np.diff(positions.key_starts) > 0]
     change[occupied] = True
     lo = np.flatnonzero(change)
-    hi = np.append(lo[1:], len(start))
+    hi = np.append(lo[1:], len(start))[: len(lo)]
     key = np.searchsorted(positions.key_starts, lo, side="right") - 1
     return Frame(key, start[lo], lo, hi)
 
