@@ -14,6 +14,7 @@ from benchmarks.workloads.keys import keys
 from benchmarks.workloads.paper import TABLES, table
 from benchmarks.workloads.planning import planning
 from benchmarks.workloads.price import price
+from benchmarks.workloads.sketches import sketches
 from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.trades import trades
@@ -35,6 +36,7 @@ WORKLOADS = {
     **{f"table{t.number}": Workload(partial(table, which=t), f"{t.title} of Factor Windows") for t in TABLES},
     "planning": Workload(planning, "how long a plan takes, and how far it is from the exact optimum"),
     "trades": Workload(trades, "queries about real trades: Panes, Spark's own, DuckDB, Polars"),
+    "sketches": Workload(sketches, "50 hopping windows of approximate counts and quantiles, beside Spark's own"),
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
