@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WINDOWS = [pn.hopping(f"{5 * n} min", every="5 min") for n in range(2, 52)]
-FEW = [WINDOWS[0], WINDOWS[24], WINDOWS[49]]
+FEW = [WINDOWS[24], WINDOWS[0], WINDOWS[49]]
 """As many instances per event, on average, as all of them."""
 
 SELECT = {
@@ -45,8 +45,8 @@ def sketches(bench: Bench) -> None:
         bench.report.table("Sketches", "Skipped: the data are not beside the checkout.")
         return
     trades = found.prefix(bench.events(found.events))
-    few = bench.few(FEW, 1)
-    one, some, all_ = (_query(windows) for windows in (FEW[1:2], few, WINDOWS))
+    few = bench.few(FEW)
+    one, some, all_ = (_query(windows) for windows in (FEW[:1], few, WINDOWS))
     contenders = [
         panes(bench.spark, [one], "Panes, 1 window"),
         panes(bench.spark, [some], f"Panes, {len(few)} windows"),
