@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -76,10 +77,9 @@ class Cardinality(Sketched):
 def _hashable(values: pa.Array) -> list[Any]:
     """Values as the library hashes them, alike for integers of every width; it makes one of -0.0 and 0.0 itself."""
     if is_integer_like(values.type):
-        listed: list[Any] = as_integers(values).to_pylist()
-        return listed
+        return list(as_integers(values).to_numpy(zero_copy_only=False).astype(np.int64).tolist())
     if pa.types.is_floating(values.type):
-        return list(values.cast(pa.float64()).to_pylist())
+        return list(values.to_numpy(zero_copy_only=False).astype(np.float64).tolist())
     # The library passes over empty text.
     return list(pc.binary_join_element_wise("'", to_texts(values), "").to_pylist())
 

@@ -125,7 +125,7 @@ class Sketched(Component):
 
     def _both(self, x: Sketch | None, y: Sketch | None) -> Sketch | None:
         if x is None or y is None:
-            return x or y
+            return y if x is None else x
         if x is y and self.idempotent:
             return x
         return Sketch(self, opened=self.together((x.opened, y.opened)))
