@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from panes.algebra.operations import Array
 from panes.algebra.ordering import codes
-from panes.algebra.sketch import Sketched, Spans, library
+from panes.algebra.sketch import Sketched, library
+from panes.algebra.spans import Spans
 from panes.algebra.texts import from_texts, to_texts
 
 

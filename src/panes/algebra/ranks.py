@@ -18,6 +18,7 @@ import pyarrow as pa
 from panes.algebra.component import numbers
 from panes.algebra.operations import Array
 from panes.algebra.sketch import Sketched, library
+from panes.algebra.spans import spans_of_kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +50,8 @@ class Ranks(Sketched):
     def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:  # noqa: D102
         doubles = numbers(_doubles(values), np.nan)
         kept = ~np.isnan(doubles)
-        before = np.concatenate([[0], np.cumsum(kept)])
         doubles, make = doubles[kept], library().kll_doubles_sketch
-        for begin, end in zip(before[lo].tolist(), before[hi].tolist(), strict=True):
+        for begin, end in spans_of_kept(kept, lo, hi):
             if begin == end:
                 yield None
                 continue
