@@ -15,6 +15,7 @@ from benchmarks.workloads.keys import keys
 from benchmarks.workloads.paper import TABLES, table
 from benchmarks.workloads.planning import planning
 from benchmarks.workloads.price import price
+from benchmarks.workloads.sketches import sketches
 from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.trades import trades
@@ -40,6 +41,7 @@ WORKLOADS = {
     "values": Workload(
         values, "50 hopping windows of distinct counts and medians over real trades, beside Spark's own"
     ),
+    "sketches": Workload(sketches, "50 hopping windows of approximate counts and quantiles, beside Spark's own"),
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
     "granular": Workload(granular, "nested windows: cost per event by rate, levels and extent, and memory"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from panes.algebra.aggregates import Aggregate
+    from panes.algebra.approximate import approx_count_distinct, approx_quantile, top
     from panes.algebra.declare import (
         aged,
         aggregate,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
     "panes.algebra.aggregates": ("Aggregate",),
+    "panes.algebra.approximate": ("approx_count_distinct", "approx_quantile", "top"),
     "panes.algebra.declare": (
         *("aged", "aggregate", "arg_max", "arg_min", "corr", "count", "count_distinct", "distinct", "first", "last"),
         *("max", "mean", "min", "quantile", "recurring", "std", "sum", "trend", "var"),
@@ -71,6 +73,8 @@ __all__ = [
     "Window",
     "aged",
     "aggregate",
+    "approx_count_distinct",
+    "approx_quantile",
     "arg_max",
     "arg_min",
     "corr",
@@ -95,6 +99,7 @@ __all__ = [
     "std",
     "sum",
     "to_sql",
+    "top",
     "trend",
     "tumbling",
     "var",

@@ -38,6 +38,9 @@ aggregates = st.one_of(
     arguments.map(lambda a: pn.var(a, ddof=0)),
     st.builds(pn.arg_min, arguments, arguments),
     st.builds(pn.arg_max, arguments, arguments),
+    arguments.map(pn.approx_count_distinct),
+    st.builds(pn.approx_quantile, arguments, st.floats(0, 1)),
+    st.builds(pn.top, arguments, st.integers(1, 768)),
 )
 
 

@@ -95,6 +95,21 @@ SAME = {
             having="`count(*)` > 3",
         ),
     ),
+    "sketches": (
+        "SELECT APPROX_COUNT_DISTINCT(u) AS d, APPROX_PERCENTILE(x + 1, 0.95) AS p, PERCENTILE_APPROX(x, 1) AS m, "
+        "APPROX_TOP_K(k, 3) AS t FROM ev GROUP BY window(ts, '1 hour')",
+        pn.query(
+            "query1",
+            at="ts",
+            select={
+                "d": pn.approx_count_distinct("u"),
+                "p": pn.approx_quantile("x + 1", 0.95),
+                "m": pn.approx_quantile("x", 1),
+                "t": pn.top("k", 3),
+            },
+            over=pn.tumbling("1h"),
+        ),
+    ),
 }
 
 
@@ -241,6 +256,13 @@ WRONG = {
         "column 17: COUNT(DISTINCT",
         f" {'^' * 17}",
     ),
+    "SELECT APPROX_PERCENTILE(x, 2) FROM s GROUP BY Tumbling(day, 1)": ("column 26:", "a number from 0 to 1"),
+    "SELECT APPROX_PERCENTILE(x, y) FROM s GROUP BY Tumbling(day, 1)": ("write APPROX_PERCENTILE(x, 0.5)",),
+    "SELECT APPROX_PERCENTILE(x, 0.5, 9) FROM s GROUP BY Tumbling(day, 1)": ("nothing behind it",),
+    "SELECT APPROX_TOP_K(x, 0) FROM s GROUP BY Tumbling(day, 1)": ("n=0: write a whole number of at least 1",),
+    "SELECT APPROX_TOP_K(x, 1.5) FROM s GROUP BY Tumbling(day, 1)": ("write APPROX_TOP_K(x, 10)",),
+    "SELECT APPROX_TOP_K(x) FROM s GROUP BY Tumbling(day, 1)": ("write APPROX_TOP_K(x, 10)",),
+    "SELECT APPROX_COUNT_DISTINCT(x, 0.1) FROM s GROUP BY Tumbling(day, 1)": ("aggregates have one argument",),
     "SELECT MAX(x) FROM s GROUP BY window(ts, INTERVAL '-1' HOUR)": ("column 31: size='-1h' is not positive",),
     "SELECT MAX(x) FROM s GROUP BY window(ts, INTERVAL '0.0000001' SECOND)": ("finer than a microsecond",),
     "SELECT MAX(x) FROM s GROUP BY session_window(ts, INTERVAL '-1' HOUR)": ("a positive timeout",),

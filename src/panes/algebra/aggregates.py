@@ -51,6 +51,8 @@ class Bound:
         each without the levels below it, the finest first.
     by_window
         Whether both are also told where each answer's window starts and ends, in µs, as ``start=`` and ``end=``.
+    answer
+        The same from the components' states, where storing them first would be dear.
     """
 
     components: tuple[Component, ...]
@@ -59,6 +61,7 @@ class Bound:
     read: Callable[..., str] | None = None
     by_level: bool = False
     by_window: bool = False
+    answer: Callable[..., pa.Array] | None = None
 
 
 @dataclass(frozen=True)

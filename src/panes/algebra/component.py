@@ -127,8 +127,11 @@ class Component(ABC):
     def lift(self, *values: pa.Array) -> pa.Array:
         """A stored partial for every single event."""
 
-    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> pa.Array | None:
-        """A stored partial for every span of events, where that is cheaper than lifting each; None where it is not."""
+    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> Decoded | Collected | None:
+        """Partials of spans ``[lo, hi)`` of events, where that is cheaper than lifting every event; None elsewhere.
+
+        The order of events must not matter to such a component.
+        """
         return None
 
     @abstractmethod

@@ -35,6 +35,9 @@ class Operations:
     ufunc
         The NumPy ufunc that ``combine`` is, when the state is a single array: kernels then use
         its ``reduceat`` and ``accumulate``.
+    fold
+        ``fold(state, lo, hi)``: each span ``[lo, hi)``, which holds a row, combined at once. Present where a combine
+        takes microseconds, as for sketches, and many together take less than one after another.
     """
 
     identity: tuple[Any, ...]
@@ -42,6 +45,7 @@ class Operations:
     subtract: Callable[[State, State], State] | None = None
     idempotent: bool = False
     ufunc: np.ufunc | None = None
+    fold: Callable[[State, Array, Array], State] | None = None
 
     @property
     def group(self) -> bool:

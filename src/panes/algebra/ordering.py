@@ -34,7 +34,7 @@ def is_ordered(type_: pa.DataType) -> bool:
     (True, False)
     """
     return bool(
-        _is_integer_like(type_)
+        is_integer_like(type_)
         or pa.types.is_floating(type_)
         or pa.types.is_decimal(type_)
         or pa.types.is_string(type_)
@@ -58,9 +58,9 @@ def codes(array: pa.Array) -> Codes:
     type_ = array.type
     if pa.types.is_floating(type_):
         return Codes(_filled(array), lambda values, nulls: pa.array(values, type=type_, mask=nulls))
-    if _is_integer_like(type_):
-        integers = _filled(_as_integers(array)).astype(np.int64, copy=False)
-        return Codes(integers, lambda values, nulls: _from_integers(values, nulls, type_))
+    if is_integer_like(type_):
+        integers = _filled(as_integers(array)).astype(np.int64, copy=False)
+        return Codes(integers, lambda values, nulls: from_integers(values, nulls, type_))
     encoded = array.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order), dtype=np.int64)
@@ -70,7 +70,8 @@ def codes(array: pa.Array) -> Codes:
     return Codes(found, lambda values, nulls: distinct.take(pa.array(values, mask=nulls)))
 
 
-def _is_integer_like(type_: pa.DataType) -> bool:
+def is_integer_like(type_: pa.DataType) -> bool:
+    """Whether values of a type are integers underneath."""
     return bool(
         pa.types.is_integer(type_)
         or pa.types.is_boolean(type_)
@@ -79,7 +80,8 @@ def _is_integer_like(type_: pa.DataType) -> bool:
     )
 
 
-def _as_integers(array: pa.Array) -> pa.Array:
+def as_integers(array: pa.Array) -> pa.Array:
+    """Values of such a type as their integers; booleans as they are."""
     if pa.types.is_date32(array.type):
         return array.view(pa.int32())
     if pa.types.is_timestamp(array.type) or pa.types.is_date64(array.type):
@@ -87,7 +89,8 @@ def _as_integers(array: pa.Array) -> pa.Array:
     return array
 
 
-def _from_integers(values: Array, nulls: Array | None, type_: pa.DataType) -> pa.Array:
+def from_integers(values: Array, nulls: Array | None, type_: pa.DataType) -> pa.Array:
+    """The way back from integers."""
     if nulls is not None:
         # Where nothing was found the code is an identity, which need not fit the type.
         values = np.where(nulls, 0, values)

@@ -91,16 +91,19 @@ class Values(Component):
 
     def lift(self, *values: pa.Array) -> pa.Array:  # noqa: D102
         rows = np.arange(len(values[0]))
-        return self.gather(rows, rows + 1, *values)
+        alone = self.gather(rows, rows + 1, *values)
+        return pack_bags(np.repeat(rows, np.diff(alone.offsets)), alone.code, alone.n, len(rows), alone.domain)
 
-    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> pa.Array:  # noqa: D102
-        bag = np.repeat(np.arange(len(lo)), hi - lo)
-        rows = np.arange(len(bag)) + np.repeat(lo - (np.cumsum(hi - lo) - (hi - lo)), hi - lo)
+    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> Collected:  # noqa: D102
+        width = hi - lo
+        bag = np.repeat(np.arange(len(lo)), width)
+        rows = np.arange(len(bag)) + np.repeat(lo - (np.cumsum(width) - width), width)
         present = values[0].is_valid().to_numpy(zero_copy_only=False)[rows]
         domain, code = ranked(values[0].take(pa.array(rows[present])))
-        width = max(len(domain), 1)
-        found, n = np.unique(bag[present] * width + code, return_counts=True)
-        return pack_bags(found // width, found % width, n, len(lo), domain)
+        codes = max(len(domain), 1)
+        found, n = np.unique(bag[present] * codes + code, return_counts=True)
+        offsets = np.searchsorted(found, np.arange(len(lo) + 1) * codes)
+        return Collected(found % codes, n.astype(np.int64, copy=False), offsets, domain)
 
     def collect(self, stored: pa.Array) -> Collected:  # noqa: D102
         offsets = np.zeros(len(stored) + 1, np.int64)

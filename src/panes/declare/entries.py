@@ -69,12 +69,15 @@ def signature(aggregate: Aggregate) -> str:
     >>> signature(pn.std("temp"))
     "var('temp', root=True, ddof=1)"
     """
-    options = [
-        f"{field.name}={getattr(aggregate, field.name)!r}"
-        for field in fields(aggregate)
-        if isinstance(getattr(aggregate, field.name), (bool, int, float, str, tuple))
-    ]
+    fixed = {field.name: getattr(aggregate, field.name) for field in fields(aggregate) if field.name != "arguments"}
+    options = [f"{name}={value!r}" for name, value in fixed.items() if _plain(value)]
     return f"{aggregate.name}({', '.join([*map(repr, aggregate.arguments), *options])})"
+
+
+def _plain(value: object) -> bool:
+    """Whether an option is a number or text, or several."""
+    values = value if isinstance(value, tuple) else (value,)
+    return all(isinstance(one, (bool, int, float, str)) for one in values)
 
 
 def registration(query: Query) -> Entry:

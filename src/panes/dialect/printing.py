@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
+from panes.algebra.approximate import ApproxCountDistinctOf, ApproxQuantileOf, TopOf
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
 from panes.algebra.fits import CorrelationOf
 from panes.declare.expressions import Expression, column, literal
@@ -54,8 +55,8 @@ def printed(query: Query, stream: str) -> str:
     if _read_back(text) != query:
         raise DeclarationError(
             f"query {query.name!r} has no SQL of its own: what comes nearest reads back as another query. Aggregates "
-            "that are hidden twice, or shown and hidden, and windows in brackets that have a name, an offset, bounds "
-            "or others beside them are such cases."
+            "that are hidden twice, or shown and hidden, windows in brackets that have a name, an offset, bounds or "
+            "others beside them, and sketches of other than the usual size are such cases."
         )
     return text
 
@@ -102,6 +103,12 @@ def _call(query: Query, aggregate: Aggregate) -> str:
         if aggregate.timed:
             return f"{'LAST' if aggregate.largest else 'FIRST'}({arguments})"
         return f"{'MAX' if aggregate.largest else 'MIN'}_BY({arguments})"
+    if isinstance(aggregate, ApproxCountDistinctOf):
+        return f"APPROX_COUNT_DISTINCT({arguments})"
+    if isinstance(aggregate, ApproxQuantileOf):
+        return f"APPROX_PERCENTILE({arguments}, {aggregate.q!r})"
+    if isinstance(aggregate, TopOf):
+        return f"APPROX_TOP_K({arguments}, {aggregate.n})"
     raise DeclarationError(f"query {query.name!r}: SQL has no {aggregate}, so the query cannot be written as text.")
 
 

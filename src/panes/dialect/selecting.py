@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from panes.algebra import approximate as make_approximate
 from panes.algebra import declare as make
 from panes.algebra.aggregates import Aggregate
 from panes.declare.expressions import Expression
@@ -32,13 +33,14 @@ AGGREGATES: Mapping[type[exp.Expression], Callable[..., Aggregate]] = {
     exp.Last: make.last,
     exp.ArgMin: make.arg_min,
     exp.ArgMax: make.arg_max,
+    exp.ApproxDistinct: make_approximate.approx_count_distinct,
     exp.ArrayUniqueAgg: make.distinct,
     exp.Corr: make.corr,
     exp.Median: lambda value: make.quantile(value, 0.5),
 }
 KNOWN = (
     "COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, FIRST, LAST, MIN_BY, MAX_BY, CORR, "
-    "PERCENTILE, MEDIAN, COLLECT_SET"
+    "PERCENTILE, MEDIAN, COLLECT_SET, APPROX_COUNT_DISTINCT, APPROX_PERCENTILE, APPROX_TOP_K"
 )
 
 _START, _END = "window.start", "window.end"
@@ -193,6 +195,8 @@ class Selected:
             return self._count(tree, tokens)
         if isinstance(tree, exp.Quantile):
             return self._quantile(tree, tokens)
+        if isinstance(tree, (exp.ApproxQuantile, exp.ApproxTopK)):
+            return self._approximate(tree, tokens)
         if type(tree) not in AGGREGATES:
             return None
         extra = [name for name, value in tree.args.items() if value and name not in ("this", "expression")]
@@ -226,6 +230,22 @@ class Selected:
             fail(self.text, tokens, "PERCENTILE takes a value and a number: write PERCENTILE(x, 0.5).")
         try:
             return make.quantile(self._checked(tree.this, _of(tree.this, tokens)).sql, float(part.name))
+        except DeclarationError as error:
+            fail(self.text, tokens, str(error))
+
+    def _approximate(self, tree: exp.ApproxQuantile | exp.ApproxTopK, tokens: Sequence[Token]) -> Aggregate:
+        """Aggregates whose second argument is a number; the size of a sketch has no SQL."""
+        quantile = isinstance(tree, exp.ApproxQuantile)
+        number = tree.args.get("quantile" if quantile else "expression")
+        extra = [name for name, value in tree.args.items() if value and name not in ("this", "quantile", "expression")]
+        if extra or not isinstance(number, exp.Literal) or number.is_string or not (quantile or number.is_int):
+            usage = "APPROX_PERCENTILE(x, 0.5)" if quantile else "APPROX_TOP_K(x, 10)"
+            fail(self.text, tokens, f"write {usage}, with a number and nothing behind it.")
+        value = self._checked(tree.this, _of(tree.this, tokens)).sql
+        try:
+            if quantile:
+                return make_approximate.approx_quantile(value, float(number.name))
+            return make_approximate.top(value, int(number.name))
         except DeclarationError as error:
             fail(self.text, tokens, str(error))
 

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Component, Decoded, any_valid
-from panes.algebra.operations import Array
+from panes.algebra.component import Collected, Component, Decoded, any_valid
+from panes.algebra.operations import Array, State
 from panes.engine.bags import Spans
 from panes.frames import Frame, Positions
 from panes.kernels import Reducer
@@ -56,6 +56,17 @@ def partials_of(component: Component, stored: pa.Array, kernel: str | None = Non
     return Partials(component.decode(stored), kernel) if collected is None else Spans.of(collected)
 
 
+def gathered_partials(gathered: Decoded | Collected, kernel: str | None = None) -> Partials | Spans:
+    """Partials that a component has gathered itself."""
+    return Partials(gathered, kernel) if isinstance(gathered, Decoded) else Spans.of(gathered)
+
+
+def state_of(partials: Partials | Spans) -> State:
+    """The state of partials that are combined."""
+    assert isinstance(partials, Partials)
+    return partials.decoded.state
+
+
 _NOWHERE = 2**62
 
 
@@ -86,8 +97,7 @@ class Level:
 
 def positive(counts: Partials | Spans) -> Array:
     """Where a component that counts events has counted any."""
-    assert isinstance(counts, Partials)
-    some: Array = counts.decoded.state[0] > 0
+    some: Array = state_of(counts)[0] > 0
     return some
 
 
@@ -99,7 +109,7 @@ def panes_of(edges: tuple[Edges, ...], positions: Positions) -> Frame:
     occupied = positions.key_starts[:-1][np.diff(positions.key_starts) > 0]
     change[occupied] = True
     lo = np.flatnonzero(change)
-    hi = np.append(lo[1:], len(start))
+    hi = np.append(lo[1:], len(start))[: len(lo)]
     key = np.searchsorted(positions.key_starts, lo, side="right") - 1
     return Frame(key, start[lo], lo, hi)
 

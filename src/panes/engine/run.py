@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,17 @@ from panes.algebra.operations import Array
 from panes.algebra.ordering import codes, is_ordered
 from panes.declare.windows import Window
 from panes.engine.bags import Spans
-from panes.engine.level import Level, Partials, key_starts_of, next_edge, panes_of, partials_of, positive
+from panes.engine.level import (
+    Level,
+    Partials,
+    gathered_partials,
+    key_starts_of,
+    next_edge,
+    panes_of,
+    partials_of,
+    positive,
+    state_of,
+)
 from panes.engine.program import Program, Reading, View
 from panes.frames import Frame, Positions, frame
 
@@ -91,7 +102,7 @@ def lift_panes(
         values = [arguments[a] for a in component.arguments]
         gathered = component.gather(panes.lo, panes.hi, *values)
         if gathered is not None:
-            partials.append(partials_of(component, gathered, kernel))
+            partials.append(gathered_partials(gathered, kernel))
         else:
             lifted = component.lift(*_in_order(component, values, events))
             partials.append(partials_of(component, lifted, kernel).reduce(panes))
@@ -163,12 +174,7 @@ def read(
     stored = {i: partials[i].answers() for i in _read_components([program.views[v] for v in views])}
     for number in views:
         view = program.views[number]
-        columns = tuple(
-            _by_level(r, view.window, instances, level)
-            if r.bound.by_level
-            else _lowered(r, [stored[c] for c in r.components], view, instances.start)
-            for r in view.readings
-        )
+        columns = tuple(_column(r, view, instances, partials, stored, level) for r in view.readings)
         answers = Answers(number, instances.key, instances.start, columns)
         if view.exists is not None:
             keep = positive(partials[view.exists])
@@ -179,18 +185,33 @@ def read(
         yield answers
 
 
-def _lowered(reading: Reading, stored: list[pa.Array], view: View, starts: Array) -> pa.Array:
-    """One output column; the bounds of windows are those that answers show."""
-    if not reading.bound.by_window:
-        return reading.bound.lower(*stored)
-    shift = view.window.shift
-    start, end = view.window.begins(starts) - shift, starts + view.window.geometry.range - shift
-    return reading.bound.lower(*stored, start=start, end=end)
+def _column(
+    reading: Reading,
+    view: View,
+    instances: Frame,
+    partials: dict[int, Partials | Spans],
+    stored: dict[int, Any],
+    level: Level,
+) -> pa.Array:
+    """One output column of a view."""
+    bound, window = reading.bound, view.window
+    if bound.by_level:
+        return _by_level(reading, window, instances, level)
+    if bound.answer is not None:
+        return bound.answer(*(state_of(partials[c]) for c in reading.components))
+    columns = [stored[c] for c in reading.components]
+    if not bound.by_window:
+        return bound.lower(*columns)
+    # The bounds that answers show.
+    start = window.begins(instances.start) - window.shift
+    end = instances.start + window.geometry.range - window.shift
+    return bound.lower(*columns, start=start, end=end)
 
 
 def _read_components(views: list[View]) -> set[int]:
-    readings = (reading for view in views for reading in view.readings if not reading.bound.by_level)
-    return {c for reading in readings for c in reading.components}
+    """The components that answers are read out of in their stored form."""
+    readings = (reading for view in views for reading in view.readings)
+    return {c for r in readings if not r.bound.by_level and r.bound.answer is None for c in r.components}
 
 
 def _by_level(reading: Reading, window: Window, instances: Frame, level: Level) -> pa.Array:
@@ -199,7 +220,5 @@ def _by_level(reading: Reading, window: Window, instances: Frame, level: Level) 
     ages = (0, *window.finer, window.geometry.range)
     bounds = [level.positions.search(instances.key, window.begins(end - age)) for age in ages]
     parts = [Frame(instances.key, instances.start, lo, hi) for hi, lo in pairwise(bounds)]
-    columns = [
-        [level.partials[c].reduce(part, some_empty=True).answers() for part in parts] for c in reading.components
-    ]
-    return reading.bound.lower(*columns)
+    components = [level.partials[c] for c in reading.components]
+    return reading.bound.lower(*([c.reduce(part, some_empty=True).answers() for part in parts] for c in components))

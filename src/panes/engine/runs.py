@@ -24,6 +24,8 @@ from panes.planning.stairs import Stair
 _TOGETHER = 4
 _LARGE = 1 << 17
 """Rows from which on a run is not merged with others of its size: some megabytes."""
+_HEAVY = 1 << 25
+"""Bytes from which on it is not: sketches take kilobytes each, where numbers take a few bytes."""
 
 _WORTH = 0.75
 """A run is rewritten for coarser granules where at most this part of its rows remains."""
@@ -133,7 +135,7 @@ class Runs:
     def _alike(self) -> list[Run] | None:
         by_class: dict[int, list[Run]] = {}
         for run in self.listed:
-            if run.rows < _LARGE:
+            if run.rows < _LARGE and run.size < _HEAVY:
                 found = by_class.setdefault(run.size_class, [])
                 found.append(run)
                 if len(found) == _TOGETHER:

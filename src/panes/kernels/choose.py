@@ -56,6 +56,15 @@ _GENERAL: Final = {
     "dyadic": Rates(12.0, 11.0, 0, 300_000),
     "naive": Rates(0.0, 35.0, 5, 200_000),
 }
+# Sketches: all time goes into combines, about 20 µs each (a step is half of one, and less where one side is empty);
+# folding makes one result per pair.
+_SKETCHES: Final = {
+    "running": Rates(20_000, 10_000, 0, 12_000),
+    "overlapping": Rates(20_000, 10_000, 0, 20_000),
+    "landmark": Rates(30_000, 10_000, 0, 30_000),
+    "dyadic": Rates(20_000, 8_000, 0, 120_000),
+    "naive": Rates(0, 5_000, 15_000, 15_000),
+}
 
 
 def legal(operations: Operations) -> tuple[type[Kernel], ...]:
@@ -79,7 +88,9 @@ def named(name: str) -> type[Kernel]:
 def cost(kernel: Kernel, pairs: Pairs) -> tuple[float, float]:
     """Estimated nanoseconds to build what is missing, and to answer; every pair holds a row."""
     table = _OBJECTS if any(array.dtype == object for array in kernel.state) else _GENERAL
-    if kernel.operations.ufunc is not None and table is _GENERAL:
+    if kernel.operations.fold is not None:
+        table = _SKETCHES
+    elif kernel.operations.ufunc is not None and table is _GENERAL:
         table = _NUMBERS
     rates, work = table[kernel.name], kernel.work(pairs)
     fold = table["naive"]

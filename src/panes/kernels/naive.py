@@ -34,6 +34,8 @@ class Naive(Kernel):
     def _answer(self, pairs: Pairs) -> State:
         if self.operations.ufunc is not None:
             return (self._reduceat(self.operations.ufunc, pairs),)
+        if self.operations.fold is not None:
+            return self.operations.fold(self.state, pairs.lo, pairs.hi)
         stop = np.cumsum(pairs.width)
         answers, begin = [], 0
         while begin < len(pairs):
