@@ -1,0 +1,97 @@
+"""Joins on Spark against Spark's own interval joins, one per window: batches, streams, and what is refused."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import panes as pn
+from panes.errors import ExpressionError, PlanError, SchemaError
+from panes.testing import assert_same_answers, events, spark_joins
+from tests.spark.streams import START, Collected, Recorded, finished, split
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+UTC_TIME, LOCAL_TIME = pa.timestamp("us", "UTC"), pa.timestamp("us")
+OVER = {"short": "2s", "medium": "7s", "long": "20s"}
+HOWS = ("inner", "left", "right", "full")
+
+
+def frame(spark, table):
+    return spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+
+
+def sides(seed, rows=60, **options):
+    """Two tables with ties, gaps, null keys and null times; some rows are there twice."""
+    for number, other in enumerate(("x", "y")):
+        values = {"v": pa.int32(), other: pa.string()}
+        table = events(rows, values=values, distinct=3, null_times=0.05, seed=2 * seed + number, **options)
+        yield pa.concat_tables([table, table.slice(0, 5)])
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_batches_equal_one_join_per_window(spark, seed, how):
+    theirs, ours = [("l.v < r.v", "v_left < v_right"), ("TRUE", None)][seed % 2]
+    tables = list(sides(seed, time=[UTC_TIME, LOCAL_TIME][seed % 2]))
+    left, right = (frame(spark, table) for table in tables)
+    expected = spark_joins(left, right, on="key", over=OVER, where=theirs, how=how).toArrow()
+    joined = {"on": "key", "at": "ts", "over": OVER, "where": ours, "how": how}
+    assert_same_answers(pn.join(left, right, **joined), expected)
+    assert_same_answers(pn.join(*tables, **joined), expected)
+    assert_same_answers(pn.join(left, right, **joined, layout="matches"), pn.join(*tables, **joined, layout="matches"))
+
+
+class Pair:
+    """Two recorded streams of the same length in micro-batches, some of whose rows are late."""
+
+    def __init__(self, spark, folder, seed):
+        tables = list(sides(seed, 80, start=START))
+        self.records = [Recorded(spark, folder / name, t.schema) for name, t in zip("lr", tables, strict=True)]
+        self.parts = [split(_arriving(table), [30, 5, 25]) for table in tables]
+        self.tables = tables
+
+    def add(self, *numbers):
+        for record, parts in zip(self.records, self.parts, strict=True):
+            record.add(*(parts[number] for number in numbers))
+
+    def end(self):
+        """Rows far ahead, so that the watermark passes all others."""
+        for record, table in zip(self.records, self.tables, strict=True):
+            last = table.slice(0, 1).set_column(0, "ts", pa.array([START + 10**12], UTC_TIME))
+            record.add(last)
+
+    def streams(self):
+        return [
+            record.stream(delay=delay) for record, delay in zip(self.records, ("2 seconds", "4 seconds"), strict=True)
+        ]
+
+
+def _arriving(table):
+    """Roughly in the order of time."""
+    instants = table["ts"].cast(pa.int64()).to_pylist()
+    arrival = [(START if t is None else t) + (i % 5 == 0) * 30 * 10**6 for i, t in enumerate(instants)]
+    return table.take(sorted(range(len(arrival)), key=arrival.__getitem__))
+
+
+@pytest.mark.usefixtures("one_partition")
+@pytest.mark.parametrize("how", HOWS)
+def test_streams_equal_one_join_per_window(spark, tmp_path, how):
+    """Also after a restart; rows that are late for one are late for all."""
+    pair = Pair(spark, tmp_path, seed=3)
+    joined = {"on": "key", "at": "ts", "over": OVER, "how": how}
+    runs = []
+    for step in ((0, 1), (2, 3)):
+        pair.add(*step)
+        if step[-1] == 3:
+            pair.end()
+        ours = Collected(pn.join(*pair.streams(), **joined), tmp_path / "ours")
+        theirs = Collected(spark_joins(*pair.streams(), on="key", over=OVER, how=how), tmp_path / "theirs")
+        runs.append(finished([ours, theirs]))
+    ours, theirs = (pa.concat_tables(run[i].rows for run in runs) for i in (0, 1))
+    assert_same_answers(ours, theirs)
+    in_time = pn.join(*pair.tables, on="key", at="ts", over=OVER)
+    assert 0 < ours.num_rows
+    if how == "inner":
+        assert ours.num_rows < in_time.num_rows
