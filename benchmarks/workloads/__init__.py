@@ -10,6 +10,7 @@ from benchmarks.runner import Bench
 from benchmarks.workloads.calibrate import calibrate
 from benchmarks.workloads.day import day
 from benchmarks.workloads.hopping import hopping, slides
+from benchmarks.workloads.join import join
 from benchmarks.workloads.keys import keys
 from benchmarks.workloads.paper import TABLES, table
 from benchmarks.workloads.planning import planning
@@ -38,5 +39,6 @@ WORKLOADS = {
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
+    "join": Workload(join, "trades of two exchanges joined over ten windows at once, beside ten joins of Spark's own"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }
