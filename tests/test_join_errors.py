@@ -47,11 +47,11 @@ DECLARED_WRONG = {
 DATA_WRONG = {
     "unknown key": ({"on": "devcie"}, SchemaError, "left side .*did you mean 'device'"),
     "unknown time": ({"at": "tss"}, SchemaError, "did you mean 'ts'"),
-    "unknown on the right": ({"at": ("ts", "tz")}, SchemaError, "right side .*did you mean 'ts'"),
+    "unknown on the right": ({"at": ("ts", "tss")}, SchemaError, "right side .*did you mean 'ts'"),
     "time is text": ({"at": "when"}, SchemaError, r"to_timestamp\(when\)"),
     "key types": ({"on": "number"}, SchemaError, "int32 on the left side and int64 on the right.*Cast one"),
     "key is a map": ({"on": "tags"}, SchemaError, "Join on a field of it"),
-    "unknown in where": ({"where": "tempp > 1"}, SchemaError, "did you mean 'temp_left'"),
+    "unknown in where": ({"where": "tem_left > 1"}, SchemaError, "did you mean 'temp_left'"),
     "without a suffix": ({"where": "temp > 1"}, SchemaError, "temp_left"),
     "where is no condition": ({"where": "temp_left + 1"}, ExpressionError, "compare it"),
     "names alike": ({"suffixes": ("", "")}, SchemaError, "two columns called 'ts'.*suffixes="),
