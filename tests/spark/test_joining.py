@@ -109,6 +109,11 @@ def test_streams_equal_one_streaming_join_per_window(spark, tmp_path, how):
     ]
     assert once["level"].to_pylist() == [2 if d is None else int(d >= 2 * 10**6) for d in apart]
     assert once.filter(once["expires"].is_null()).num_rows == sum(d is None for d in apart)
+    # Spark read from the condition how long to keep rows: only the last ones are left.
+    assert [run.query.lastProgress.stateOperators[0].numRowsTotal for run in runs[-1][:2]] == [
+        2 if how == "inner" else 2 * len(over),
+        2,
+    ]
     all_in_time = pn.join(*pair.tables, on="key", at="ts", over=over)
     assert 0 < once.num_rows - once["expires"].null_count < all_in_time.num_rows
 

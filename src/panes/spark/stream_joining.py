@@ -22,16 +22,13 @@ _SLACK = 0.001
 def join_streams(sides: JoinSides) -> DataFrame:
     """Join two streams; nothing runs until the result is written somewhere."""
     declared = sides.declared
-    for rows, name, side in sides.all:
-        _check_watermark(sides, rows, name, side.at)
-    if declared.how != "inner" and declared.layout == "long" and len(declared.sizes) > 1:
+    for which, (rows, _, side) in enumerate(sides.all):
+        _check_watermark(rows, side.at, ("left", "right")[which], declared.at[which])
+    if declared.how != "inner" and declared.layout == "long":
         return _window_by_window(sides)
     near = f"{sides.distance} < {declared.widest}L"
     found = with_levels(sides, _joined(sides, sides.left, sides.right, near))
-    if declared.layout == "matches":
-        return each_once(sides, found)
-    alone = (f"{LEFT}{sides.columns.left.at} IS NOT NULL", f"{RIGHT}{sides.columns.right.at} IS NOT NULL")
-    return every_window(sides, found, None if declared.how == "inner" else alone)
+    return each_once(sides, found) if declared.layout == "matches" else every_window(sides, found)
 
 
 def _window_by_window(sides: JoinSides) -> DataFrame:
@@ -53,18 +50,21 @@ def _window_by_window(sides: JoinSides) -> DataFrame:
 
 
 def _joined(sides: JoinSides, left: DataFrame, right: DataFrame, near: str) -> DataFrame:
+    # No watermark ever passes a row without a time: Spark would keep it for ever.
+    left, right = (
+        rows.where(f"{name}{side.at} IS NOT NULL")
+        for rows, (_, name, side) in zip((left, right), sides.all, strict=True)
+    )
     # Spark reads from a condition on seconds for how long it has to keep rows. Intervals would say the same, but a day
-    # has not always 24 hours where the session's time zone changes its clocks. ``near`` is exact, and these are not.
+    # has not always 24 hours where the session's time zone changes its clocks. ``near`` is exact, and seconds are not.
     one, other = (f"CAST({name}{side.at} AS DOUBLE)" for _, name, side in sides.all)
     width = sides.declared.widest / SECOND + _SLACK
     bounds = f"{one} < {other} + {width!r}D AND {other} < {one} + {width!r}D"
     return left.join(right, F.expr(f"{sides.alike} AND {near} AND {bounds}"), sides.declared.how)
 
 
-def _check_watermark(sides: JoinSides, rows: DataFrame, name: str, at: int) -> None:
-    which = 0 if name == LEFT else 1
+def _check_watermark(rows: DataFrame, at: int, side: str, time: str) -> None:
     if "spark.watermarkDelayMs" not in rows.schema[at].metadata:
-        side, time = ("left", "right")[which], sides.declared.at[which]
         raise PlanError(
             f"the {side} side has no watermark on {time!r}, so its rows would have to be kept for ever. Write "
             f"{side}.withWatermark({time!r}, '10 minutes') first, with the delay that late rows may have."
