@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from panes.declare.query import Query, query
     from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
     from panes.errors import PanesError
+    from panes.joining import join
     from panes.local.stairs import Stairs
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
@@ -55,6 +56,7 @@ _HOMES = {
     "panes.declare.query": ("Query", "query"),
     "panes.declare.windows": ("Cumulate", "Window", "cumulate", "hopping", "tumbling"),
     "panes.errors": ("PanesError",),
+    "panes.joining": ("join",),
     "panes.local.stairs": ("Stairs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -85,6 +87,7 @@ __all__ = [
     "explain",
     "first",
     "hopping",
+    "join",
     "last",
     "max",
     "mean",

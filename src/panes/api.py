@@ -120,7 +120,7 @@ class Plan:
         _check_emit(emit, strategy or self.strategy)
         if layout == "wide":
             wide_columns(self.queries)
-        if _is_spark(data):
+        if is_spark(data):
             if data.isStreaming:
                 _refuse_for_streams(layout, strategy, observation)
                 return self._run_stream(data, mode, shards, catalogue, history, late, emit, limits, checkpoint)
@@ -378,7 +378,8 @@ def _obvious(blueprint: Blueprint) -> bool:
     return len(views) == 1 and views[0].tumbling and blueprint.stores[0].strategy == "native"
 
 
-def _is_spark(data: Any) -> bool:
+def is_spark(data: Any) -> bool:
+    """Whether something is a Spark DataFrame."""
     # Asked by name, so that pyspark is imported only where a Spark DataFrame arrives.
     return any(
         base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame" for base in type(data).__mro__

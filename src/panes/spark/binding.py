@@ -48,7 +48,7 @@ def examine(blueprint: Blueprint, events: DataFrame) -> Input:
     used = {name.lower() for name in names}
     _check_names(events, names)
     # Unknown names stay in: check_columns and result_type say which are meant.
-    schema = pa.schema([_arrow_field(field, name in used) for name, field in fields.items()])
+    schema = pa.schema([arrow_field(field, name in used) for name, field in fields.items()])
     check_columns(blueprint.queries, schema)
     for query in blueprint.queries:
         if query.where is not None:
@@ -59,7 +59,8 @@ def examine(blueprint: Blueprint, events: DataFrame) -> Input:
     return Input(events, schema, {name: field.dataType for name, field in fields.items()})
 
 
-def _arrow_field(field: t.StructField, used: bool) -> pa.Field:
+def arrow_field(field: t.StructField, used: bool) -> pa.Field:
+    """A column as Arrow types it; what Arrow cannot carry is an error where it is used, and null elsewhere."""
     if used:
         _check_collation(field.name, field.dataType)
     try:

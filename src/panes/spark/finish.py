@@ -14,7 +14,7 @@ from panes.declare.query import EXPIRES, Query
 from panes.declare.windows import Window
 from panes.engine.program import View
 from panes.engine.schema import wide_columns
-from panes.spark.naming import END, START, VIEW, key, quoted
+from panes.spark.naming import END, START, VIEW, key, quoted, text
 
 _QUERY = "__panes_query"
 
@@ -48,7 +48,7 @@ def finish_one(answered: Answered, query: Query, shape: Shape) -> DataFrame:
         rows = rows.where(F.expr(query.having.sql))
     own = {name: quoted(name) for name in (*query.by, *query.columns)}
     columns = (*shape.keys.items(), *shape.columns.items())
-    labels = [f"{_text(query.name)} AS query", "window_name", "window"]
+    labels = [f"{text(query.name)} AS query", "window_name", "window"]
     return _select(rows, [*labels, *(_column(name, type_, own.get(name)) for name, type_ in columns)])
 
 
@@ -83,8 +83,8 @@ def finish_many(
     derived = {alias for _, query in numbered for alias, _ in query.derived}
     known = {name: key(i) for i, name in enumerate(keys)} | {alias: quoted(alias) for alias in aggregates}
     columns = (*shape.keys.items(), *shape.columns.items())
-    query_name = _looked_up([_text(queries[v.query].name) for v in views])
-    window_name = _looked_up([_text(v.window.name) for v in views])
+    query_name = _looked_up([text(queries[v.query].name) for v in views])
+    window_name = _looked_up([text(v.window.name) for v in views])
     number = _looked_up([str(v.query) for v in views])
     window, shown = f"struct({START} AS start, {END} AS end)", {}
     if remarks is not None:
@@ -169,11 +169,6 @@ def _expires(views: Sequence[View]) -> str:
 def _looked_up(values: list[str]) -> str:
     """One SQL literal per view: an array that Spark folds into a constant, and the view of the row in it."""
     return values[0] if len(set(values)) == 1 else f"element_at(array({', '.join(values)}), {VIEW} + 1)"
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _column(name: str, type_: t.DataType, own: str | None) -> Column | str:

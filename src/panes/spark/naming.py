@@ -36,6 +36,19 @@ def micros(column: str, type_: t.DataType) -> str:
     return f"unix_micros({column})"
 
 
+def instant(micros_sql: str, type_: t.DataType) -> str:
+    """SQL for µs since the epoch as an event time of some type; what ``micros`` undoes."""
+    if isinstance(type_, t.TimestampNTZType):
+        return f"TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, ({micros_sql}) / 1000000BD)"
+    return f"timestamp_micros({micros_sql})"
+
+
+def text(value: str) -> str:
+    """A string as SQL takes it."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def floor_to_edges(edges: tuple[Edges, ...], instant: str) -> str:
     """SQL for the last edge at or before an instant in µs."""
     floors = [f"({instant} - pmod({instant} - {e.offset}L, {e.period}L))" for e in edges]

@@ -5,7 +5,7 @@ Each window is a group-by over the partials of its provider; the shuffle of a pr
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from panes.engine.program import Node, Program, View
@@ -14,7 +14,7 @@ from panes.planning.blueprint import StorePlan
 from panes.spark.binding import Input
 from panes.spark.columnar import keep_events
 from panes.spark.finish import Answered
-from panes.spark.naming import START, key, micros, quoted, stored
+from panes.spark.naming import START, instant, key, micros, quoted, stored
 from panes.timeline import Geometry
 
 _WINDOW, _INSTANT = "__panes_window", "__panes_instant"
@@ -97,14 +97,8 @@ def _view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame,
         columns.append(F.expr(reading.bound.read(*names, **bounds)).alias(reading.alias))
     keys = [F.col(key(i)).alias(name) for i, name in enumerate(store.keys)]
     ends = [
-        _instant(f"{START} + {shift}L", store, source)
+        F.expr(instant(f"{START} + {shift}L", source.spark_type(store.at)))
         for shift in (-view.window.shift, geometry.range - view.window.shift)
     ]
     window = F.struct(ends[0].alias("start"), ends[1].alias("end")).alias("window")
     return Answered(view.query, view.window, partials.select(window, *keys, *columns))
-
-
-def _instant(micros_sql: str, store: StorePlan, source: Input) -> Column:
-    if source.spark_type(store.at).typeName() == "timestamp_ntz":
-        return F.expr(f"TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, ({micros_sql}) / 1000000BD)")
-    return F.expr(f"timestamp_micros({micros_sql})")

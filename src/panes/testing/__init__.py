@@ -1,6 +1,7 @@
 """What tests and benchmarks of windowed queries need: events, window sets, slow answers, and comparisons."""
 
 from panes.testing.event_tables import events
+from panes.testing.join_oracle import spark_joins
 from panes.testing.laws import check_aggregate
 from panes.testing.oracle import spark_answers
 from panes.testing.reference import brute_force
@@ -16,4 +17,5 @@ __all__ = [
     "sequential_gen",
     "sliding_class",
     "spark_answers",
+    "spark_joins",
 ]

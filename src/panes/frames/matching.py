@@ -1,0 +1,68 @@
+"""Which rows of two sides are near in time: a range of sorted rows per row, found by search, then spelt out.
+
+After *Subsuming Multiple Sliding Windows* (Patroumpas and Sellis, 2011), section 4: every row is probed once against
+the widest window. A match at level k, the narrowest window that holds it, is one of every wider window too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from panes.errors import PlanError
+from panes.frames.positions import FARTHEST, Integers, Positions
+
+_AT_ONCE = 1 << 20
+
+
+def near(
+    left: tuple[Integers, Integers], right: tuple[Integers, Integers], width: int, *, at_once: int = _AT_ONCE
+) -> Iterator[tuple[Integers, Integers]]:
+    """Pairs of rows with equal keys that are less than a width apart: their rows on the left and on the right.
+
+    Pairs come in the order of the left rows, and by time on the right; about ``at_once`` pairs at a time.
+
+    Parameters
+    ----------
+    left, right
+        Per row, the ordinal of its key (the same numbers on both sides) and its instant; in any order.
+
+    Examples
+    --------
+    >>> left = np.array([0, 1]), np.array([10, 10])
+    >>> right = np.array([0, 0, 1, 0]), np.array([14, 15, 9, 6])
+    >>> [(a.tolist(), b.tolist()) for a, b in near(left, right, width=5)]
+    [([0, 0, 1], [3, 0, 2])]
+    """
+    (keys, instants), (right_keys, right_instants) = left, right
+    if len(instants) and not -FARTHEST <= int(instants.min()) <= int(instants.max()) <= FARTHEST:
+        raise PlanError("an instant is more than 36,000 years away from the epoch.")
+    order = np.lexsort((right_instants, right_keys))
+    count = int(max(keys.max(initial=-1), right_keys.max(initial=-1))) + 1
+    starts = np.searchsorted(right_keys[order], np.arange(count + 1))
+    positions = Positions.of_events(right_instants[order], starts)
+    first = positions.search(keys, instants - width + 1)
+    lengths = positions.search(keys, instants + width) - first
+    ends = np.cumsum(lengths)
+    begin = 0
+    while begin < len(keys):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + at_once, side="right")))
+        some = lengths[begin:end]
+        rows = np.repeat(np.arange(begin, end), some)
+        # Within each range 0, 1, 2, ...: the numbers of all pairs, less where the range begins.
+        steps = np.arange(len(rows)) - np.repeat(np.cumsum(some) - some, some)
+        yield rows, order[first[rows] + steps]
+        begin = end
+
+
+def levels(distances: Integers, sizes: Sequence[int]) -> Integers:
+    """The number of the narrowest window that holds each pair, by how far apart its rows are.
+
+    Examples
+    --------
+    >>> levels(np.array([0, 4, 5, 11]), [5, 10, 20])
+    array([0, 0, 1, 2])
+    """
+    return np.searchsorted(np.asarray(sizes, dtype=np.int64), distances, side="right").astype(np.int64, copy=False)

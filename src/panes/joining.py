@@ -1,0 +1,100 @@
+"""The façade of joins: two streams over many windows at once, in this process or on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from panes.api import is_spark
+from panes.declare.expressions import ExpressionLike
+from panes.declare.joins import How, JoinLayout, Windows, declare_join
+from panes.errors import PlanError
+
+
+def join(
+    left: Any,
+    right: Any,
+    *,
+    on: str | Iterable[str],
+    at: str | Sequence[str],
+    over: Windows,
+    where: ExpressionLike | None = None,
+    how: How = "inner",
+    layout: JoinLayout = "long",
+    suffixes: Sequence[str] = ("_left", "_right"),
+) -> Any:
+    """Join two streams over many windows at once.
+
+    A row of the left side and one of the right match in a window of size ω when their keys are equal and their times
+    are less than ω apart: the later of the two, when it comes, finds the other one in the window ``(t − ω, t]``. So a
+    match of a narrow window is one of every wider window; it is found once. In a window of size ω it holds until
+    ``expires``, the earlier of both times plus ω.
+
+    Parameters
+    ----------
+    left, right
+        Two Spark DataFrames, both batches or both streams with watermarks, give a (lazy) Spark DataFrame. Two pyarrow
+        Tables, or anything with the Arrow C interface (pandas, polars), give a pyarrow Table.
+    on
+        The key columns, of the same names and types on both sides. A null key matches nothing, as in SQL.
+    at
+        The column of event time, or one for the left side and one for the right. A row without a time matches nothing.
+    over
+        The sizes of the windows: durations, or durations by name.
+    where
+        What else a match has to fulfil: an expression over the columns of the result that come from both sides.
+    how
+        ``inner``: matches. ``left``, ``right``, ``full``: also, for every window, the rows of that side (or both) that
+        have no match in it, with nulls in the place of the other side and of ``expires``.
+    layout
+        ``long``: one row per match and window. ``matches``: one row per match, for the narrowest window that holds it,
+        with the number of that window, from 0, as its ``level``; it holds in all wider windows too. A row without a
+        match in any window has the number of windows as its level, and no ``window_name``.
+    suffixes
+        What is added to names that both sides have, keys aside.
+
+    Returns
+    -------
+    pyarrow.Table or pyspark.sql.DataFrame
+        ``window_name``, (``level``,) the keys, the columns of the left side, those of the right side, ``expires``.
+
+    Examples
+    --------
+    >>> import datetime as dt, pyarrow as pa, panes as pn
+    >>> moment = lambda *seconds: [dt.datetime(2026, 1, 1, 12, 0, s) for s in seconds]
+    >>> orders = pa.table({"ts": moment(0, 20), "user": ["ann", "bob"], "item": ["tea", "jam"]})
+    >>> clicks = pa.table({"ts": moment(3, 8, 50), "user": ["ann", "ann", "bob"], "page": ["a", "b", "c"]})
+    >>> found = pn.join(orders, clicks, on="user", at="ts", over=["5s", "10s", "1 min"])
+    >>> for row in found.to_pylist():
+    ...     print(row["window_name"], row["user"], row["item"], row["page"], f"until {row['expires']:%H:%M:%S}")
+    5s ann tea a until 12:00:05
+    10s ann tea a until 12:00:10
+    10s ann tea b until 12:00:10
+    1m ann tea a until 12:01:00
+    1m ann tea b until 12:01:00
+    1m bob jam c until 12:01:20
+
+    References
+    ----------
+    Patroumpas and Sellis, *Subsuming Multiple Sliding Windows for Shared Stream Computation* (2011), section 4.
+    """
+    declared = declare_join(on=on, at=at, over=over, where=where, how=how, layout=layout, suffixes=suffixes)
+    spark = is_spark(left), is_spark(right)
+    if all(spark):
+        from panes.spark.joining import join as join_on_spark
+
+        return join_on_spark(declared, left, right)
+    for name, data, one in zip(("left", "right"), (left, right), spark, strict=True):
+        if not one and not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
+            raise PlanError(
+                f"cannot join a {type(data).__name__} (the {name} side): give Spark DataFrames, pyarrow Tables, or "
+                "anything with the Arrow C interface, such as pandas or polars DataFrames."
+            )
+    if any(spark):
+        raise PlanError(
+            "one side is a Spark DataFrame and the other is not. Give the other to spark.createDataFrame first, or "
+            "bring the DataFrame here with toArrow()."
+        )
+    from panes.local.joining import join as join_here
+
+    return join_here(declared, left, right)
