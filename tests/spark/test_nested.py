@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
+from panes.errors import StateWarning
 from panes.testing import assert_same_answers, events, spark_answers
-from tests.spark.streams import START, VALUES, Collected, finished, recorded
+from tests.spark.streams import START, VALUES, Collected, Recorded, finished, recorded, split
 
 pytestmark = pytest.mark.usefixtures("one_partition")
 
@@ -58,3 +59,31 @@ def test_a_stream_with_late_rows(spark, tmp_path):
     assert ours.figures["late"] > 0
     starts = {row["start"] for row in ours.rows["window"].to_pylist()}
     assert min(starts).replace(tzinfo=None) == SINCE
+
+
+def test_a_stream_that_is_started_again_looks_at_levels_apart(spark, tmp_path):
+    """Everything that only columns know, in one stream that is stopped after every micro-batch."""
+    over = pn.nested(["6s", "20s", "60s"], ["2s", "10s", "20s"], symmetric=True)
+    select = {
+        "again": pn.recurring("s"),
+        "often": pn.recurring("s", ranked=True),
+        "weight": pn.aged(pn.count(), weights=[1, 0.5, 0.25]),
+        "decayed": pn.aged(pn.sum("i"), half_life="10s"),
+        "slope": "line.slope",
+        "median": pn.quantile("i", 0.5),
+    }
+    query = pn.query("q", at="ts", by="k", select=select, hidden={"line": pn.trend("i")}, over=over)
+    table = events(150, keys={"k": pa.string()}, values=VALUES, start=START, seed=5).sort_by("ts")
+    record = Recorded(spark, tmp_path, table.schema)
+    found = []
+    for part in split(table, [50, 50]):
+        record.add(part)
+        with pytest.warns(StateWarning):
+            answers = pn.plan(query).run(record.stream(delay="1 second"), shards=2)
+        found.append(Collected(answers, tmp_path / "checkpoint").finish().rows)
+    ours = pa.concat_tables(found)
+    expected = pn.plan(query).run(table)
+    last = max(row["end"] for row in ours["window"].to_pylist())
+    ended = [row["end"] <= last for row in expected["window"].to_pylist()]
+    assert ours.num_rows > 100
+    assert_same_answers(ours, expected.filter(pa.array(ended)), absolute=1e-9)
