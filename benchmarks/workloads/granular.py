@@ -82,8 +82,9 @@ def widening(extent: int) -> Shape:
 def _arrival_rate(bench: Bench, name: str) -> None:
     table = bench.report.table(
         f"Figure 5, {name}: nanoseconds per event against the arrival rate; five levels, widest {EXTENT} timestamps",
-        "chain: events of a timestamp folded by key, put into the chain, every level that slides reported. shard: a "
-        "micro-batch of one timestamp through the streaming engine, state written and answers included.",
+        f"chain: events of a timestamp folded by key (median of {_TIMESTAMPS}), then put into the chain, and every "
+        "level that slides reported. shard: a micro-batch of one timestamp through the streaming engine, state written "
+        f"and answers included, median of {_TIMESTAMPS}.",
     )
     for rate in bench.few(RATES):
         row: dict[str, object] = {"events per timestamp": f"{rate:,}"}
@@ -104,7 +105,8 @@ def _number_of_levels(bench: Bench, name: str) -> None:
     per_event = bench.report.table(
         f"Figure 6, {name}: nanoseconds per event against the number of levels; widest {EXTENT} timestamps, "
         f"{rate:,} events per timestamp (shard: {rate // _SLOWER:,})",
-        "apart: a chain for every level by itself, which folds the events again.",
+        "chain: folding is measured once for all numbers of levels. apart: a chain for every level by itself, each of "
+        "which folds the events.",
     )
     moving = bench.report.table(
         f"Figure 6, {name}: microseconds per timestamp to move granules and report, whatever the number of events"

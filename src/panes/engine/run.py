@@ -132,15 +132,17 @@ def _answer(program: Program, base: Level) -> Iterator[Answers]:
             provider = base if node.provider is None else levels[node.provider]
             # The plan chose panes and providers that no window cuts, so nothing needs to be checked again.
             instances = frame(node.geometry, provider.positions, emit_all=program.emit_all, check=False)
-            every = program.emit_all
-            partials = {i: provider.partials[i].reduce(instances, some_empty=every) for i in node.needed}
+            every, asked = program.emit_all, program.by_since(node.views)
+            partials: dict[int, Partials] = {}
+            if None in asked or number in readers:
+                partials = {i: provider.partials[i].reduce(instances, some_empty=every) for i in node.needed}
             if number in readers:
                 ends = instances.start + node.geometry.range
                 starts = key_starts_of(instances, provider.positions.keys)
                 levels[number] = Level(Positions(instances.start, ends, starts), partials)
             for done in [p for p, last in readers.items() if last == number]:
                 del levels[done]
-            for since, views in program.by_since(node.views).items():
+            for since, views in asked.items():
                 own, values = instances, partials
                 if since is not None:
                     own = instances.since(since, provider.positions)
