@@ -96,7 +96,7 @@ def double_loop(left, right, over, how, condition, layout):
     return pa.Table.from_pylist(found, schema=schema)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 2**32),
     rows=st.tuples(st.integers(0, 12), st.integers(0, 12)),

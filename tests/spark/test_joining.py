@@ -14,7 +14,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::F
 
 UTC_TIME, LOCAL_TIME = pa.timestamp("us", "UTC"), pa.timestamp("us")
 OVER = {"short": "2s", "medium": "7s", "long": "20s"}
-HOWS = ("inner", "left", "right", "full")
+SOAK_BATCHES = [
+    pytest.param(seed, how, marks=pytest.mark.soak)
+    for seed in range(3, 15)
+    for how in ("inner", "left", "right", "full")
+]
+SOAK_STREAMS = [pytest.param(how, marks=pytest.mark.soak) for how in ("left", "right")]
 
 
 def frame(spark, table):
@@ -29,8 +34,7 @@ def sides(seed, rows=60, **options):
         yield pa.concat_tables([table, table.slice(0, 5)])
 
 
-@pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("seed", "how"), [(1, "inner"), (2, "left"), (1, "right"), (2, "full"), *SOAK_BATCHES])
 def test_batches_equal_one_join_per_window(spark, seed, how):
     theirs, ours = [("l.v < r.v", "v_left < v_right"), ("TRUE", None)][seed % 2]
     tables = list(sides(seed, time=[UTC_TIME, LOCAL_TIME][seed % 2]))
@@ -74,11 +78,8 @@ def _arriving(table):
     return table.take(sorted(range(len(arrival)), key=arrival.__getitem__))
 
 
-SOAK = [pytest.param(how, marks=pytest.mark.soak) for how in ("left", "right")]
-
-
 @pytest.mark.usefixtures("one_partition")
-@pytest.mark.parametrize("how", ["inner", "full", *SOAK])
+@pytest.mark.parametrize("how", ["inner", "full", *SOAK_STREAMS])
 def test_streams_equal_one_streaming_join_per_window(spark, tmp_path, how):
     """Also after a restart; rows that are late for one are late for all.
 

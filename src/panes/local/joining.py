@@ -62,9 +62,7 @@ class _Pair:
             one, other = instants[a], right_instants[b]
             a, b = places[a], right_places[b]
             if self.declared.where is not None:
-                keep = _array(evaluate(self.declared.where, self._rows(a, b)).fill_null(False)).to_numpy(
-                    zero_copy_only=False
-                )
+                keep = evaluate(self.declared.where, self._rows(a, b)).fill_null(False).to_numpy()
                 a, b, one, other = a[keep], b[keep], one[keep], other[keep]
             lefts.append(a)
             rights.append(b)
@@ -75,8 +73,8 @@ class _Pair:
     def long(self, found: _Matches) -> pa.Table:
         """A row per match and window; where asked for, also per window and row that has no match there."""
         pieces = []
-        nearest_of_left = self._nearest(found.left, found.level, len(self.left))
-        nearest_of_right = self._nearest(found.right, found.level, len(self.right))
+        nearest_of_left = self._nearest_match(found.left, found.level, len(self.left))
+        nearest_of_right = self._nearest_match(found.right, found.level, len(self.right))
         for number, (name, size) in enumerate(zip(self.declared.names, self.declared.sizes, strict=True)):
             held = found.level <= number
             a, b, expires = found.left[held], found.right[held], found.since[held] + size
@@ -123,7 +121,7 @@ class _Pair:
         pairs = [(_array(self.left.column(i)), _array(self.right.column(j))) for i, j in positions]
         return [pa.concat_arrays([a, b.cast(a.type)]) for a, b in pairs]
 
-    def _nearest(self, rows: Array, level: Array, length: int) -> Array:
+    def _nearest_match(self, rows: Array, level: Array, length: int) -> Array:
         """For each row of a side the least level of its matches, and the number of windows where there is none."""
         least = np.full(length, len(self.declared.sizes), dtype=np.int64)
         np.minimum.at(least, rows, level)
