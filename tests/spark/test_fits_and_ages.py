@@ -86,6 +86,19 @@ def test_spark_s_own_functions_agree(spark):
         pn.plan(line).run(data, strategy="native")
 
 
+def test_regular_series(spark):
+    table = drawn(5)
+    query = pn.query(
+        "q",
+        at="ts",
+        by="k",
+        select=LINE,
+        hidden={"line": pn.trend("x", every="5s")},
+        over=pn.hopping("2min", every="20s"),
+    )
+    assert_same_answers(pn.plan(query).run(frame(spark, table)), brute_force(query, table), absolute=ROUNDING)
+
+
 def test_far_more_half_lives_than_a_double_has_exponents(spark):
     table = drawn(3)
     query = pn.query("q", at="ts", select={"m": pn.aged(pn.mean("x"), half_life="1ms")}, over=pn.tumbling("2min"))
@@ -117,6 +130,9 @@ def by_spark(data, query, columns):
 def test_a_stream_with_late_events(spark, tmp_path):
     record = recorded(spark, tmp_path, seed=2, batches=5)
     stream = record.stream(delay="2 seconds").withColumnRenamed("i", "y")
+    ticks = pn.query("q", at="ts", select={"line": pn.trend("x", every="1s")}, over=pn.tumbling("1min"))
+    with pytest.raises(PlanError, match=r"trend\(x, every=1s\) needs events in the order of time.*without every="):
+        pn.plan(ticks).run(stream)
     select = LINE | {"total": pn.aged(pn.sum("y"), half_life="20s")}
     query = pn.query(
         "q", by="k", at="ts", select=select, hidden={"line": pn.trend("x")}, over=pn.hopping("30s", every="10s")

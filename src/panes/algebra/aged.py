@@ -37,7 +37,10 @@ class AgedOf(Aggregate):
 
     name: ClassVar[str] = "aged"
     by_time: ClassVar[bool] = True
-    weight: ClassVar[int] = 3
+
+    @property
+    def weight(self) -> int:  # type: ignore[override]  # noqa: D102
+        return (3 + self.power) * (2 if self.kind == "mean" else 1)
 
     def builds_in_jvm(self, widest: int) -> bool:  # noqa: D102
         return bool(self.power) or widest <= _MOST_HALF_LIVES * self.half_life
