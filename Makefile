@@ -3,6 +3,8 @@ SHELL := bash
 PYTHON ?= python3
 NAME ?= all
 ARGS ?=
+# How many processes run the tests, each with a Spark of its own.
+JOBS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -30,7 +32,7 @@ imports: $(READY) ## which room may import which
 	$(BIN)/lint-imports
 
 unit: $(READY) java ## doctests and tests; make unit ARGS='-k hopping'
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 soak: $(READY) java ## what takes very long: streams killed again and again
 	$(BIN)/python -m pytest -m soak $(ARGS)

@@ -95,6 +95,21 @@ SAME = {
             having="`count(*)` > 3",
         ),
     ),
+    "values": (
+        "SELECT COUNT(DISTINCT u) AS d, PERCENTILE(x + 1, 0.95) AS p, MEDIAN(x) AS m, COLLECT_SET(k) AS k_s FROM ev "
+        "GROUP BY window(ts, '1 hour')",
+        pn.query(
+            "query1",
+            at="ts",
+            select={
+                "d": pn.count_distinct("u"),
+                "p": pn.quantile("x + 1", 0.95),
+                "m": pn.quantile("x", 0.5),
+                "k_s": pn.distinct("k"),
+            },
+            over=pn.tumbling("1h"),
+        ),
+    ),
     "sketches": (
         "SELECT APPROX_COUNT_DISTINCT(u) AS d, APPROX_PERCENTILE(x + 1, 0.95) AS p, PERCENTILE_APPROX(x, 1) AS m, "
         "APPROX_TOP_K(k, 3) AS t FROM ev GROUP BY window(ts, '1 hour')",
@@ -204,7 +219,10 @@ WRONG = {
     "SELECT SUM(x) FROM (SELECT 1)": ("not another query",),
     "SELECT DISTINCT SUM(x) FROM s": ("distinct by themselves",),
     "SELECT SUM(x) OVER (PARTITION BY k) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("OVER behind an aggregate",),
-    "SELECT COUNT(DISTINCT x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("not supported yet",),
+    "SELECT COUNT(DISTINCT x, y) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("write COUNT(DISTINCT x)",),
+    "SELECT PERCENTILE(x, 2) FROM s GROUP BY Tumbling(day, 1)": ("column 19: q=2.0 is no part of a whole",),
+    "SELECT PERCENTILE(x, y) FROM s GROUP BY Tumbling(day, 1)": ("write PERCENTILE(x, 0.5)",),
+    "SELECT SUM(DISTINCT x) FROM s GROUP BY Tumbling(day, 1)": ("DISTINCT stands in COUNT alone",),
     "SELECT SUM(SUM(x)) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("within another",),
     "SELECT RAND() + SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("deterministic",),
     "SELECT SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND] WHERE SUM(x) > 1": ("where events are chosen",),
@@ -252,7 +270,7 @@ WRONG = {
         " ^^^^^^^^^^^^^^^^^^^^^",
     ),
     "SELECT MAX(x) - SUM(rand(y) + 1) + 1 AS d FROM s GROUP BY Tumbling(day, 1)": ("column 21: cannot", " ^^^^^^^^^^^"),
-    "SELECT MAX(x) - COUNT(DISTINCT y) + 1 AS d FROM s GROUP BY Tumbling(day, 1)": (
+    "SELECT MAX(x) - COUNT(DISTINCT y, z) + 1 AS d FROM s GROUP BY Tumbling(day, 1)": (
         "column 17: COUNT(DISTINCT",
         f" {'^' * 17}",
     ),

@@ -212,7 +212,7 @@ def numbers(case):
     return case.table({("k", pa.string()): one_of("a", "b"), ("x", type_): value, ("o", type_): value})
 
 
-@cases(700)
+@cases(350)
 @given(CASES, st.sampled_from(["k", ()]))
 def test_every_aggregate_of_numbers(case, by):
     table = numbers(case)
@@ -234,7 +234,7 @@ def test_every_kernel_gives_the_same(kernel, case):
     check([query], table, case.beliefs, kernel=kernel, absolute=bounds(table))
 
 
-@cases(500)
+@cases(300)
 @given(CASES, st.sampled_from([None, "naive", "overlapping", "landmark", "dyadic"]))
 def test_extrema_and_picks_of_every_type(case, kernel):
     value, order = case.choose((a, b) for a in VALUES for b in VALUES)
@@ -244,7 +244,7 @@ def test_extrema_and_picks_of_every_type(case, kernel):
     check([query], table, case.beliefs, kernel=kernel)
 
 
-@cases(400)
+@cases(250)
 @given(CASES, st.sampled_from([0, 0.1, 0.29, 0.5, 0.9, 1]))
 def test_distinct_values_and_quantiles_of_every_type(case, q):
     type_ = case.choose(VALUES)
@@ -302,7 +302,7 @@ def keyed(case):
     return table, tuple(name for name, _ in columns)
 
 
-@cases(500)
+@cases(300)
 @given(CASES)
 def test_keys_of_every_type(case):
     table, keys = keyed(case)
@@ -329,7 +329,7 @@ def query_set(case):
         yield pn.query(f"q{i}", at="ts", by=keys, select=select, over=case.over(i), where=where, having=having)
 
 
-@cases(500)
+@cases(300)
 @given(CASES)
 def test_queries_together_answer_as_each_alone(case):
     small = one_of(*range(-9, 10))
@@ -354,7 +354,7 @@ def same_or_both_overflow(query, table, beliefs, message):
         assert_same_answers(pn.plan(query, **beliefs).run(table), expected)
 
 
-@cases(400)
+@cases(250)
 @given(CASES)
 def test_integer_sums_are_exact_or_fail(case):
     """A prefix may be beyond 64 bits where no answer is; an error comes exactly when an answer is."""

@@ -43,7 +43,7 @@ def window_of(answers: pa.Table) -> tuple[int, int]:
 MICROS = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(0, 2**40), st.sampled_from(["[)", "(]"]), st.booleans(), st.booleans())
 def test_every_horizon(seed: int, bounds: Any, begun: bool, in_step: bool) -> None:
     rng = random.Random(seed)

@@ -193,7 +193,7 @@ class Selected:
             fail(self.text, tokens, f"{word} behind an aggregate is not supported. {instead}")
         if isinstance(tree, exp.Count):
             return self._count(tree, tokens)
-        if isinstance(tree, exp.Quantile):
+        if type(tree) is exp.Quantile:  # Sketches are quantiles, too.
             return self._quantile(tree, tokens)
         if isinstance(tree, (exp.ApproxQuantile, exp.ApproxTopK)):
             return self._approximate(tree, tokens)
