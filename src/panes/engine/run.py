@@ -133,7 +133,7 @@ def _answer(program: Program, base: Level) -> Iterator[Answers]:
             # The plan chose panes and providers that no window cuts, so nothing needs to be checked again.
             instances = frame(node.geometry, provider.positions, emit_all=program.emit_all, check=False)
             every, asked = program.emit_all, program.by_since(node.views)
-            partials: dict[int, Partials] = {}
+            partials: dict[int, Partials | Spans] = {}
             if None in asked or number in readers:
                 partials = {i: provider.partials[i].reduce(instances, some_empty=every) for i in node.needed}
             if number in readers:
