@@ -108,7 +108,7 @@ def random_queries(rng, keys, prefix=""):
     return queries
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 12))])
 def test_random_query_sets(spark, seed):
     rng = random.Random(seed)
     time = rng.choice([UTC_TIME, LOCAL_TIME])
@@ -144,7 +144,7 @@ def test_distinct_values_and_quantiles(spark):
     assert_same_answers(pn.plan(queries, strategy="native").run(data), expected, absolute=1e-6)
 
 
-@pytest.mark.parametrize("rate", [0.01, 1e5])
+@pytest.mark.parametrize("rate", [pytest.param(0.01, marks=pytest.mark.soak), 1e5])
 def test_dozens_of_random_query_sets_in_one_plan(spark, rate):
     """Twenty sets of queries share stores, panes and conditions in one job; brute force knows each alone."""
     keys = {"k": pa.string(), "j": pa.int32()}
@@ -222,7 +222,7 @@ def test_keys_of_every_type(spark):
     assert_same_answers(rewritten, of_few.select(rewritten.columns))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 6))])
 def test_coarser_keys_are_fed_by_finer_ones(spark, seed):
     """Four sets of keys over one store of panes, each with windows and conditions of its own."""
     rng = random.Random(seed)

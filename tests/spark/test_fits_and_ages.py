@@ -127,6 +127,7 @@ def by_spark(data, query, columns):
 
 
 @pytest.mark.usefixtures("one_partition")
+@pytest.mark.soak
 def test_a_stream_with_late_events(spark, tmp_path):
     record = recorded(spark, tmp_path, seed=2, batches=5)
     stream = record.stream(delay="2 seconds").withColumnRenamed("i", "y")

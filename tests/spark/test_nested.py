@@ -20,7 +20,7 @@ SINCE = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=START + 7_000_000)
 SELECT = {"n": pn.count(), "total": pn.sum("i"), "low": pn.min("x"), "last": pn.last("s"), "until": "expires"}
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (0, 2, 3))])
 def test_batches(spark, seed):
     rng = random.Random(seed)
     time = [pa.timestamp("us", "UTC"), pa.timestamp("us")][seed % 2]
@@ -45,6 +45,7 @@ def test_batches(spark, seed):
         assert_same_answers(native, expected.where("query = 'always'").drop("k"), absolute=1e-9)
 
 
+@pytest.mark.soak
 def test_a_stream_with_late_rows(spark, tmp_path):
     record = recorded(spark, tmp_path, 3, rows=120)
     over = pn.nested(["6s", "20s", "60s"], ["2s", "10s", "20s"], since=SINCE, symmetric=True)

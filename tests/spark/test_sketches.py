@@ -32,7 +32,7 @@ def query(**changes):
     return pn.query("q", **{"at": "ts", "by": "k", "select": SELECT, "over": OVER, **changes})
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_batches(spark, seed):
     table = events(300, keys={"k": pa.string()}, values=VALUES, start=START, null_times=0.03, seed=seed)
     frame = spark.createDataFrame(table, schema=from_arrow_schema(table.schema))
