@@ -24,6 +24,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:unclosed.*:ResourceWarning")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The longest first, so that no process waits for it at the end.
+    items.sort(key=lambda item: "test_faults" not in item.nodeid)
+
+
 @pytest.fixture
 def one_partition(spark: SparkSession) -> Iterator[None]:
     """For streams: Spark opens a state store per partition, in every micro-batch."""

@@ -222,6 +222,7 @@ WRONG = {
     "SELECT COUNT(DISTINCT x, y) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("write COUNT(DISTINCT x)",),
     "SELECT PERCENTILE(x, 2) FROM s GROUP BY Tumbling(day, 1)": ("column 19: q=2.0 is no part of a whole",),
     "SELECT PERCENTILE(x, y) FROM s GROUP BY Tumbling(day, 1)": ("write PERCENTILE(x, 0.5)",),
+    "SELECT 1 + PERCENTILE(x, 0.5, n) AS p FROM s GROUP BY Tumbling(day, 1)": ("write PERCENTILE(x, 0.5)",),
     "SELECT SUM(DISTINCT x) FROM s GROUP BY Tumbling(day, 1)": ("DISTINCT stands in COUNT alone",),
     "SELECT SUM(SUM(x)) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("within another",),
     "SELECT RAND() + SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("deterministic",),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import panes as pn
 from panes.errors import AlgebraError
 from panes.kernels import ranks as ranks_module
 from panes.kernels.distinct import Distinct
@@ -77,3 +81,14 @@ def test_empty_pairs_and_columns():
 def test_pairs_out_of_order_are_refused():
     with pytest.raises(AlgebraError, match="in order"):
         Distinct(np.array([1, 2, 3])).counts(np.array([1, 0]), np.array([2, 3]))
+
+
+def test_quantiles_to_the_last_digit():
+    """Decimals become the nearest doubles, and places are counted in whole numbers."""
+    instants = pa.array(np.zeros(100, np.int64)).cast(pa.timestamp("us"))
+    tenths = pa.array([Decimal("0.3")] * 100, pa.decimal128(20, 1))
+    table = pa.table({"ts": instants, "d": tenths, "x": np.arange(100)})
+    select = {"d": pn.quantile("d", 0.5), "x": pn.quantile("x", 0.29, method="element")}
+    (row,) = pn.plan(pn.query("q", at="ts", select=select, over=pn.tumbling("1s"))).run(table).to_pylist()
+    assert (row["d"], row["x"]) == (0.3, 28)
+    assert str(pn.quantile("x", 0.12345679)) != str(pn.quantile("x", 0.12345678))

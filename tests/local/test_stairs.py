@@ -116,3 +116,46 @@ def test_what_cannot_be() -> None:
     for horizon in ("13s", "0s", "-1s"):
         with pytest.raises(PlanError, match="looks back 12s"):
             stairs.state(horizon)
+
+
+def test_aggregates_that_need_values_or_the_bounds_of_windows():
+    """A horizon that is a level's range, at an instant where it slides, is what the plan reports there."""
+    start = dt.datetime(2026, 1, 1, 12)
+    table = pa.table(
+        {
+            "ts": [start + dt.timedelta(seconds=20 * i) for i in range(90)],
+            "k": ["a", "b", "a"] * 30,
+            "x": [float(i * i % 11) for i in range(90)],
+        }
+    )
+    select = {
+        "n": pn.count_distinct("x"),
+        "all": pn.distinct("x"),
+        "median": pn.quantile("x", 0.5),
+        "line": pn.trend("x"),
+        "decayed": pn.aged(pn.sum("x"), half_life="5 min"),
+        "faded": pn.aged(pn.mean("x"), half_life="15 min", power=2),
+        "about": pn.approx_count_distinct("x"),
+        "top": pn.top("x", 2),
+    }
+    query = pn.query("q", at="ts", by="k", select=select, over=pn.nested(["1 min", "10 min"], ["1 min", "5 min"]))
+    stairs = pn.Stairs(query)
+    for first in (0, 40, 70):
+        stairs.update(table.slice(first, 40 if first == 0 else 30 if first == 40 else 20))
+    end = dt.datetime(2026, 1, 1, 12, 30)
+    found = stairs.state("10 min", at=end).drop_columns(["window_name"])
+    answers = pn.plan(query).run(table)
+    ended = [row["end"] == end for row in answers["window"].to_pylist()]
+    wide = [name == "10m/5m" for name in answers["window_name"].to_pylist()]
+    expected = answers.filter(pa.array([a and b for a, b in zip(ended, wide, strict=True)]))
+    assert found.num_rows == 2
+    assert_same_answers(found, expected.drop_columns(["window_name"]), absolute=1e-9)
+
+
+@pytest.mark.parametrize(
+    "aggregate", [pn.recurring("x"), pn.aged(pn.count(), weights=[1, 1]), pn.trend("x", every="1 min")], ids=str
+)
+def test_what_a_horizon_cannot_answer_is_refused(aggregate):
+    over = pn.nested(["1 min", "10 min"], ["1 min", "5 min"])
+    with pytest.raises(DeclarationError, match="which a horizon cannot"):
+        pn.Stairs(pn.query("q", at="ts", select={"a": aggregate}, over=over))

@@ -34,6 +34,8 @@ def test_batches(spark, seed):
         pn.query(
             "always", at="ts", select=SELECT, over=pn.nested(ranges[:2], slides[:2]), where="i > 0", having="n > 1"
         ),
+        # A column of the name under which others ask when answers expire.
+        pn.query("named", at="ts", by="k", select={"n": pn.count(), "expires": "n + 1"}, over=pn.tumbling("10s")),
     ]
     plan = pn.plan(queries)
     own = spark_answers(queries, data)

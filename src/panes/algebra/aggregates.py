@@ -357,6 +357,17 @@ def mean_type(type_: pa.DataType) -> pa.DataType:
     return pa.decimal128(min(38, type_.precision + 4), min(38, type_.scale + 4))
 
 
+def brief(number: float) -> str:
+    """A number as short as it can be written without becoming another one.
+
+    Examples
+    --------
+    >>> brief(1.0), brief(0.1)
+    ('1', '0.1')
+    """
+    return repr(number).removesuffix(".0")
+
+
 def is_number(type_: pa.DataType) -> bool:
     """Whether values of a type can be added."""
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))

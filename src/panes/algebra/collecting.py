@@ -9,13 +9,12 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.aggregates import Aggregate, Bound, is_number
-from panes.algebra.operations import Array
+from panes.algebra.aggregates import Aggregate, Bound, brief, is_number
+from panes.algebra.component import doubles, numbers
 from panes.algebra.ordering import is_ordered
 from panes.algebra.values import Bags, Values
 
 _ORDER = "a type with an order (number, string, date, timestamp, ...)"
-_DENOMINATOR = 10**6
 
 
 @dataclass(frozen=True)
@@ -85,20 +84,23 @@ class QuantileOf(_Collecting):
 
     def _element(self, bags: Bags) -> pa.Array:
         # The place ⌊φN⌋, counted from 1; by whole numbers, since 0.29 · 100 is 28.999999999999996 otherwise.
-        part = Fraction(repr(self.q)).limit_denominator(_DENOMINATOR)
-        return bags.at(np.maximum(bags.sizes() * part.numerator // part.denominator, 1) - 1)
+        part, sizes = Fraction(repr(self.q)), bags.sizes()
+        if int(sizes.max(initial=0)) * part.numerator >= 2**63:
+            sizes = sizes.astype(object)
+        place = (sizes * part.numerator // part.denominator).astype(np.int64)
+        return bags.at(np.maximum(place, 1) - 1)
 
     def _between(self, bags: Bags) -> pa.Array:
         place = (bags.sizes() - 1).clip(0) * self.q
         low, high = np.floor(place), np.ceil(place)
-        below, above = (_doubles(bags.at(rank.astype(np.int64))) for rank in (low, high))
+        below, above = (numbers(doubles(bags.at(rank.astype(np.int64))), 0.0) for rank in (low, high))
         missing = bags.sizes() == 0
         with np.errstate(invalid="ignore"):
             between = (high - place) * below + (place - low) * above
         return pa.array(np.where((low == high) | (below == above), below, between), mask=missing)
 
     def __str__(self) -> str:
-        return f"quantile({self.arguments[0]}, {self.q:g}{', element' if self.element else ''})"
+        return f"quantile({self.arguments[0]}, {brief(self.q)}{', element' if self.element else ''})"
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,3 @@ class RecurringOf(_Collecting):
 
     def __str__(self) -> str:
         return f"recurring({self.arguments[0]}{', ranked' if self.ranked else ''})"
-
-
-def _doubles(values: pa.Array) -> Array:
-    doubles: Array = values.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
-    return doubles

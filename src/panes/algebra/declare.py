@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -234,7 +235,7 @@ def aged(
             f"half_life={half_life!r} is not positive: it is the age at which an event weighs one half. Write for "
             "example '1 hour'."
         )
-    if power is not None and (isinstance(power, bool) or power not in POWERS):
+    if power is not None and (not isinstance(power, int) or isinstance(power, bool) or power not in POWERS):
         raise DeclarationError(
             f"power={power!r}: write 1, 2, 3 or 4 for weights that fade to nothing, or leave it out for exponential "
             "decay. Other powers have no partials that could be merged."
@@ -244,7 +245,7 @@ def aged(
 
 def _weights(weights: Iterable[float]) -> tuple[float, ...]:
     listed = list(weights) if isinstance(weights, Iterable) else []
-    if not listed or any(isinstance(w, bool) or not isinstance(w, (int, float)) or not 0 <= w < inf for w in listed):
+    if not listed or any(isinstance(w, bool) or not isinstance(w, Real) or not 0 <= float(w) < inf for w in listed):
         raise DeclarationError(f"weights={weights!r}: write a number from 0 on for each level, the finest first.")
     return tuple(map(float, listed))
 

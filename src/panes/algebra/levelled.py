@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from panes.algebra.aged import Kind
-from panes.algebra.aggregates import Aggregate, Bound
+from panes.algebra.aggregates import Aggregate, Bound, brief
 from panes.algebra.component import Component, numbers
 from panes.algebra.counts import Count
 from panes.algebra.operations import Array
@@ -65,4 +65,4 @@ class LevelledOf(Aggregate):
 
     def __str__(self) -> str:
         what = "" if self.arguments == ("1",) and self.kind == "count" else self.arguments[0]
-        return f"aged({self.kind}({what}), weights={', '.join(f'{w:g}' for w in self.weights)})"
+        return f"aged({self.kind}({what}), weights={', '.join(map(brief, self.weights))})"

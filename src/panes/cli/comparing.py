@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import panes as pn
 from panes.cli.reporting import console, working
-from panes.errors import PanesError
+from panes.errors import PanesError, PlanError
 from panes.planning.picture import counted
 from panes.spark.racing import race
 from panes.spark.source import Source, part_malformed
@@ -29,7 +29,14 @@ def compare_queries(asked: Sequence[pn.Query], source: Source, rounds: int, star
         spark = start()
         _, events = part_malformed(source.read(spark))
         plan = pn.plan(asked).with_statistics(events)
-        runs = {OURS: plan.run(events), THEIRS: plan.run(events, strategy="native")}
+        try:
+            runs = {OURS: plan.run(events), THEIRS: plan.run(events, strategy="native")}
+        except PlanError as error:
+            if any(not aggregate.in_spark for query in asked for _, aggregate in query.aggregates) or any(
+                window.since is not None for query in asked for window in query.windows
+            ):
+                raise PanesError(f"there is nothing to compare with, since Spark's windows cannot: {error}") from error
+            raise
         seconds = race(runs, rounds, lambda now: step(now, spark))
         step("comparing the answers", spark)
         found, expected = (answers.toArrow() for answers in runs.values())

@@ -186,7 +186,7 @@ class Selected:
         """The aggregate that a tree is, if it is nothing else."""
         if isinstance(tree, exp.Paren):
             return self._aggregate(tree.this, tokens)
-        tokens = _of(tree, tokens)
+        every, tokens = tokens, _of(tree, tokens)
         if isinstance(tree, (exp.Window, exp.Filter)):
             word = "OVER" if isinstance(tree, exp.Window) else "FILTER"
             instead = "Write a condition into the argument, as SUM(CASE WHEN a > 1 THEN x END)."
@@ -194,7 +194,7 @@ class Selected:
         if isinstance(tree, exp.Count):
             return self._count(tree, tokens)
         if type(tree) is exp.Quantile:  # Sketches are quantiles, too.
-            return self._quantile(tree, tokens)
+            return self._quantile(tree, tokens, every)
         if isinstance(tree, (exp.ApproxQuantile, exp.ApproxTopK)):
             return self._approximate(tree, tokens)
         if type(tree) not in AGGREGATES:
@@ -224,8 +224,11 @@ class Selected:
             return make.count()
         return make.count(self._checked(tree.this, _of(tree.this, tokens)).sql)
 
-    def _quantile(self, tree: exp.Quantile, tokens: Sequence[Token]) -> Aggregate:
+    def _quantile(self, tree: exp.Quantile, tokens: Sequence[Token], every: Sequence[Token]) -> Aggregate:
         part = tree.args.get("quantile")
+        if _arguments_of("PERCENTILE", every) > 2:
+            # Spark's counts of each value; the parser drops them.
+            fail(self.text, tokens, "PERCENTILE takes a value and a number here: write PERCENTILE(x, 0.5).")
         if not isinstance(part, exp.Literal) or part.is_string:
             fail(self.text, tokens, "PERCENTILE takes a value and a number: write PERCENTILE(x, 0.5).")
         try:
@@ -326,6 +329,21 @@ def _of(tree: exp.Expression, tokens: Sequence[Token]) -> Sequence[Token]:
         depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[end].token_type, 0)
         end += 1
     return tokens[begin:end] or tokens
+
+
+def _arguments_of(name: str, tokens: Sequence[Token]) -> int:
+    """The largest number of arguments in any call of a function."""
+    most = 0
+    for i, token in enumerate(tokens):
+        if token.text.upper() == name and i + 1 < len(tokens) and tokens[i + 1].token_type is TokenType.L_PAREN:
+            depth, count = 0, 1
+            for later in tokens[i + 1 :]:
+                depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(later.token_type, 0)
+                count += depth == 1 and later.token_type is TokenType.COMMA
+                if not depth:
+                    break
+            most = max(most, count)
+    return most
 
 
 def _spelt(text: str, tokens: Sequence[Token]) -> str:

@@ -19,6 +19,7 @@ from panes.declare.windows import Window
 from panes.engine.cabinet import InMemory
 from panes.engine.dictionary import Dictionary
 from panes.engine.held import Held, settled
+from panes.engine.level import partials_of
 from panes.engine.program import Program
 from panes.engine.run import Answers, lift_panes
 from panes.engine.schema import check_columns, field_of
@@ -76,6 +77,12 @@ class Stairs:
             )
         if query.expiring:
             raise DeclarationError(f"query {query.name!r} asks when answers expire, but at any time they just have.")
+        for _, aggregate in query.aggregates:
+            if aggregate.levels or aggregate.in_order:
+                what = "compares whole levels" if aggregate.levels else "fills gaps in the order of time"
+                raise DeclarationError(
+                    f"query {query.name!r}: {aggregate} {what}, which a horizon cannot. Leave it to plan.run."
+                )
         self.left_out = 0
         self._query, self._window = query, query.over[0]
         self._shift = self._window.windows[0].shift
@@ -144,7 +151,16 @@ class Stairs:
         length = max(found.end - found.start, 1)
         window = Window(Geometry(length, length), format_duration(asked))
         view = replace(program.views[0], window=replace(window, bounds=self._window.bounds))
-        columns = tuple(r.bound.lower(*(rows.stored[c] for c in r.components)) for r in view.readings)
+        bounds = {
+            name: np.full(len(rows), edge - self._shift) for name, edge in (("start", found.start), ("end", found.end))
+        }
+        columns = tuple(
+            r.bound.lower(
+                *(partials_of(program.components[c], rows.stored[c]).answers() for c in r.components),
+                **(bounds if r.bound.by_window else {}),
+            )
+            for r in view.readings
+        )
         answers = Answers(0, rows.key, np.full(len(rows), found.start), columns)
         keys = pa.Table.from_batches([dictionary.keys])
         whole = answer_schema([self._query], [program], schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -16,7 +16,7 @@ from panes.engine.program import View
 from panes.engine.schema import wide_columns
 from panes.spark.naming import END, START, VIEW, key, quoted, text
 
-_QUERY = "__panes_query"
+_QUERY, _EXPIRES = "__panes_query", "__panes_expires"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def finish_many(
 ) -> DataFrame:
     """The answers of all views of a store, told apart by the number in their first column, in the schema of all."""
     aggregates = list(dict.fromkeys(r.alias for v in views for r in v.readings))
-    numbered = [(i, query) for i, query in enumerate(queries) if i in {view.query for view in views}]
+    numbered = [(i, _apart(query)) for i, query in enumerate(queries) if i in {view.query for view in views}]
     derived = {alias for _, query in numbered for alias, _ in query.derived}
     known = {name: key(i) for i, name in enumerate(keys)} | {alias: quoted(alias) for alias in aggregates}
     columns = (*shape.keys.items(), *shape.columns.items())
@@ -103,8 +103,8 @@ def finish_many(
     hidden = [f"{quoted(alias)}" for alias in aggregates if alias not in shape.columns]
     if not derived and all(query.having is None for _, query in numbered):
         return _select(rows, first)
-    if any(query.expiring for _, query in numbered):
-        hidden.append(f"{_expires(views)} AS {EXPIRES}")
+    if any(queries[number].expiring for number, _ in numbered):
+        hidden.append(f"{_expires(views)} AS {_EXPIRES}")
     rows, every = _select(rows, [*first, *hidden, f"{number} AS {_QUERY}"]), remarks is None
     rows = _having(_derived(rows, numbered, set(aggregates), every=every), numbered, every=every)
     return rows.select("query", "window_name", "window", *(quoted(name) for name, _ in columns), *shown)
@@ -158,6 +158,19 @@ def _by_query(
         return F.expr(distinct.pop())
     cases = " ".join(f"WHEN {number} THEN ({sql})" for number, sql in branches)
     return F.expr(f"CASE {_QUERY} {cases} {f'ELSE {otherwise} ' if otherwise else ''}END")
+
+
+def _apart(query: Query) -> Query:
+    """The query with a name of its own for when answers expire: other queries may have a column of the usual one."""
+    if not query.expiring:
+        return query
+    names, derived = {EXPIRES: _EXPIRES}, []
+    for alias, value in query.derived:
+        derived.append((alias, value.rename(names)))
+        if alias.lower() == EXPIRES:
+            names = {}  # From here on it is the column.
+    having = None if query.having is None else query.having.rename(names)
+    return replace(query, derived=tuple(derived), having=having)
 
 
 def _expires(views: Sequence[View]) -> str:

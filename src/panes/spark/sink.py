@@ -8,6 +8,7 @@ from typing import Literal
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as t
 from pyspark.sql.streaming.query import StreamingQuery
 
 from panes.errors import PanesError
@@ -40,6 +41,7 @@ class Sink:
 
     def write(self, answers: DataFrame) -> int:
         """Write the answers of a batch; says how many they are."""
+        self._check_types(answers)
         counted = Observation()
         answers = answers.observe(counted, F.count(F.lit(1)).alias("answers"))
         writer = _flat(answers, self._format).write.format(self._format)
@@ -51,9 +53,18 @@ class Sink:
         self, answers: DataFrame, mode: Literal["append", "update"], checkpoint: str, *, once: bool
     ) -> StreamingQuery:
         """Write the answers of a stream as they come, or until everything there has been read."""
+        self._check_types(answers)
         writer = _flat(answers, self._format).writeStream.format(self._format).outputMode(mode)
         writer = writer.option("path", self.place).option("checkpointLocation", checkpoint)
         return (writer.trigger(availableNow=True) if once else writer).start()
+
+    def _check_types(self, answers: DataFrame) -> None:
+        for field in _flat(answers, self._format).schema if self._format == "csv" else ():
+            if isinstance(field.dataType, (t.ArrayType, t.StructType, t.MapType)):
+                raise PanesError(
+                    f"the column {field.name!r} holds {field.dataType.simpleString()}, which CSV has no form for. "
+                    "Write --output answers.parquet or answers.json."
+                )
 
     def keep(self, malformed: DataFrame | None, checkpoint: str, *, once: bool) -> list[StreamingQuery]:
         """Write what cannot be read of a stream beside the answers, by a query of its own: every row once."""

@@ -242,12 +242,12 @@ def _quantile(aggregate: QuantileOf, values: list[Any]) -> Any:
 
 
 def _levelled(aggregate: LevelledOf, levels: list[list[Any]]) -> float | None:
-    weighed = [
-        (w, float(x)) for w, level in zip(aggregate.weights, levels, strict=False) for x in level if x is not None
-    ]
-    n = math.fsum(w for w, _ in weighed)
+    pairs = zip(aggregate.weights, levels, strict=False)
+    present = [(w, x) for w, level in pairs for x in level if x is not None]
+    n = math.fsum(w for w, _ in present)
     if aggregate.kind == "count":
         return n
+    weighed = [(w, float(x)) for w, x in present]
     if not weighed or (aggregate.kind == "mean" and n == 0):
         return None
     finite = all(math.isfinite(x) for _, x in weighed)
