@@ -12,9 +12,11 @@ import panes as pn
 from panes.engine.cabinet import InMemory
 from panes.engine.intake import pack_panes, unpack_panes
 from panes.engine.job import Figures, Mode, Store, Terms
+from panes.engine.program import Program, cut_into_ticks
 from panes.engine.shard import EPOCH, Shard
 from panes.engine.views import Offer
-from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
+from panes.local.run import program_of as program_of_store
+from tests.engine.simulation import KEYS, SCHEMA, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 SHARDS = 2
 AT_LAST = 10**6
@@ -23,8 +25,8 @@ AT_LAST = 10**6
 class Stream:
     """A stream in one process: events in parts, panes by shard, a cabinet per shard."""
 
-    def __init__(self, over: list[pn.Window], mode: Mode) -> None:
-        self.program, self.mode = program_of(over), mode
+    def __init__(self, over: list[pn.Window], mode: Mode, program: Program | None = None) -> None:
+        self.program, self.mode = program or program_of(over), mode
         offer = Offer((), ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
         self.cabinets = [InMemory() for _ in range(SHARDS)]
@@ -105,3 +107,33 @@ def test_a_micro_batch_writes_only_what_it_touched() -> None:
     held = sum(len(data) for cabinet in stream.cabinets for data in cabinet.blobs.values())
     assert sum(written[100:]) / 100 < held / 5
     assert all(len(cabinet.blobs) < 30 for cabinet in stream.cabinets)
+
+
+@settings(max_examples=120)
+@given(batches=st.lists(st.lists(events(0, 300), max_size=3), min_size=1, max_size=6), seed=st.integers(0, 99))
+def test_regular_series_of_events_in_any_order(batches: list[list[list[Event]]], seed: int) -> None:
+    """Within one micro-batch and between them, as long as no window has been answered, order does not matter."""
+    tick = [2, 5, 10][seed % 3]
+    over = [pn.tumbling(f"{4 * tick}ms"), pn.hopping(f"{30 * tick}ms", every=f"{10 * tick}ms"), pn.tumbling("1s")]
+    select = {"line": pn.trend("x", every=f"{tick}ms"), "n": pn.count()}
+    query = pn.query("q", at="ts", by="key", select=select, over=over)
+    store = pn.plan(query, strategy="columnar").blueprint().stores[0]
+    stream = Stream(over, "append", cut_into_ticks(program_of_store(store, SCHEMA)))
+    for number, parts in enumerate(batches):
+        # The watermark moves, so that granules would grow coarser if they could; later events are later than it.
+        shifted = [[(key, 1000 * (instant % 100 + 100 * number), x) for key, instant, x in part] for part in parts]
+        assert not {at[0] for at in stream.step(shifted, 0 if number < 2 else 50_000 * number)} & {2}
+        batches[number] = shifted
+    everything = [event for parts in batches for part in parts for event in part]
+    columns = ([event[i] for event in everything] for i in range(3))
+    table = pa.table([pa.array(c, t.type) for c, t in zip(columns, SCHEMA, strict=True)], SCHEMA)
+    expected = {
+        (row["key"], row["window"]["start"].microsecond): (row["line"], row["n"])
+        for row in pn.plan(query).run(table).to_pylist()
+        if row["window_name"] == "1s"
+    }
+    found = {(key, start): values for (view, key, start), values in stream.step([], 10 * AT_LAST).items() if view == 2}
+    assert found.keys() == expected.keys()
+    for at, (line, n) in found.items():
+        assert n == expected[at][1]
+        assert line == (None if expected[at][0] is None else pytest.approx(expected[at][0], rel=1e-9, abs=1e-9))

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("one_partition")
 
 SINCE = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=START + 7_000_000)
 SELECT = {"n": pn.count(), "total": pn.sum("i"), "low": pn.min("x"), "last": pn.last("s"), "until": "expires"}
+HIDDEN = {"line": pn.trend("i"), "ticks": pn.trend("i", every="2s")}
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (0, 2, 3))])
@@ -73,9 +74,10 @@ def test_a_stream_that_is_started_again_looks_at_levels_apart(spark, tmp_path):
         "weight": pn.aged(pn.count(), weights=[1, 0.5, 0.25]),
         "decayed": pn.aged(pn.sum("i"), half_life="10s"),
         "slope": "line.slope",
+        "by_tick": "ticks.slope",
         "median": pn.quantile("i", 0.5),
     }
-    query = pn.query("q", at="ts", by="k", select=select, hidden={"line": pn.trend("i")}, over=over)
+    query = pn.query("q", at="ts", by="k", select=select, hidden=HIDDEN, over=over)
     table = events(150, keys={"k": pa.string()}, values=VALUES, start=START, seed=5).sort_by("ts")
     record = Recorded(spark, tmp_path, table.schema)
     found = []

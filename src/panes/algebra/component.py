@@ -88,6 +88,11 @@ class Component(ABC):
     """Whether Spark SQL can build and merge it; otherwise only Python can."""
 
     @property
+    def ticks(self) -> int:
+        """Partials of one span are combined in any order only if it lies within a tick of so many µs; 0 for always."""
+        return 0
+
+    @property
     def name(self) -> str:
         """What identifies the component among those of a store."""
         return f"{self.kind}({', '.join(self.arguments)})"

@@ -161,8 +161,8 @@ def trend(value: str, *, every: DurationLike | None = None) -> Aggregate:
         A column or expression.
     every
         Fit a regular series instead of the events: one value per tick, the mean of those in it, or that of the tick
-        before where it has none, from the first event to the end of the window. For batches; windows have to begin
-        and end with ticks.
+        before where it has none, from the first event to the end of the window. Windows have to begin and end with
+        ticks; a stream keeps a granule for every tick.
 
     Examples
     --------

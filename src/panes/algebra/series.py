@@ -9,7 +9,8 @@ have a closed form. Only the ends of a partial stay open, since its neighbours m
     first .. next | runs that are closed | last ..
       3    3    3 |  5  5  2  2  2  4    |  6
 
-Partials are combined in the order of time, so that this is for batches, where events are sorted.
+Partials are combined in the order of time. A stream brings events late, but those of one tick make the same sum in any
+order; so its panes are no longer than ticks, and stay so however old they are.
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ class Series(Component):
 
     kind: ClassVar[str] = "series"
     in_jvm: ClassVar[bool] = False
+
+    @property
+    def ticks(self) -> int:  # noqa: D102
+        return self.every
 
     @property
     def name(self) -> str:  # noqa: D102

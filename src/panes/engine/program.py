@@ -109,6 +109,13 @@ def from_panes(views: Sequence[View], like: Program) -> Program:
     return replace(like, views=tuple(views), nodes=nodes)
 
 
+def cut_into_ticks(program: Program) -> Program:
+    """The same program with panes no longer than the ticks of its components, for events that come in any order."""
+    ticks = {Edges(component.ticks) for component in program.components if component.ticks}
+    new = [tick for tick in sorted(ticks) if not any(tick.within(edges) for edges in program.edges)]
+    return replace(program, edges=(*program.edges, *new))
+
+
 def emitting_all(program: Program) -> Program:
     """The same views, answered for instances without events too.
 

@@ -141,7 +141,7 @@ class Shard:
     ) -> Iterator[Answered]:
         components, edges = stock.store.program.components, stock.store.program.edges
         windows = frozenset(view.window.geometry for some in asked for view in some.program.views)
-        stairs = _stairs(windows, edges, stock.store.history)
+        stairs = _stairs(windows, edges, stock.store.history, any(component.ticks for component in components))
         # What a window has not seen all of must not be merged with what it has.
         cuts = sorted({some.since for some in asked} - {ALWAYS})
         self._count(windows, delivered)
@@ -246,9 +246,11 @@ def _seen(rows: Held, asked: _Asked) -> Held:
 
 
 @lru_cache(maxsize=64)
-def _stairs(windows: frozenset[Geometry], edges: tuple[Edges, ...], history: int) -> tuple[Stair, ...]:
-    """How granules age under some windows, kept as they are for a while."""
+def _stairs(windows: frozenset[Geometry], edges: tuple[Edges, ...], history: int, always: bool) -> tuple[Stair, ...]:
+    """How granules age under some windows, kept as they are for a while, or always."""
     steps = worthwhile(WindowManager(sorted(windows)).groups, edges)
+    if always:
+        return (Stair(edges, max(history, steps[-1].reach)),)
     if not history:
         return steps
     older = tuple(stair for stair in steps if stair.reach > history)

@@ -25,7 +25,7 @@ from panes.declare.expressions import Expression
 from panes.declare.limits import Limits
 from panes.engine.eviction import Bounds
 from panes.engine.job import Mode, Store, Terms
-from panes.engine.program import Program, emitting_all
+from panes.engine.program import Program, cut_into_ticks, emitting_all
 from panes.engine.schema import field_of
 from panes.engine.views import Offer
 from panes.errors import PlanError, StateWarning
@@ -104,7 +104,7 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     """Answer every query of a plan while events come; nothing runs until the result is written somewhere."""
     _check(blueprint, events, asked)
     source = examine(blueprint, events)
-    programs = [bind(store, source) for store in blueprint.stores]
+    programs = [cut_into_ticks(bind(store, source)) for store in blueprint.stores]
     _check_components(programs)
     if asked.emit_all:
         programs = [emitting_all(program) for program in programs]
@@ -164,7 +164,6 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
     if asked.late not in ("count", "emit"):
         raise PlanError(f"late={asked.late!r}: write 'count', or 'emit' to let late events out as rows of kind 'late'.")
     _check_free(blueprint, asked)
-    _check_order(blueprint)
     times = list(dict.fromkeys(query.at for query in blueprint.queries))
     if len(times) > 1:
         raise PlanError(
@@ -210,17 +209,6 @@ def _check_free(blueprint: Blueprint, asked: Asked) -> None:
                 raise PlanError(
                     f"query {query.name!r} has a column {column!r}, which rows of this stream use to tell answers from "
                     "late events and refusals. Rename it."
-                )
-
-
-def _check_order(blueprint: Blueprint) -> None:
-    """Refuse aggregates that late events would reach in the wrong order."""
-    for query in blueprint.queries:
-        for alias, aggregate in query.aggregates:
-            if aggregate.in_order:
-                raise PlanError(
-                    f"query {query.name!r}, column {alias!r}: {aggregate} needs events in the order of time, and a "
-                    "stream brings some late. Run it on a batch, or write it without every=."
                 )
 
 
