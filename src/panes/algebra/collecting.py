@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from panes.algebra.aggregates import Aggregate, Bound, brief, is_number
-from panes.algebra.component import doubles, numbers
+from panes.algebra.component import as_doubles, numbers
 from panes.algebra.ordering import is_ordered
 from panes.algebra.values import Bags, Values
 
@@ -93,7 +93,7 @@ class QuantileOf(_Collecting):
     def _between(self, bags: Bags) -> pa.Array:
         place = (bags.sizes() - 1).clip(0) * self.q
         low, high = np.floor(place), np.ceil(place)
-        below, above = (numbers(doubles(bags.at(rank.astype(np.int64))), 0.0) for rank in (low, high))
+        below, above = (numbers(as_doubles(bags.at(rank.astype(np.int64))), 0.0) for rank in (low, high))
         missing = bags.sizes() == 0
         with np.errstate(invalid="ignore"):
             between = (high - place) * below + (place - low) * above

@@ -177,14 +177,14 @@ def numbers(array: pa.Array, fill: object = 0) -> Array:
     return values
 
 
-def doubles(array: pa.Array) -> pa.Array:
+def as_doubles(array: pa.Array) -> pa.Array:
     """The nearest double to each number. Arrow's own cast of decimals can miss it.
 
     Examples
     --------
     >>> from decimal import Decimal
     >>> tenths = pa.array([Decimal("0.3")], pa.decimal128(20, 1))
-    >>> doubles(tenths)[0].as_py(), tenths.cast(pa.float64())[0].as_py()
+    >>> as_doubles(tenths)[0].as_py(), tenths.cast(pa.float64())[0].as_py()
     (0.3, 0.30000000000000004)
     """
     exact = array.cast(pa.string()) if pa.types.is_decimal(array.type) else array

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import doubles, numbers
+from panes.algebra.component import as_doubles, numbers
 from panes.algebra.operations import Array
 from panes.algebra.sketch import Sketched, library
 from panes.algebra.spans import spans_of_kept
@@ -48,7 +48,7 @@ class Ranks(Sketched):
         return merged
 
     def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:  # noqa: D102
-        doubles = numbers(doubles(values), np.nan)
+        doubles = numbers(as_doubles(values), np.nan)
         kept = ~np.isnan(doubles)
         doubles, make = doubles[kept], library().kll_doubles_sketch
         for begin, end in spans_of_kept(kept, lo, hi):

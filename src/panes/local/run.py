@@ -138,6 +138,9 @@ def piece_of(
     if query.having is not None:
         piece = piece.filter(_whole(evaluate(query.having, piece)))
         length = piece.num_rows
+    if query.expiring and EXPIRES not in (column.lower() for column in query.columns):
+        # Another query may have a column of this name.
+        piece = piece.drop_columns([EXPIRES])
     named = {"query": query.name}
     return pa.table(
         [

@@ -124,7 +124,9 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
         found = evaluate(value, result)
         kept = [name for name in result.column_names if name.lower() != alias.lower()]
         result = result.select(kept).append_column(alias, found)
-    return result if query.having is None else result.filter(evaluate(query.having, result))
+    result = result if query.having is None else result.filter(evaluate(query.having, result))
+    hidden = query.expiring and EXPIRES not in (column.lower() for column in query.columns)
+    return result.drop_columns([EXPIRES]) if hidden else result
 
 
 def _starts(geometry: Geometry, instant: int) -> list[int]:
