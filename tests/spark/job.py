@@ -21,7 +21,7 @@ QUERY = pn.query(
 
 def main(events: str, folder: str, master: str | None = None) -> None:
     """Read the files of a folder, one per micro-batch, and write answers beside the checkpoint."""
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"}
     spark = local_session("panes-job", cores=2, memory="1g", more=quick) if master is None else on_cluster(master)
     # On a cluster, a partition for each of its two workers.
     spark.conf.set("spark.sql.shuffle.partitions", "1" if master is None else "2")
