@@ -39,9 +39,7 @@ WORKLOADS = {
     **{f"table{t.number}": Workload(partial(table, which=t), f"{t.title} of Factor Windows") for t in TABLES},
     "planning": Workload(planning, "how long a plan takes, and how far it is from the exact optimum"),
     "trades": Workload(trades, "queries about real trades: Panes, Spark's own, DuckDB, Polars"),
-    "values": Workload(
-        values, "50 hopping windows of distinct counts and medians over real trades, beside Spark's own"
-    ),
+    "values": Workload(values, "50 hopping windows of distinct prices over real trades, beside Spark's own"),
     "sketches": Workload(sketches, "50 hopping windows of approximate counts and quantiles, beside Spark's own"),
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
