@@ -39,7 +39,7 @@ SHARDED = {
     "sum": pn.sum("v"),
     "trend": pn.trend("v"),
     "min": pn.min("v"),
-    "recurring": pn.recurring("CAST(v AS BIGINT) % 10"),
+    "recurring": pn.recurring("item"),
 }
 _TIMESTAMPS = 20
 _SLOWER = 10
@@ -239,7 +239,8 @@ def _sharded(name: str, aggregate: str, shape: Shape, rate: int) -> tuple[list[f
     widest = shape[0][-1]
     keys, values = _sure(name, rate * (widest + _TIMESTAMPS))
     times = pa.array(np.arange(len(keys)) * SECOND // rate).cast(pa.timestamp("us", "UTC"))
-    events = pa.table({"k": pa.array(keys), "v": values, "ts": times})
+    item = pa.array(values.to_numpy().astype(np.int64) % 10)
+    events = pa.table({"k": pa.array(keys), "v": values, "item": item, "ts": times})
     over = pn.nested(*([f"{length}s" for length in lengths] for lengths in shape))
     query = pn.query("levels", at="ts", by="k", select={"a": SHARDED[aggregate]}, over=over)
     stream = Stream([query], events.schema)

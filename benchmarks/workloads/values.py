@@ -20,16 +20,14 @@ def values(bench: Bench) -> None:
         return
     if bench.options.quick:
         events = events.prefix(bench.events(events.events))
-    table = bench.report.table(
-        f"{events.events:,} trades by symbol; seconds", "Spark's own runs once: it takes minutes."
-    )
+    table = bench.report.table(f"{events.events:,} trades by symbol; seconds", "Spark's own runs once.")
     windows = [pn.hopping(several(slide, times), every=slide) for slide in bench.few(_SLIDES, 1) for times in _TIMES]
     query = pn.query("q", at="ts", by="symbol", select={"prices": pn.count_distinct("price")}, over=windows)
     own, ours = spark_own(bench.spark, [query]), panes(bench.spark, [query])
     case = f"distinct prices, {len(windows)} windows"
     bench.check(case, [own, ours], events)
     timings = bench.race(case, [ours], events)
-    # Once, and without a warm-up: it takes minutes.
+    # Once, and without a warm-up: it takes long.
     took, _ = timed(own.run, events)
     bench.report.record(case, events.name, Timings({own.name: [took]}))
     seconds = timings.median(ours.name)
