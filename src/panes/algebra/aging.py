@@ -14,6 +14,7 @@ has the sign of the value, as long as no event is older than the horizon. Roundi
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
@@ -56,12 +57,13 @@ class _Aging(Component):
         return as_struct(state, nulls, self.storage)
 
     @property
+    @abstractmethod
     def _operations(self) -> Operations:
-        raise NotImplementedError
+        """The algebra of its states."""
 
+    @abstractmethod
     def _single(self, instants: Array, worth: Array) -> State:
         """The state of single events."""
-        raise NotImplementedError
 
     @property
     def _what(self) -> str:

@@ -28,8 +28,9 @@ import pyarrow.compute as pc
 from panes.algebra.operations import Array
 from panes.algebra.ordering import as_integers, is_integer_like
 from panes.algebra.sketch import Sketched, library
-from panes.algebra.spans import Spans, spans_of_kept
+from panes.algebra.spans import spans_of_kept
 from panes.algebra.texts import to_texts
+from panes.algebra.values import collected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +51,6 @@ class Cardinality(Sketched):
 
     def open(self, data: Any) -> Any:  # noqa: D102
         return library().cpc_sketch.deserialize(data)
-
-    def close(self, opened: Any) -> bytes:  # noqa: D102
-        data: bytes = opened.serialize()
-        return data
 
     def together(self, opened: Sequence[Any]) -> Any:  # noqa: D102
         union = library().cpc_union(self.lg_k)
@@ -97,11 +94,11 @@ def _numbers_of(lo: Array, hi: Array, values: pa.Array) -> Iterator[list[Any]]:
 
 
 def _texts_of(lo: Array, hi: Array, values: pa.Array) -> Iterator[list[Any]]:
-    spans = Spans.of(lo, hi, values)
+    bags = collected(lo, hi, values)
     # The library passes over empty text.
-    texts = pc.binary_join_element_wise("'", to_texts(spans.distinct), "").to_pylist()
-    for begin, end in pairwise(spans.bounds.tolist()):
-        yield [texts[which] for which in spans.which[begin:end].tolist()]
+    texts = pc.binary_join_element_wise("'", to_texts(bags.domain), "").to_pylist()
+    for begin, end in pairwise(bags.offsets.tolist()):
+        yield [texts[which] for which in bags.code[begin:end].tolist()]
 
 
 def distinct_counts(sketches: Iterable[Any | None]) -> pa.Array:

@@ -7,8 +7,7 @@ each count is too large by at most an error that the sketch knows, and that is b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -19,8 +18,8 @@ import pyarrow as pa
 from panes.algebra.operations import Array
 from panes.algebra.ordering import codes
 from panes.algebra.sketch import Sketched, library
-from panes.algebra.spans import Spans
 from panes.algebra.texts import from_texts, to_texts
+from panes.algebra.values import collected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,22 +37,11 @@ class Frequencies(Sketched):
     def open(self, data: Any) -> Any:  # noqa: D102
         return library().frequent_strings_sketch.deserialize(data)
 
-    def close(self, opened: Any) -> bytes:  # noqa: D102
-        data: bytes = opened.serialize()
-        return data
-
-    def together(self, opened: Sequence[Any]) -> Any:  # noqa: D102
-        first, *others = opened
-        merged = copy(first)
-        for sketch in others:
-            merged.merge(sketch)
-        return merged
-
     def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:  # noqa: D102
-        spans = Spans.of(lo, hi, values)
-        items, make = to_texts(spans.distinct).to_pylist(), library().frequent_strings_sketch
-        which, count = spans.which.tolist(), spans.count.tolist()
-        for begin, end in pairwise(spans.bounds.tolist()):
+        bags = collected(lo, hi, values)
+        items, make = to_texts(bags.domain).to_pylist(), library().frequent_strings_sketch
+        which, count = bags.code.tolist(), bags.n.tolist()
+        for begin, end in pairwise(bags.offsets.tolist()):
             if begin == end:
                 yield None
                 continue

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from panes.algebra.component import Component, Decoded, call, numbers, validity
 from panes.algebra.operations import Array, Operations, State
+from panes.algebra.structs import as_struct, fold_sql, parts_of, struct_sql
 
 
 def combine_moments(left: State, right: State) -> State:
@@ -46,19 +47,12 @@ class Moments(Component):
     def build(self, only: str | None = None) -> str:  # noqa: D102
         x = f"CAST({self.arguments[0]} AS DOUBLE)"
         n, total, variance = (call(function, x, only) for function in ("count", "sum", "var_pop"))
-        return f"CASE WHEN {n} > 0 THEN named_struct('n', {n}, 'sum', {total}, 'm2', {variance} * {n}) END"
+        return f"CASE WHEN {n} > 0 THEN {struct_sql({'n': n, 'sum': total, 'm2': f'{variance} * {n}'})} END"
 
     def merge(self, stored: str) -> str:  # noqa: D102
-        # Spark has no aggregate that merges moments; folding the collected partials keeps it in the JVM.
-        together = (
-            "named_struct('n', a.n + b.n, 'sum', a.sum + b.sum, 'm2', a.m2 + b.m2 + "
-            "power(b.sum / b.n - a.sum / a.n, 2) * (CAST(a.n AS DOUBLE) * (CAST(b.n AS DOUBLE) / (a.n + b.n))))"
-        )
-        partials = f"collect_list({stored})"  # leaves nulls out
-        return (
-            f"CASE WHEN count({stored}) > 0 THEN "
-            f"aggregate(slice({partials}, 2, size({partials})), {partials}[0], (a, b) -> {together}) END"
-        )
+        distance, weight = "b.sum / b.n - a.sum / a.n", "CAST(a.n AS DOUBLE) * (CAST(b.n AS DOUBLE) / (a.n + b.n))"
+        m2 = f"a.m2 + b.m2 + power({distance}, 2) * ({weight})"
+        return fold_sql(stored, struct_sql({"n": "a.n + b.n", "sum": "a.sum + b.sum", "m2": m2}))
 
     def lift(self, *values: pa.Array) -> pa.Array:  # noqa: D102
         x = values[0].cast(pa.float64(), safe=False)  # a BIGINT beyond 2**53 is rounded, as in Spark
@@ -71,12 +65,8 @@ class Moments(Component):
 
     def decode(self, stored: pa.Array) -> Decoded:  # noqa: D102
         valid = validity(stored)
-        n, total, m2 = (numbers(stored.field(i)) for i in range(3))
-        if valid is not None:
-            n, total, m2 = np.where(valid, n, 0), np.where(valid, total, 0.0), np.where(valid, m2, 0.0)
-        return Decoded(MOMENTS, (n, total, m2), valid, _restore)
+        return Decoded(MOMENTS, parts_of(stored, valid, MOMENTS.identity), valid, _restore)
 
 
 def _restore(state: State, nulls: Array | None) -> pa.Array:
-    mask = None if nulls is None else pa.array(nulls)
-    return pa.StructArray.from_arrays([pa.array(part) for part in state], fields=list(_STORAGE), mask=mask)
+    return as_struct(state, nulls, _STORAGE)

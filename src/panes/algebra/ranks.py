@@ -6,8 +6,7 @@ that answers beyond some ``k`` values differ from run to run within the error. N
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any, ClassVar
@@ -35,17 +34,6 @@ class Ranks(Sketched):
 
     def open(self, data: Any) -> Any:  # noqa: D102
         return library().kll_doubles_sketch.deserialize(data)
-
-    def close(self, opened: Any) -> bytes:  # noqa: D102
-        data: bytes = opened.serialize()
-        return data
-
-    def together(self, opened: Sequence[Any]) -> Any:  # noqa: D102
-        first, *others = opened
-        merged = copy(first)
-        for sketch in others:
-            merged.merge(sketch)
-        return merged
 
     def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:  # noqa: D102
         doubles = numbers(as_doubles(values), np.nan)

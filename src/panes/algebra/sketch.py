@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -79,13 +80,18 @@ class Sketched(Component):
     def open(self, data: Any) -> Any:
         """The library's object out of what is stored."""
 
-    @abstractmethod
     def close(self, opened: Any) -> bytes:
         """What is stored of the library's object."""
+        data: bytes = opened.serialize()
+        return data
 
-    @abstractmethod
     def together(self, opened: Sequence[Any]) -> Any:
         """One new object for all that one or several have seen; they stay as they are."""
+        first, *others = opened
+        merged = copy(first)
+        for sketch in others:
+            merged.merge(sketch)
+        return merged
 
     @abstractmethod
     def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterable[Any | None]:

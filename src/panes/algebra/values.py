@@ -78,6 +78,26 @@ def ranked(values: pa.Array) -> tuple[pa.Array, Array]:
     return coded.restore(distinct, None), place.astype(np.int64, copy=False)
 
 
+def collected(lo: Array, hi: Array, values: pa.Array) -> Collected:
+    """The bag of every span ``[lo, hi)`` of values: spans and values sorted together once, not span by span.
+
+    Examples
+    --------
+    >>> bags = collected(np.array([0, 3]), np.array([3, 5]), pa.array(["b", "a", "b", None, "a"]))
+    >>> bags.domain.to_pylist(), bags.offsets.tolist(), bags.code.tolist(), bags.n.tolist()
+    (['a', 'b'], [0, 2, 3], [0, 1, 0], [1, 2, 1])
+    """
+    width = hi - lo
+    bag = np.repeat(np.arange(len(lo)), width)
+    rows = np.arange(len(bag)) + np.repeat(lo - (np.cumsum(width) - width), width)
+    present = values.is_valid().to_numpy(zero_copy_only=False)[rows]
+    domain, code = ranked(values.take(pa.array(rows[present])))
+    distinct = max(len(domain), 1)
+    found, n = np.unique(bag[present] * distinct + code, return_counts=True)
+    offsets = np.searchsorted(found, np.arange(len(lo) + 1) * distinct)
+    return Collected(found % distinct, n.astype(np.int64, copy=False), offsets, domain)
+
+
 @dataclass(frozen=True)
 class Values(Component):
     """The values of an argument with their counts; null when there were none. Built in Python."""
@@ -95,15 +115,7 @@ class Values(Component):
         return pack_bags(np.repeat(rows, np.diff(alone.offsets)), alone.code, alone.n, len(rows), alone.domain)
 
     def gather(self, lo: Array, hi: Array, *values: pa.Array) -> Collected:  # noqa: D102
-        width = hi - lo
-        bag = np.repeat(np.arange(len(lo)), width)
-        rows = np.arange(len(bag)) + np.repeat(lo - (np.cumsum(width) - width), width)
-        present = values[0].is_valid().to_numpy(zero_copy_only=False)[rows]
-        domain, code = ranked(values[0].take(pa.array(rows[present])))
-        codes = max(len(domain), 1)
-        found, n = np.unique(bag[present] * codes + code, return_counts=True)
-        offsets = np.searchsorted(found, np.arange(len(lo) + 1) * codes)
-        return Collected(found % codes, n.astype(np.int64, copy=False), offsets, domain)
+        return collected(lo, hi, values[0])
 
     def collect(self, stored: pa.Array) -> Collected:  # noqa: D102
         offsets = np.zeros(len(stored) + 1, np.int64)
