@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from panes.declare.limits import Limits
     from panes.declare.nested import Nested, nested
     from panes.declare.query import Query, query
+    from panes.declare.sliding import Sliding, sliding
     from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
     from panes.errors import PanesError
     from panes.joining import join
@@ -54,6 +55,7 @@ _HOMES = {
     "panes.declare.limits": ("Limits",),
     "panes.declare.nested": ("Nested", "nested"),
     "panes.declare.query": ("Query", "query"),
+    "panes.declare.sliding": ("Sliding", "sliding"),
     "panes.declare.windows": ("Cumulate", "Window", "cumulate", "hopping", "tumbling"),
     "panes.errors": ("PanesError",),
     "panes.joining": ("join",),
@@ -71,6 +73,7 @@ __all__ = [
     "PanesError",
     "Plan",
     "Query",
+    "Sliding",
     "Stairs",
     "Window",
     "aged",
@@ -98,6 +101,7 @@ __all__ = [
     "query",
     "recurring",
     "show_progress",
+    "sliding",
     "sql",
     "std",
     "sum",

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.kinds import Last, Session, Sliding
+from panes.declare.kinds import Last, Session
 from panes.errors import PanesError, PlanError, SqlError
 
 AZURE = """
@@ -177,7 +177,7 @@ def test_statements_are_named_by_comments_or_by_position():
 def test_kinds_that_do_not_run_yet_are_read_and_refused_by_plans():
     kinds = {
         "[ROWS 100 SLIDE 10]": Last,
-        "[RANGE 5 MINUTES]": Sliding,
+        "[RANGE 5 MINUTES]": pn.Sliding,
         "GROUP BY SessionWindow(minute, 5, 60)": Session,
         "GROUP BY session_window(ts, '5 minutes')": Session,
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NoReturn, TypeAlias
 
 from panes.declare.nested import Nested
+from panes.declare.sliding import Sliding
 from panes.declare.windows import Cumulate, Window
 from panes.errors import PlanError
 
@@ -22,15 +23,6 @@ class _NotYet:
     def windows(self) -> NoReturn:
         """None yet."""
         raise PlanError(f"the window {self.name!r} {self.what}, which does not run yet. {self.instead}")
-
-
-@dataclass(frozen=True)
-class Sliding(_NotYet):
-    """An answer per event, over the time before it."""
-
-    size: int
-    what = "has an answer per event"
-    instead = "Take a hopping window with a small step, for example pn.hopping('1 hour', every='1 min')."
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from panes.algebra.approximate import ApproxCountDistinctOf, ApproxQuantileOf, T
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
 from panes.algebra.fits import CorrelationOf
 from panes.declare.expressions import Expression, column, literal
-from panes.declare.kinds import AnyWindow, Last, Session, Sliding
+from panes.declare.kinds import AnyWindow, Last, Session
 from panes.declare.nested import Nested
 from panes.declare.query import Query
+from panes.declare.sliding import Sliding
 from panes.declare.windows import Cumulate, Window, cumulating_name, default_name
 from panes.dialect.durations import UNITS
 from panes.dialect.selecting import label

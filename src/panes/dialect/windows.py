@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from panes.declare.kinds import AnyWindow, Last, Session, Sliding
+from panes.declare.kinds import AnyWindow, Last, Session
 from panes.declare.nested import nested
+from panes.declare.sliding import Sliding, sliding_name
 from panes.declare.windows import Bounds, Cumulate, Window, checked_name, cumulate, hopping
 from panes.dialect.durations import counted, interval, unit, whole
 from panes.dialect.tokens import Cursor
@@ -160,7 +161,7 @@ def bracket(words: Cursor, bounds: Bounds) -> AnyWindow:
             slide = counted(words)
             window = _checked(words, words.tokens[begin : words.at], lambda: _hopping(size, slide, 0, bounds, None))
         else:
-            window = Sliding(f"{format_duration(size)} sliding", size)
+            window = Sliding(size, 0, sliding_name(size))
     else:
         words.fail("expected RANGE, RANGES or ROWS, as [RANGE 300 SECONDS SLIDE 60 SECONDS].")
     words.expect("]", "A window in brackets ends with it.")
