@@ -77,7 +77,7 @@ def on_spark(name: str, frame: Callable[[Dataset], DataFrame]) -> Contender:
     return Contender(
         name,
         lambda data: drain(frame(data)),
-        lambda data: _common(frame(data).toArrow()),
+        lambda data: common(frame(data).toArrow()),
     )
 
 
@@ -98,7 +98,7 @@ def _in_memory(name: str, queries: Queries, one: Callable[[pn.Query, pn.Window, 
 
     def answers(data: Dataset) -> pa.Table:
         parts = [_labelled(query, window, found) for query, window, found in results(data)]
-        return _common(pa.concat_tables(parts, promote_options="default"))
+        return common(pa.concat_tables(parts, promote_options="default"))
 
     return Contender(name, lambda data: list(results(data)), answers)
 
@@ -115,11 +115,12 @@ def _duckdb(query: pn.Query, window: pn.Window, data: Dataset) -> pa.Table:
     source = f"SELECT {start} AS start, {''.join(f'{key}, ' for key in query.by)}{arguments} FROM '{data.files}'{where}"
     aggregates = [f"{_function(a)}(a{i}) AS {alias}" for i, (alias, a) in enumerate(query.aggregates)]
     columns = ", ".join(["start", *query.by, *aggregates])
-    return _connection().sql(f"SELECT {columns} FROM ({source}) GROUP BY ALL").to_arrow_table()
+    return connection().sql(f"SELECT {columns} FROM ({source}) GROUP BY ALL").to_arrow_table()
 
 
 @cache
-def _connection() -> duckdb.DuckDBPyConnection:
+def connection() -> duckdb.DuckDBPyConnection:
+    """DuckDB with as many threads as Spark has cores."""
     import duckdb
 
     connection = duckdb.connect()
@@ -174,7 +175,7 @@ def _labelled(query: pn.Query, window: pn.Window, found: Any) -> pa.Table:
     return pa.table({**named, **{name: _plain(rest[name]) for name in rest.column_names}})
 
 
-def _common(table: pa.Table) -> pa.Table:
+def common(table: pa.Table) -> pa.Table:
     """One form for everybody: bounds in µs, columns by name, the widest types."""
     columns = {name: table[name] for name in table.column_names}
     window = columns.pop("window", None)

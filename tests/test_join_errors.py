@@ -49,8 +49,8 @@ DATA_WRONG = {
     "unknown time": ({"at": "tss"}, SchemaError, "did you mean 'ts'"),
     "unknown on the right": ({"at": ("ts", "tss")}, SchemaError, "right side .*did you mean 'ts'"),
     "time is text": ({"at": "when"}, SchemaError, r"to_timestamp\(when\)"),
-    "key types": ({"on": "number"}, SchemaError, "int32 on the left side and int64 on the right.*Cast one"),
-    "key is a map": ({"on": "tags"}, SchemaError, "Join on a field of it"),
+    "key types": ({"on": "number"}, SchemaError, "int32 in the left side and int64 in the right.*Cast one"),
+    "key is a map": ({"on": "tags"}, SchemaError, "Take a field of it"),
     "unknown in where": ({"where": "tem_left > 1"}, SchemaError, "did you mean 'temp_left'"),
     "without a suffix": ({"where": "temp > 1"}, SchemaError, "temp_left"),
     "where is no condition": ({"where": "temp_left + 1"}, ExpressionError, "compare it"),
@@ -96,7 +96,7 @@ def test_columns_that_would_hide_labels():
 
 def test_times_in_a_zone_and_without():
     local = LEFT.set_column(0, "ts", pa.array([0, 1], pa.timestamp("us")))
-    with pytest.raises(SchemaError, match=r"TIMESTAMP_NTZ on the left.*TIMESTAMP on the.*right.*Cast one"):
+    with pytest.raises(SchemaError, match=r"TIMESTAMP_NTZ in the left.*TIMESTAMP in the.*right.*Cast one"):
         join(local)
 
 

@@ -13,6 +13,7 @@ from benchmarks.workloads.granular import granular
 from benchmarks.workloads.hopping import hopping, slides
 from benchmarks.workloads.join import join
 from benchmarks.workloads.keys import keys
+from benchmarks.workloads.lookups import lookups
 from benchmarks.workloads.paper import TABLES, table
 from benchmarks.workloads.planning import planning
 from benchmarks.workloads.price import price
@@ -46,5 +47,6 @@ WORKLOADS = {
     "granular": Workload(granular, "nested windows: cost per event by rate, levels and extent, and memory"),
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
     "join": Workload(join, "trades of two exchanges joined over ten windows at once, beside ten joins of Spark's own"),
+    "lookups": Workload(lookups, "point-in-time lookups over 20 windows, beside Spark's joins, DuckDB and Polars"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         count_distinct,
         distinct,
         first,
-        last,
         max,
         mean,
         min,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     )
     from panes.api import Plan, explain, plan, show_progress, sql, to_sql
     from panes.catalogue import Catalogue
+    from panes.declare.counted import last
     from panes.declare.expressions import Expression
     from panes.declare.limits import Limits
     from panes.declare.nested import Nested, nested
@@ -40,17 +40,19 @@ if TYPE_CHECKING:
     from panes.errors import PanesError
     from panes.joining import join
     from panes.local.stairs import Stairs
+    from panes.looking import lookup
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
     "panes.algebra.aggregates": ("Aggregate",),
     "panes.algebra.approximate": ("approx_count_distinct", "approx_quantile", "top"),
     "panes.algebra.declare": (
-        *("aged", "aggregate", "arg_max", "arg_min", "corr", "count", "count_distinct", "distinct", "first", "last"),
+        *("aged", "aggregate", "arg_max", "arg_min", "corr", "count", "count_distinct", "distinct", "first"),
         *("max", "mean", "min", "quantile", "recurring", "std", "sum", "trend", "var"),
     ),
     "panes.api": ("Plan", "explain", "plan", "show_progress", "sql", "to_sql"),
     "panes.catalogue": ("Catalogue",),
+    "panes.declare.counted": ("last",),
     "panes.declare.expressions": ("Expression",),
     "panes.declare.limits": ("Limits",),
     "panes.declare.nested": ("Nested", "nested"),
@@ -60,6 +62,7 @@ _HOMES = {
     "panes.errors": ("PanesError",),
     "panes.joining": ("join",),
     "panes.local.stairs": ("Stairs",),
+    "panes.looking": ("lookup",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -92,6 +95,7 @@ __all__ = [
     "hopping",
     "join",
     "last",
+    "lookup",
     "max",
     "mean",
     "min",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from panes.api import is_spark
+from panes.api import both_on_spark
 from panes.declare.expressions import ExpressionLike
 from panes.declare.joins import How, JoinLayout, Windows, declare_join
-from panes.errors import PlanError
 
 
 def join(
@@ -79,22 +78,10 @@ def join(
     Patroumpas and Sellis, *Subsuming Multiple Sliding Windows for Shared Stream Computation* (2011), section 4.
     """
     declared = declare_join(on=on, at=at, over=over, where=where, how=how, layout=layout, suffixes=suffixes)
-    spark = is_spark(left), is_spark(right)
-    if all(spark):
+    if both_on_spark("join", **{"left side": left, "right side": right}):
         from panes.spark.joining import join as join_on_spark
 
         return join_on_spark(declared, left, right)
-    for name, data, one in zip(("left", "right"), (left, right), spark, strict=True):
-        if not one and not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
-            raise PlanError(
-                f"cannot join a {type(data).__name__} (the {name} side): give Spark DataFrames, pyarrow Tables, or "
-                "anything with the Arrow C interface, such as pandas or polars DataFrames."
-            )
-    if any(spark):
-        raise PlanError(
-            "one side is a Spark DataFrame and the other is not. Give the other to spark.createDataFrame first, or "
-            "bring the DataFrame here with toArrow()."
-        )
     from panes.local.joining import join as join_here
 
     return join_here(declared, left, right)

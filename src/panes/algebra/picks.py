@@ -58,9 +58,11 @@ class _Pick(Component):
             rank[~valid] = self.operations.identity[0]
 
         def restore(state: State, nulls: Array | None) -> pa.Array:
-            found = state[0] if nulls is None else np.where(nulls, 0, state[0])
-            taken = stored.take(pa.array(by_rank[found]))
-            return taken if nulls is None else pc.if_else(pa.array(~nulls), taken, pa.scalar(None, stored.type))
+            if nulls is None:
+                return stored.take(pa.array(by_rank[state[0]]))
+            rows = np.zeros(len(nulls), np.int64)
+            rows[~nulls] = by_rank[state[0][~nulls]]
+            return stored.take(pa.array(rows, mask=nulls))
 
         return Decoded(self.operations, (rank,), valid, restore)
 

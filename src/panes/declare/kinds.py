@@ -19,6 +19,9 @@ class _NotYet:
     what: ClassVar[str]
     instead: ClassVar[str]
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def windows(self) -> NoReturn:
         """None yet."""
@@ -37,12 +40,13 @@ class Session(_NotYet):
 
 @dataclass(frozen=True)
 class Last(_NotYet):
-    """A number of events, whatever their times."""
+    """A number of events, whatever their times; those of them that came last of all may be skipped."""
 
     count: int
     every: int
+    skip: int = 0
     what = "counts events"
-    instead = "Take a window over time, for example pn.tumbling('5 min')."
+    instead = "Take a window over time, for example pn.tumbling('5 min'), or ask for it with pn.lookup."
 
 
 AnyWindow: TypeAlias = Window | Cumulate | Sliding | Session | Last | Nested

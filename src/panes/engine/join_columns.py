@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from panes.declare.joins import Join
-from panes.errors import SchemaError, nearest
+from panes.engine.sides import check_key, check_times, position, time_position
+from panes.errors import SchemaError
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,14 @@ class JoinColumns:
 
 def join_columns(join: Join, left: pa.Schema, right: pa.Schema) -> JoinColumns:
     """Find the columns of a join in both schemas; what is missing, of the wrong type or called alike is an error."""
-    sides = (("left", left, join.at[0]), ("right", right, join.at[1]))
-    keys = [tuple(_position(f"on={key!r}", key, name, schema) for key in join.on) for name, schema, _ in sides]
-    times = [_time(f"at={at!r}", at, name, schema) for name, schema, at in sides]
+    names = ("the left side", "the right side")
+    sides = tuple(zip(names, (left, right), join.at, strict=True))
+    keys = [tuple(position(f"on={key!r}", key, name, schema) for key in join.on) for name, schema, _ in sides]
+    times = [time_position(f"at={at!r}", at, name, schema) for name, schema, at in sides]
     for key, i, j in zip(join.on, *keys, strict=True):
-        _check_key(key, left.field(i).type, right.field(j).type)
-    instant, other = left.field(times[0]).type, right.field(times[1]).type
-    if _plain(instant) != _plain(other):
-        raise SchemaError(
-            f"at={join.at[0]!r} is {_shown(instant)} on the left side and at={join.at[1]!r} is {_shown(other)} on the "
-            "right: a time in a zone and one without cannot be compared. Cast one of them."
-        )
+        check_key(f"on={key!r}", names, (left.field(i).type, right.field(j).type))
+    instants = left.field(times[0]).type, right.field(times[1]).type
+    check_times((f"at={join.at[0]!r}", f"at={join.at[1]!r}"), names, instants)
     rest = [[i for i in range(len(s)) if i not in own] for (_, s, _), own in zip(sides, keys, strict=True)]
     shared = {left.names[i].lower() for i in rest[0]} & {right.names[i].lower() for i in rest[1]}
     named = [
@@ -65,63 +63,7 @@ def join_columns(join: Join, left: pa.Schema, right: pa.Schema) -> JoinColumns:
             *(pa.field(name, right.field(i).type) for i, name in named[1]),
         ]
     )
-    return JoinColumns(Side(keys[0], times[0], named[0]), Side(keys[1], times[1], named[1]), match, instant)
-
-
-def _position(what: str, column: str, side: str, schema: pa.Schema) -> int:
-    found = [i for i, name in enumerate(schema.names) if name.lower() == column.lower()]
-    if not found:
-        raise SchemaError(f"{what} is not a column of the {side} side ({nearest(column, schema.names)})")
-    if len(found) > 1:
-        raise SchemaError(f"the {side} side has {len(found)} columns called {column!r}; drop or rename all but one.")
-    return found[0]
-
-
-def _time(what: str, column: str, side: str, schema: pa.Schema) -> int:
-    position = _position(what, column, side, schema)
-    type_ = schema.field(position).type
-    if not pa.types.is_timestamp(type_):
-        raise SchemaError(
-            f"{what} is of type {type_} on the {side} side, but event time has to be a timestamp. Convert it first, "
-            f"for example with to_timestamp({column}) or timestamp_millis({column})."
-        )
-    return position
-
-
-def _check_key(key: str, left: pa.DataType, right: pa.DataType) -> None:
-    if _plain(left) != _plain(right):
-        raise SchemaError(
-            f"on={key!r} is {_shown(left)} on the left side and {_shown(right)} on the right, so equal keys would be a "
-            "matter of conversion. Cast one of them to the type of the other."
-        )
-    if not _has_order(left):
-        raise SchemaError(
-            f"on={key!r} holds {left}, which has no order and so cannot be a key here. Join on a field of it, or on "
-            "its text."
-        )
-
-
-def _has_order(type_: pa.DataType) -> bool:
-    if pa.types.is_struct(type_):
-        return all(_has_order(field.type) for field in type_)
-    if pa.types.is_list(type_):
-        return _has_order(type_.value_type)
-    return not (pa.types.is_map(type_) or pa.types.is_interval(type_))
-
-
-def _plain(type_: pa.DataType) -> str:
-    """A type without what does not matter to equality: the zone in which times are shown, and what is never null."""
-    if pa.types.is_timestamp(type_):
-        return "timestamp" if type_.tz else "timestamp_ntz"
-    if pa.types.is_struct(type_):
-        return f"struct<{', '.join(f'{field.name}: {_plain(field.type)}' for field in type_)}>"
-    if pa.types.is_list(type_):
-        return f"list<{_plain(type_.value_type)}>"
-    return str(type_)
-
-
-def _shown(type_: pa.DataType) -> str:
-    return _plain(type_).upper() if pa.types.is_timestamp(type_) else str(type_)
+    return JoinColumns(Side(keys[0], times[0], named[0]), Side(keys[1], times[1], named[1]), match, instants[0])
 
 
 def _check_names(join: Join, names: Iterable[str]) -> None:

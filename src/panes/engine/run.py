@@ -104,12 +104,12 @@ def lift_panes(
         if gathered is not None:
             partials.append(gathered_partials(gathered, kernel))
         else:
-            lifted = component.lift(*_in_order(component, values, events))
+            lifted = component.lift(*in_order(component, values, events))
             partials.append(partials_of(component, lifted, kernel).reduce(panes))
     return panes, partials
 
 
-def _in_order(component: Component, values: list[pa.Array], events: Positions) -> list[pa.Array]:
+def in_order(component: Component, values: list[pa.Array], events: Positions) -> list[pa.Array]:
     """Events at one instant in the order of the component's own values, where order may matter.
 
     Otherwise an answer would depend on the order of rows, or on what else is computed beside it.

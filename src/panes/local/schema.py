@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -19,17 +19,23 @@ def answer_schema(queries: Sequence[Query], programs: Iterable[Program], events:
         for view in program.views:
             columns[view.query].update({r.alias: r.bound.type for r in view.readings})
     keys = {key: field_of(events, key).type for query in queries for key in query.by}
-    for query, known in zip(queries, columns, strict=True):
-        instant = field_of(events, query.at).type
-        labels = {"window": pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
-        own = pa.schema([*((key, keys[key]) for key in query.by), *known.items(), *labels.items()])
-        if query.expiring:
-            own = own.append(pa.field(EXPIRES, instant))
-        for alias, value in query.derived:
-            known[alias] = result_type(value, own)
-            if alias.lower() == EXPIRES and query.expiring:
-                own = own.remove(own.get_field_index(EXPIRES))
-            own = own.append(pa.field(alias, known[alias]))
-        if query.having is not None:
-            require_boolean(query.having, own)
+    columns = [output_types(query, known, events) for query, known in zip(queries, columns, strict=True)]
     return result_schema(queries, keys, columns, [field_of(events, query.at).type for query in queries])
+
+
+def output_types(query: Query, aggregates: Mapping[str, pa.DataType], events: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of a query's aggregates and derived columns; expressions over them that cannot work are errors."""
+    known, instant = dict(aggregates), field_of(events, query.at).type
+    labels = {"window": pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
+    keys = [pa.field(key, field_of(events, key).type) for key in query.by]
+    own = pa.schema([*keys, *(pa.field(*column) for column in (*known.items(), *labels.items()))])
+    if query.expiring:
+        own = own.append(pa.field(EXPIRES, instant))
+    for alias, value in query.derived:
+        known[alias] = result_type(value, own)
+        if alias.lower() == EXPIRES and query.expiring:
+            own = own.remove(own.get_field_index(EXPIRES))
+        own = own.append(pa.field(alias, known[alias]))
+    if query.having is not None:
+        require_boolean(query.having, own)
+    return known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -13,11 +13,12 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
 from panes.declare.expressions import expression
+from panes.declare.query import Query
 from panes.engine.program import Program, argument_expressions, assemble, bind_components
 from panes.engine.schema import check_columns
 from panes.errors import ExpressionError, SchemaError
 from panes.local.evaluate import require_boolean, result_type
-from panes.planning.blueprint import Blueprint, StorePlan
+from panes.planning.blueprint import StorePlan
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,16 @@ class Input:
         return self._known
 
 
-def examine(blueprint: Blueprint, events: DataFrame) -> Input:
+def examine(queries: Sequence[Query], events: DataFrame) -> Input:
     """Check that the data have what the queries need, and read the types."""
     fields = {field.name.lower(): field for field in events.schema}
-    names = {name for query in blueprint.queries for name in query.used}
+    names = {name for query in queries for name in query.used}
     used = {name.lower() for name in names}
     _check_names(events, names)
     # Unknown names stay in: check_columns and result_type say which are meant.
     schema = pa.schema([arrow_field(field, name in used) for name, field in fields.items()])
-    check_columns(blueprint.queries, schema)
-    for query in blueprint.queries:
+    check_columns(queries, schema)
+    for query in queries:
         if query.where is not None:
             require_boolean(query.where, schema)
         for _, aggregate in query.aggregates:

@@ -54,7 +54,7 @@ def run(
 
 def check(blueprint: Blueprint, events: DataFrame) -> Input:
     """Find every mistake that ``run`` would find, without a job."""
-    source = examine(blueprint, events)
+    source = examine(blueprint.queries, events)
     _shape(blueprint, _programs(blueprint, source), source)
     return source
 

@@ -103,7 +103,7 @@ class Asked:
 def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFrame:
     """Answer every query of a plan while events come; nothing runs until the result is written somewhere."""
     _check(blueprint, events, asked)
-    source = examine(blueprint, events)
+    source = examine(blueprint.queries, events)
     programs = [cut_into_ticks(bind(store, source)) for store in blueprint.stores]
     _check_components(programs)
     if asked.emit_all:

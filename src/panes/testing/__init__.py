@@ -3,6 +3,8 @@
 from panes.testing.event_tables import events
 from panes.testing.join_oracle import spark_joins
 from panes.testing.laws import check_aggregate
+from panes.testing.lookup_oracle import spark_lookups
+from panes.testing.lookup_reference import brute_force_lookup
 from panes.testing.oracle import spark_answers
 from panes.testing.reference import brute_force
 from panes.testing.same_answers import assert_same_answers
@@ -11,6 +13,7 @@ from panes.testing.window_sets import random_gen, sequential_gen, sliding_class
 __all__ = [
     "assert_same_answers",
     "brute_force",
+    "brute_force_lookup",
     "check_aggregate",
     "events",
     "random_gen",
@@ -18,4 +21,5 @@ __all__ = [
     "sliding_class",
     "spark_answers",
     "spark_joins",
+    "spark_lookups",
 ]

@@ -78,7 +78,7 @@ def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
         bounds = F.struct(start.alias("start"), (start + length).alias("end"))
         inside = placed.where(F.col(time) < start + length)
         grouped = inside.groupBy(bounds.alias("window"), *own)
-    columns = [_aggregate(query, value, events.isStreaming).alias(alias) for alias, value in query.aggregates]
+    columns = [spark_aggregate(query, value, events.isStreaming).alias(alias) for alias, value in query.aggregates]
     answers = grouped.agg(*columns)
     if since is not None:
         start = F.greatest(F.col("window.start"), since)
@@ -94,7 +94,8 @@ def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
     return titled.select("query", "window_name", "window", *(_quoted(name) for name in (*query.by, *query.columns)))
 
 
-def _aggregate(query: Query, aggregate: Aggregate, streaming: bool) -> Column:
+def spark_aggregate(query: Query, aggregate: Aggregate, streaming: bool) -> Column:
+    """Spark's own aggregate, written with PySpark's functions."""
     from pyspark.sql import functions as F
 
     value = F.expr(aggregate.arguments[0])

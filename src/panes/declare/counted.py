@@ -1,0 +1,53 @@
+"""``pn.last``: the latest value of a column, or the window of the last so many events."""
+
+from __future__ import annotations
+
+from typing import overload
+
+from panes.algebra import declare as aggregates
+from panes.algebra.aggregates import Aggregate
+from panes.declare.kinds import Last
+from panes.declare.windows import checked_name
+from panes.errors import DeclarationError
+
+
+@overload
+def last(value: str) -> Aggregate: ...
+
+
+@overload
+def last(value: int, *, skip: int = 0, name: str | None = None) -> Last: ...
+
+
+def last(value: str | int, *, skip: int = 0, name: str | None = None) -> Aggregate | Last:
+    """Of a column, the latest value by event time; of a number, the window of so many events, the last ones.
+
+    As an aggregate, the largest value counts if several are as late. As a window it is for :func:`panes.lookup`.
+
+    Parameters
+    ----------
+    value
+        A column or an expression, or how many events the window holds.
+    skip
+        How many of the very last events to leave out: ``last(100, skip=50)`` are the 100 events before the last 50.
+    name
+        What results call the window.
+
+    Examples
+    --------
+    >>> str(last("price")), str(last(100)), str(last(100, skip=50))
+    ('last(price)', 'last_100', 'last_100_skip_50')
+    """
+    if isinstance(value, str) or not isinstance(value, int):
+        if skip != 0 or name is not None:
+            raise DeclarationError(
+                f"last({value!r}) is an aggregate, which takes no skip= or name=. For a window of events write "
+                "a number, as pn.last(100, skip=50)."
+            )
+        return aggregates.last(value)
+    if value <= 0:
+        raise DeclarationError(f"last({value}) would hold no event. Write how many it holds, as pn.last(100).")
+    if isinstance(skip, bool) or not isinstance(skip, int) or skip < 0:
+        raise DeclarationError(f"skip={skip!r} is not a number of events to leave out. Write 0 or more.")
+    label = f"last_{value}{f'_skip_{skip}' if skip else ''}" if name is None else checked_name(name)
+    return Last(label, value, 1, skip)

@@ -1,0 +1,143 @@
+"""Answers when asked for: events of a chunk sorted once, then every window back from every request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.component import Component
+from panes.algebra.operations import Array
+from panes.algebra.ordering import codes, is_ordered
+from panes.declare.kinds import Last
+from panes.declare.lookups import Back, Lookup
+from panes.engine.bags import Spans
+from panes.engine.level import Partials, gathered_partials, partials_of, state_of
+from panes.engine.program import Reading, TypeOf, bind_components
+from panes.engine.run import in_order
+from panes.frames import Frame, Positions
+from panes.frames.back import between, last_rows
+from panes.frames.positions import FARTHEST
+
+NEVER = -FARTHEST
+"""Before all events."""
+
+
+@dataclass(frozen=True)
+class BoundLookup:
+    """A lookup over columns of known types.
+
+    Parameters
+    ----------
+    components, readings
+        What is made of single events, and what is read out of that.
+    """
+
+    lookup: Lookup
+    components: tuple[Component, ...]
+    readings: tuple[Reading, ...]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The SQL of what is needed of each event."""
+        return tuple(dict.fromkeys(a for component in self.components for a in component.arguments))
+
+
+def bind_lookup(lookup: Lookup, type_of: TypeOf) -> BoundLookup:
+    """Fix the types; events that do not fulfil the condition never get here."""
+    components, readings = bind_components([(0, lookup.query)], lookup.query.where, type_of)
+    return BoundLookup(lookup, components, readings[0][0])
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answers over one window: where it starts and ends for each request, and the aggregates."""
+
+    start: Array
+    end: Array
+    columns: tuple[pa.Array, ...]
+
+
+class Lookback:
+    """The events of some keys, ready for any number of requests.
+
+    Parameters
+    ----------
+    instants, key_starts
+        When events happen, sorted within each key; the first event of each key, and the number of events.
+    arguments
+        The values of each argument, in the same order.
+    """
+
+    def __init__(
+        self, bound: BoundLookup, instants: Array, key_starts: Array, arguments: Mapping[str, pa.Array]
+    ) -> None:
+        self._bound, self._lookup = bound, bound.lookup
+        events = Positions.of_events(instants, key_starts)
+        if self._lookup.rows:
+            # Events of one instant are apart for a window that counts them: their values give the order.
+            order = pa.array(_by_value(events, [arguments[a] for a in bound.arguments]))
+            arguments = {a: array.take(order) for a, array in arguments.items()}
+        self._events = events
+        self._partials = [self._lifted(c, [arguments[a] for a in c.arguments]) for c in bound.components]
+
+    def answer(self, window: Back, key: Array, instant: Array) -> Found:
+        """The aggregates over one window, for every request.
+
+        Parameters
+        ----------
+        key, instant
+            The ordinal of each request's key, and when it asks; sorted by both, as some kernels need it. ``NEVER``
+            stands for a request without a time, which finds no event.
+        """
+        start, end, lo, hi = self._pairs(window, key, instant)
+        frame = Frame(key, start, lo, hi)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            partials = {
+                c: self._partials[c].reduce(frame, some_empty=True)
+                for c in sorted({c for reading in self._bound.readings for c in reading.components})
+            }
+            columns = tuple(_column(reading, partials, start, end) for reading in self._bound.readings)
+        return Found(start, end, columns)
+
+    def _pairs(self, window: Back, key: Array, instant: Array) -> tuple[Array, Array, Array, Array]:
+        """Where each window starts and ends, and its events."""
+        lookup = self._lookup
+        if isinstance(window, Last):
+            lo, hi = last_rows(self._events, key, instant + lookup.holds_end, window.count, window.skip)
+            # It starts with its first event; one without events where it ends.
+            start, some = instant.copy(), hi > lo
+            start[some] = self._events.start[lo[some]]
+            return start, instant, lo, hi
+        end = instant - window.ago
+        start = end - window.size
+        return start, end, *between(self._events, key, start + 1 - lookup.holds_start, end + lookup.holds_end)
+
+    def _lifted(self, component: Component, values: list[pa.Array]) -> Partials | Spans:
+        rows = np.arange(len(self._events), dtype=np.int64)
+        gathered = component.gather(rows, rows + 1, *values)
+        if gathered is not None:
+            return gathered_partials(gathered)
+        if not self._lookup.rows:
+            values = in_order(component, values, self._events)
+        return partials_of(component, component.lift(*values))
+
+
+def _column(reading: Reading, partials: Mapping[int, Partials | Spans], start: Array, end: Array) -> pa.Array:
+    bound, needed = reading.bound, [partials[c] for c in reading.components]
+    if bound.answer is not None:
+        return bound.answer(*(state_of(partial) for partial in needed))
+    stored = [partial.answers() for partial in needed]
+    return bound.lower(*stored, start=start, end=end) if bound.by_window else bound.lower(*stored)
+
+
+def _by_value(events: Positions, values: list[pa.Array]) -> Array:
+    """Events in the order of time, those of one instant by their values; nulls first."""
+    key = np.repeat(np.arange(events.keys), np.diff(events.key_starts))
+    ties: list[Array] = []
+    for array in reversed(values):
+        if is_ordered(array.type):
+            ties += [codes(array).values, array.is_valid().to_numpy(zero_copy_only=False)]
+    return np.lexsort((*ties, events.start, key))

@@ -1,0 +1,54 @@
+"""The columns of requests: where keys and times stand, and whether what a lookup adds has names of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from panes.declare.lookups import Lookup
+from panes.engine.schema import field_of
+from panes.engine.sides import check_key, check_times, position, time_position
+from panes.errors import SchemaError
+
+_SIDES = ("the events", "the requests")
+
+
+@dataclass(frozen=True)
+class RequestColumns:
+    """Where the keys stand among the columns of the requests, and the time."""
+
+    keys: tuple[int, ...]
+    at: int
+
+
+def request_columns(lookup: Lookup, events: pa.Schema, requests: pa.Schema) -> RequestColumns:
+    """Find the columns of a lookup in the requests; what is missing or of another type is an error.
+
+    Parameters
+    ----------
+    events
+        The schema of the events, which was checked before.
+    """
+    query = lookup.query
+    keys = tuple(position(f"by={key!r}", key, _SIDES[1], requests) for key in query.by)
+    at = time_position(f"at={lookup.asked_at!r}", lookup.asked_at, _SIDES[1], requests)
+    for key, place in zip(query.by, keys, strict=True):
+        check_key(f"by={key!r}", _SIDES, (field_of(events, key).type, requests.field(place).type))
+    times = field_of(events, query.at).type, requests.field(at).type
+    check_times((f"at={query.at!r}", f"at={lookup.asked_at!r}"), _SIDES, times)
+    _check_names(lookup, requests)
+    return RequestColumns(keys, at)
+
+
+def _check_names(lookup: Lookup, requests: pa.Schema) -> None:
+    added = ["window_name", *lookup.query.columns]
+    if lookup.layout == "wide":
+        added = [name for _, _, name in lookup.features]
+    taken = {name.lower() for name in requests.names}
+    for name in added:
+        if name.lower() in taken:
+            raise SchemaError(
+                f"the requests have a column {name!r}, which is also what the lookup would add. Rename it, or the "
+                "output column or window of the lookup."
+            )

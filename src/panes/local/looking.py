@@ -1,0 +1,142 @@
+"""The in-process lookup: a table of events and one of requests in, the requests with their answers out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panes.algebra.operations import Array
+from panes.declare.expressions import expression
+from panes.declare.lookups import Back, Lookup
+from panes.engine.keys import key_ordinals
+from panes.engine.lookup import NEVER, BoundLookup, Lookback, bind_lookup
+from panes.engine.request_columns import request_columns
+from panes.engine.schema import check_columns, field_of
+from panes.errors import PlanError
+from panes.frames.positions import FARTHEST
+from panes.local.evaluate import evaluate, require_boolean, result_type
+from panes.local.intake import as_table
+from panes.local.schema import output_types
+
+
+def lookup(declared: Lookup, events: Any, requests: Any) -> pa.Table:
+    """Answer every request.
+
+    Parameters
+    ----------
+    events, requests
+        pyarrow Tables, or anything with the Arrow C interface.
+    """
+    query = declared.query
+    table = as_table(events, {name.lower() for name in query.used})
+    asked = as_table(requests)
+    check_columns([query], table.schema)
+    if query.where is not None:
+        require_boolean(query.where, table.schema)
+    bound = bind_lookup(declared, lambda sql: result_type(expression(sql), table.schema))
+    types = feature_types(bound, table.schema)
+    columns = request_columns(declared, table.schema, asked.schema)
+    table = _counting(declared, table)
+    instants, instant = (instants_of(_column(t, at)) for t, at in ((table, query.at), (asked, declared.asked_at)))
+    keys = [_column(table, key) for key in query.by]
+    asked_keys = [_whole(asked.column(i)) for i in columns.keys]
+    # One numbering for both sides: a request's key may have no event.
+    together = [pa.concat_arrays([a, b.cast(a.type)]) for a, b in zip(keys, asked_keys, strict=True)]
+    ordinals = key_ordinals(together, len(table) + len(asked))
+    own, others = ordinals[: len(table)], ordinals[len(table) :]
+    order, turn = np.lexsort((instants, own)), np.lexsort((instant, others))
+    starts = np.searchsorted(own[order], np.arange(int(ordinals.max(initial=-1)) + 2))
+    arguments = {a: _whole(evaluate(expression(a), table)).take(pa.array(order)) for a in bound.arguments}
+    lookback = Lookback(bound, instants[order], starts, arguments)
+    sorted_keys = [array.take(pa.array(turn)) for array in asked_keys]
+    time, back = field_of(table.schema, query.at).type, pa.array(np.argsort(turn))
+    parts = {}
+    for window in declared.windows:
+        found = answers_of(bound, lookback, window, others[turn], instant[turn], sorted_keys, time, types)
+        parts[window.name] = {alias: column.take(back) for alias, column in found.items()}
+    return spread(declared, asked, parts)
+
+
+def feature_types(bound: BoundLookup, events: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of the output columns over any window."""
+    return output_types(bound.lookup.query, {r.alias: r.bound.type for r in bound.readings}, events)
+
+
+def answers_of(
+    bound: BoundLookup,
+    lookback: Lookback,
+    window: Back,
+    key: Array,
+    instant: Array,
+    keys: list[pa.Array],
+    time: pa.DataType,
+    types: Mapping[str, pa.DataType],
+) -> dict[str, pa.Array]:
+    """The output columns over one window, for every request.
+
+    Parameters
+    ----------
+    key, instant
+        Of each request the ordinal of its key and its time, sorted.
+    keys, time
+        The keys themselves, which derived columns may name, and the type of event time.
+    types
+        What ``feature_types`` says.
+    """
+    query = bound.lookup.query
+    answers = lookback.answer(window, key, instant)
+    found = {r.alias: column for r, column in zip(bound.readings, answers.columns, strict=True)}
+    if query.derived:
+        edges = [pa.array(edge, mask=instant == NEVER).view(time) for edge in (answers.start, answers.end)]
+        labels = {
+            "window": pa.StructArray.from_arrays(edges, names=["start", "end"]),
+            "window_name": pa.repeat(window.name, len(instant)),
+        }
+        piece = pa.table({**dict(zip(query.by, keys, strict=True)), **found, **labels})
+        for alias, value in query.derived:
+            found[alias] = _whole(evaluate(value, piece))
+            piece = piece.append_column(alias, found[alias])
+    return {alias: found[alias].cast(types[alias]) for alias in query.columns}
+
+
+def spread(lookup: Lookup, requests: pa.Table, parts: Mapping[str, Mapping[str, pa.Array]]) -> pa.Table:
+    """The requests with what was found for them, in the layout that was asked for."""
+    if lookup.layout == "wide":
+        for window, alias, name in lookup.features:
+            requests = requests.append_column(name, parts[window][alias])
+        return requests
+    pieces = []
+    for window, found in parts.items():
+        piece = requests.append_column("window_name", pa.repeat(window, len(requests)))
+        for alias, column in found.items():
+            piece = piece.append_column(alias, column)
+        pieces.append(piece)
+    return pa.concat_tables(pieces)
+
+
+def _counting(lookup: Lookup, table: pa.Table) -> pa.Table:
+    """The events that count: those with a time, and which fulfil the condition."""
+    keep = _column(table, lookup.query.at).is_valid()
+    if lookup.query.where is not None:
+        keep = pc.and_(keep, pc.fill_null(_whole(evaluate(lookup.query.where, table)), False))
+    return table.filter(keep)
+
+
+def instants_of(column: pa.Array) -> Array:
+    """Times in µs, before all others where there is none."""
+    instants: Array = column.view(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
+    if len(instants) and not -FARTHEST <= int(instants.min()) <= int(instants.max()) <= FARTHEST:
+        raise PlanError("an instant is more than 36,000 years away from the epoch.")
+    return instants
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    return _whole(table.column(field_of(table.schema, name).name))
+
+
+def _whole(array: Any) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

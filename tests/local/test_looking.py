@@ -1,0 +1,221 @@
+"""Lookups in this process against brute force: ties, requests at event times, gaps, nulls, unknown keys."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panes as pn
+from panes.testing import assert_same_answers, brute_force_lookup
+
+TIME = pa.timestamp("us", "UTC")
+POOLS = {
+    pa.string(): ["a", "b", "", None],
+    pa.float64(): [0.0, -0.0, float("nan"), 1.5, None],
+    pa.struct([("x", pa.int32())]): [{"x": 1}, {"x": None}, None],
+}
+VALUES = {
+    pa.int32(): [None, 0, 1, 2, -7, 2**31 - 1],
+    pa.int64(): [None, 0, 5, -(2**62), 2**62],
+    pa.float64(): [None, 0.0, -0.0, 0.5, -2.25, float("nan"), float("inf")],
+    pa.decimal128(9, 2): [None, Decimal("0.01"), Decimal("-3.50")],
+}
+PRODUCT = pn.aggregate(
+    "x",
+    name="product",
+    state={"p": np.float64},
+    identity=(1.0,),
+    lift=lambda x: (x.astype("float64"),),
+    combine=lambda a, b: (a[0] * b[0],),
+    lower=lambda p: p,
+    output=np.float64,
+)
+OF_NUMBERS = {
+    "n": pn.count(),
+    "known": pn.count("x"),
+    "mean": pn.mean("x"),
+    "low": pn.min("x"),
+    "high": pn.max("x"),
+    "first": pn.first("x"),
+    "last": pn.last("x"),
+    "at_most": pn.arg_max("y", by="x"),
+    "different": pn.count_distinct("x"),
+    "median": pn.quantile("x", 0.5, method="element"),
+}
+OF_SMALL_NUMBERS = {"total": pn.sum("x"), "spread": pn.var("x"), "fitted": pn.corr("x", "y"), "line": pn.trend("y")}
+OF_SMALL_NUMBERS |= {"fresh": pn.aged(pn.sum("y"), half_life="20us"), "all": pn.distinct("x"), "product": PRODUCT}
+
+
+def draw_events(rng, rows, key, value):
+    return pa.table(
+        {
+            "ts": pa.array([rng.choice([None, *[rng.randint(-40, 40)] * 12]) for _ in range(rows)], TIME),
+            "k": pa.array([rng.choice(POOLS[key]) for _ in range(rows)], key),
+            "x": pa.array([rng.choice(VALUES[value]) for _ in range(rows)], value),
+            "y": pa.array([rng.choice([None, 1, 2, 3]) for _ in range(rows)], pa.int32()),
+        }
+    )
+
+
+def draw_requests(rng, rows, key):
+    return pa.table(
+        {
+            "label": pa.array([rng.choice([True, False, None]) for _ in range(rows)]),
+            "k": pa.array([rng.choice(POOLS[key]) for _ in range(rows)], key),
+            "asked": pa.array([rng.choice([None, *[rng.randint(-60, 60)] * 12]) for _ in range(rows)], TIME),
+            "id": pa.array(range(rows), pa.int64()),
+        }
+    )
+
+
+def draw_windows(rng):
+    found = {f"w{i}": f"{rng.choice([1, 2, 5, 13, 40, 500])}us" for i in range(rng.randint(1, 2))}
+    found |= {f"a{i}": pn.sliding(f"{rng.choice([1, 7, 30])}us", ago=f"{rng.randint(1, 20)}us") for i in range(1)}
+    return found
+
+
+@given(st.integers(0, 2**32), st.integers(0, 14), st.integers(0, 8))
+@settings(max_examples=250, deadline=None)
+def test_equals_brute_force(seed, rows, asked):
+    rng = random.Random(seed)
+    key, value = rng.choice(list(POOLS)), rng.choice([pa.int32(), pa.float64(), pa.decimal128(9, 2), pa.int64()])
+    events, requests = draw_events(rng, rows, key, value), draw_requests(rng, asked, key)
+    pool = OF_NUMBERS if value != pa.int32() else OF_NUMBERS | OF_SMALL_NUMBERS
+    select = {alias: pool[alias] for alias in rng.sample(list(pool), rng.randint(1, 4))}
+    if value == pa.int64():
+        select.pop("mean", None)  # doubles as large as these cancel
+    select = select or {"n": pn.count()}
+    terms = {
+        "by": rng.choice(["k", ["k"], []]),
+        "at": ("ts", "asked"),
+        "select": select,
+        "over": draw_windows(rng),
+        "where": rng.choice([None, "y > 1", "x IS NOT NULL OR y = 2"]),
+        "closed": rng.choice(["right", "left", "both", "neither"]),
+    }
+    found = pn.lookup(events, requests, **terms)
+    assert_same_answers(found, brute_force_lookup(events, requests, **terms))
+    assert found["id"].to_pylist() == list(range(asked))
+
+
+@given(st.integers(0, 2**32), st.integers(0, 14), st.integers(0, 8))
+@settings(max_examples=150, deadline=None)
+def test_windows_that_count_events(seed, rows, asked):
+    rng = random.Random(seed)
+    events, requests = draw_events(rng, rows, pa.string(), pa.int32()), draw_requests(rng, asked, pa.string())
+    terms = {
+        "by": rng.choice(["k", []]),
+        "at": ("ts", "asked"),
+        "select": {"total": pn.sum("x"), "n": pn.count(), "high": pn.max("y"), "all": pn.distinct("x")},
+        "over": [pn.last(rng.randint(1, 6)), pn.last(rng.randint(1, 4), skip=rng.randint(1, 4)), "13us"],
+        "closed": rng.choice(["right", "left"]),
+        "where": rng.choice([None, "y > 1"]),
+    }
+    assert_same_answers(pn.lookup(events, requests, **terms), brute_force_lookup(events, requests, **terms))
+
+
+def moments(*hours):
+    return pa.array([None if h is None else datetime(2026, 1, 1, h) for h in hours], pa.timestamp("us"))
+
+
+EVENTS = pa.table({"ts": moments(1, 3, 3, 6), "k": ["a", "a", "a", "b"], "x": [1, 10, 100, 7]})
+REQUESTS = pa.table({"ts": moments(3, 0, 9, None), "k": ["a", "a", "nobody", "a"]})
+
+
+def test_a_layout_per_window():
+    found = pn.lookup(
+        EVENTS, REQUESTS, by="k", at="ts", select={"n": pn.count(), "half": "n / 2"}, over=["1h", "3h"], layout="long"
+    )
+    assert found.column_names == ["ts", "k", "window_name", "n", "half"]
+    assert found["window_name"].to_pylist() == ["1h"] * 4 + ["3h"] * 4
+    assert found["n"].to_pylist() == [2, 0, 0, 0, 3, 0, 0, 0]
+    assert found["half"].to_pylist() == [1.0, 0, 0, 0, 1.5, 0, 0, 0]
+
+
+def test_what_is_before_a_request():
+    # Without its right bound a window holds nothing of the instant of the request itself.
+    terms = {"by": "k", "at": "ts", "select": {"sum": pn.sum("x")}, "over": "2 hours"}
+    assert pn.lookup(EVENTS, REQUESTS, **terms)["sum_2h"].to_pylist() == [110, None, None, None]
+    assert pn.lookup(EVENTS, REQUESTS, **terms, closed="left")["sum_2h"].to_pylist() == [1, None, None, None]
+    assert pn.lookup(EVENTS, REQUESTS, **terms, closed="both")["sum_2h"].to_pylist() == [111, None, None, None]
+    assert pn.lookup(EVENTS, REQUESTS, **terms, closed="neither")["sum_2h"].to_pylist() == [None] * 4
+
+
+def test_derived_columns_see_the_window():
+    select = {"n": pn.count(), "since": "window.start", "label": "concat(window_name, k)"}
+    found = pn.lookup(EVENTS, REQUESTS.slice(0, 1), by="k", at="ts", select=select, over=["2h", pn.last(2)])
+    assert found["since_2h"].to_pylist() == [datetime(2026, 1, 1, 1)]
+    assert found["since_last_2"].to_pylist() == [datetime(2026, 1, 1, 3)]
+    assert found["label_2h"].to_pylist() == ["2ha"]
+
+
+def test_names():
+    windows = ["7 days", pn.sliding("1 day", ago="7 days"), pn.last(3, skip=1), pn.sliding("1h", name="recent")]
+    found = pn.lookup(EVENTS, REQUESTS, by="k", at="ts", select={"amount_sum": pn.sum("x")}, over=windows)
+    assert found.column_names[2:] == [
+        *("amount_sum_7d", "amount_sum_1d_ago_7d", "amount_sum_last_3_skip_1", "amount_sum_recent")
+    ]
+
+
+def test_nothing_at_all():
+    found = pn.lookup(EVENTS.slice(0, 0), REQUESTS, by="k", at="ts", select={"n": pn.count()}, over=["1h", pn.last(2)])
+    assert found["n_1h"].to_pylist() == found["n_last_2"].to_pylist() == [0] * 4
+    found = pn.lookup(EVENTS, REQUESTS.slice(0, 0), by="k", at="ts", select={"n": pn.count()}, over="1h")
+    assert found.num_rows == 0
+    assert found.schema.field("n_1h").type == pa.int64()
+
+
+def terms(**changed):
+    return {"by": "k", "at": "ts", "select": {"n": pn.count()}, "over": "1h"} | changed
+
+
+ERRORS = {
+    "closed": (terms(closed="open"), "write 'right' for"),
+    "layout": (terms(layout="tall"), "write 'wide'"),
+    "at": (terms(at=("a", "b", "c")), r"at=\('paid', 'asked'\)"),
+    "no window": (terms(over=[]), "no window"),
+    "one window twice": (terms(over=["60 min", "1h"]), "two windows called '1h'"),
+    "a window with instances": (terms(over=pn.tumbling("1h")), "looks back from each request"),
+    "a negative window": (terms(over="-1h"), "not positive"),
+    "unknown key": (terms(by="kk"), "did you mean 'k'"),
+    "unknown value": (terms(select={"s": pn.sum("xx")}), "did you mean 'x'"),
+    "no aggregate": (terms(select={"s": "1 + 1"}), "selects no aggregate"),
+    "unknown time": (terms(at=("ts", "when")), "at='when' is not a column of the requests"),
+    "levels": (terms(select={"r": pn.recurring("x")}), "compares the levels"),
+    "ticks": (terms(select={"t": pn.trend("x", every="1 min")}), "value per tick"),
+    "too old": (terms(select={"o": pn.aged(pn.sum("x"), half_life="1 min", power=2)}), "weighs nothing"),
+    "expires": (terms(select={"n": pn.count(), "e": "expires"}), "for one instant"),
+    "twins": (terms(select={"n": pn.count(), "n_1h": pn.count()}, over={"1h": "1h", "1h_1h": "2h"}), "two columns"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    asked, message = ERRORS[name]
+    with pytest.raises(pn.PanesError, match=message):
+        pn.lookup(EVENTS, REQUESTS, **asked)
+
+
+def test_errors_of_requests():
+    with pytest.raises(pn.PanesError, match="by='k' is not a column of the requests"):
+        pn.lookup(EVENTS, REQUESTS.drop_columns(["k"]), **terms())
+    with pytest.raises(pn.PanesError, match="string in the events and int64 in the requests"):
+        pn.lookup(EVENTS, REQUESTS.set_column(1, "k", pa.array([1, 2, 3, 4])), **terms())
+    zoned = REQUESTS.column("ts").cast(pa.timestamp("us", "UTC"))
+    with pytest.raises(pn.PanesError, match="in a zone and one without"):
+        pn.lookup(EVENTS, REQUESTS.set_column(0, "ts", zoned), **terms())
+    with pytest.raises(pn.PanesError, match="have a column 'n_1h'"):
+        pn.lookup(EVENTS, REQUESTS.append_column("N_1H", REQUESTS.column("k")), **terms())
+    with pytest.raises(pn.PanesError, match=r"cannot look up in a list \(the requests\)"):
+        pn.lookup(EVENTS, [1], **terms())
+    with pytest.raises(pn.PanesError, match="takes no skip="):
+        pn.last("x", skip=2)
+    with pytest.raises(pn.PanesError, match="no event"):
+        pn.last(0)

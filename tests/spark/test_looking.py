@@ -1,0 +1,169 @@
+"""Lookups on Spark against Spark's own range joins and window functions, and against the in-process runner."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import panes as pn
+from panes.spark.pieces import pieces
+from panes.testing import assert_same_answers, events, spark_lookups
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+UTC_TIME, LOCAL_TIME = pa.timestamp("us", "UTC"), pa.timestamp("us")
+SELECT = {
+    "n": pn.count(),
+    "known": pn.count("v"),
+    "total": pn.sum("v"),
+    "low": pn.min("x"),
+    "spread": pn.std("v"),
+    "late": pn.last("x"),
+    "different": pn.count_distinct("v"),
+}
+OVER = ["3s", "20s", "1h", pn.sliding("10s", ago="5s")]
+SEEDS = [1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 20))]
+
+
+def frame(spark, table):
+    return spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+
+
+def sides(seed, rows=120, asked=50, **options):
+    # Of two keys each, so that both sides have the same ones.
+    keys = {"key": pa.bool_(), "other key": pa.bool_()}
+    options = {"keys": keys, "distinct": 2, "null_times": 0.05, **options}
+    happened = events(rows, values={"v": pa.int32(), "x": pa.string()}, seed=2 * seed, **options)
+    asking = events(asked, values={"label": pa.string()}, seed=2 * seed + 1, **options)
+    # Some at the very instants of events.
+    times = asking["ts"].to_pylist()[::2] + happened["ts"].to_pylist()[: asked // 2]
+    asking = asking.set_column(0, "ts", pa.array(times, asking.schema.field("ts").type))
+    return happened, asking.append_column("id", pa.array(range(asked)))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_equals_a_range_join_per_window(spark, seed):
+    rng = random.Random(seed)
+    tables = sides(seed, time=[UTC_TIME, LOCAL_TIME][seed % 2])
+    happened, asking = (frame(spark, table) for table in tables)
+    terms = {
+        "by": [["key"], ["key", "other key"]][seed % 2],
+        "at": "ts",
+        "select": SELECT,
+        "over": OVER,
+        "closed": rng.choice(["right", "left", "both", "neither"]),
+        "where": [None, "v > 0"][seed % 2],
+    }
+    found = pn.lookup(happened, asking, **terms)
+    assert found.columns[: len(asking.columns)] == asking.columns
+    expected = spark_lookups(happened, asking, **terms).select(*found.columns).toArrow()
+    assert sum(expected["n_20s"].to_pylist()) > 20
+    assert_same_answers(found, expected)
+    assert_same_answers(pn.lookup(*tables, **terms), expected)
+
+
+def test_equals_a_window_function_per_window(spark):
+    table, _ = sides(5, rows=300, null_times=0)
+    rows = frame(spark, table)
+    over = {"a": "4s", "b": "1 min"}
+    select = {"n": pn.count(), "total": pn.sum("v"), "high": pn.max("x")}
+    found = pn.lookup(rows, rows, by="key", at="ts", select=select, over=over)
+    expected = rows
+    for name, micros in (("a", 4 * 10**6), ("b", 60 * 10**6)):
+        frames = Window.partitionBy("key").orderBy(F.unix_micros("ts")).rangeBetween(1 - micros, 0)
+        expected = expected.withColumns(
+            {
+                f"n_{name}": F.count(F.lit(1)).over(frames),
+                f"total_{name}": F.sum("v").over(frames),
+                f"high_{name}": F.max("x").over(frames),
+            }
+        )
+    assert_same_answers(found, expected.toArrow())
+
+
+@pytest.mark.parametrize("by", [[], "key"])
+def test_counted_rows_and_layouts_as_in_this_process(spark, by):
+    tables = sides(7)
+    happened, asking = (frame(spark, table) for table in tables)
+    over = [pn.last(5), pn.last(3, skip=2), "20s"]
+    terms = {"by": by, "at": "ts", "select": SELECT | {"per": "total / NULLIF(n, 0)"}, "over": over}
+    assert_same_answers(pn.lookup(happened, asking, **terms), pn.lookup(*tables, **terms))
+    long = pn.lookup(happened, asking, **terms, layout="long")
+    assert_same_answers(long, pn.lookup(*tables, **terms, layout="long"))
+
+
+def test_a_key_with_most_of_the_events(spark):
+    # Cut into slices of time, since nearly all events are of one key; those of others are not.
+    rng = np.random.default_rng(3)
+    names = np.where(rng.random(4_000) < 0.95, "heavy", rng.choice(["a", "b"], 4_000))
+    happened = pa.table(
+        {
+            "ts": pa.array(rng.integers(-(10**9), 10**9, 4_000), UTC_TIME),
+            "key": names,
+            "v": rng.integers(0, 99, 4_000),
+        }
+    )
+    asking = pa.table({"ts": happened["ts"].slice(0, 500), "key": happened["key"].slice(1_000, 500)})
+    for by in ("key", []):
+        terms = {"by": by, "at": "ts", "select": {"n": pn.count(), "v": pn.sum("v")}, "over": ["1s", "50s"]}
+        found = pn.lookup(frame(spark, happened), frame(spark, asking), **terms)
+        assert "__panes_slice" in found._jdf.queryExecution().toString()
+        assert_same_answers(found, pn.lookup(happened, asking, **terms))
+    terms["over"] = [pn.last(9)]
+    assert_same_answers(
+        pn.lookup(frame(spark, happened), frame(spark, asking), **terms), pn.lookup(happened, asking, **terms)
+    )
+
+
+def test_nothing_to_look_up(spark):
+    happened, asking = (frame(spark, table) for table in sides(1))
+    terms = {"by": "key", "at": "ts", "select": {"n": pn.count()}, "over": "1s"}
+    none = pn.lookup(happened.limit(0), asking, **terms).toArrow()
+    assert none["n_1s"].to_pylist() == [0] * 50
+    assert pn.lookup(happened, asking.limit(0), **terms).toArrow().num_rows == 0
+
+
+def test_errors(spark):
+    happened, asking = (frame(spark, table) for table in sides(1))
+    terms = {"by": "key", "at": "ts", "select": {"n": pn.count()}, "over": "1s"}
+    with pytest.raises(pn.PanesError, match="one side is a Spark DataFrame"):
+        pn.lookup(happened, asking.toArrow(), **terms)
+    with pytest.raises(pn.PanesError, match=r"'ky' is not a column of the data .did you mean 'key'"):
+        pn.lookup(happened, asking, **terms | {"by": "ky"})
+    with pytest.raises(pn.PanesError, match="by='key' is not a column of the requests"):
+        pn.lookup(happened, asking.drop("key"), **terms)
+    odd = asking.withColumn("odd", F.expr("make_interval(1)"))
+    with pytest.raises(pn.PanesError, match="cannot carry"):
+        pn.lookup(happened, odd, **terms)
+    stream = happened.sparkSession.readStream.format("rate").load()
+    with pytest.raises(pn.PanesError, match="the requests are a stream"):
+        pn.lookup(happened, stream, **terms)
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 1000])
+@pytest.mark.parametrize(("reach", "rows"), [(0, 0), (5, 0), (10**6, 0), (0, 3), (4, 2)])
+def test_pieces_have_all_that_their_requests_reach(size, reach, rows):
+    rng = np.random.default_rng(size + reach + rows)
+    key = np.sort(rng.choice(["a", "b"], 200, p=[0.9, 0.1]))
+    instants = np.concatenate([np.sort(rng.integers(0, 60, (key == name).sum())) for name in "ab"])
+    asks = rng.random(200) < 0.3
+    table = pa.table({"key": key, "at": instants, "asks": asks, "row": np.arange(200)})
+    seen = []
+    for piece in pieces(table.to_batches(max_chunksize=7), 1, size, reach=reach, rows=rows):
+        assert piece.key_starts[-1] == len(piece.events)
+        at, row = (piece.events.column(name).to_numpy() for name in ("at", "row"))
+        for request, ordinal in zip(piece.requests.to_pylist(), piece.ordinals, strict=True):
+            seen.append(request["row"])
+            own = slice(piece.key_starts[ordinal], piece.key_starts[ordinal + 1])
+            before = ~asks & (key == request["key"]) & (instants <= request["at"])
+            wanted = np.flatnonzero(before & (instants >= request["at"] - reach))
+            last = np.flatnonzero(before)[-rows:] if rows else []
+            held = {*row[own][at[own] <= request["at"]]}
+            assert {*wanted, *last} <= held
+    assert seen == np.flatnonzero(asks).tolist()
