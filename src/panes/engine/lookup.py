@@ -18,7 +18,7 @@ from panes.engine.level import Partials, gathered_partials, partials_of, state_o
 from panes.engine.program import Reading, TypeOf, bind_components
 from panes.engine.run import in_order
 from panes.frames import Frame, Positions
-from panes.frames.back import between, last_rows
+from panes.frames.back import last_rows, rows_before
 from panes.frames.positions import FARTHEST
 
 NEVER = -FARTHEST
@@ -83,37 +83,12 @@ class Lookback:
         self._events = events
         self._partials = [self._lifted(c, [arguments[a] for a in c.arguments]) for c in bound.components]
 
-    def answer(self, window: Back, key: Array, instant: Array) -> Found:
-        """The aggregates over one window, for every request.
+    def ask(self, key: Array, instant: Array) -> Asked:
+        """Requests, each with the ordinal of its key and its time; sorted by both, as some kernels need it.
 
-        Parameters
-        ----------
-        key, instant
-            The ordinal of each request's key, and when it asks; sorted by both, as some kernels need it. ``NEVER``
-            stands for a request without a time, which finds no event.
+        ``NEVER`` is the time of a request without one, which finds no event.
         """
-        start, end, lo, hi = self._pairs(window, key, instant)
-        frame = Frame(key, start, lo, hi)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            partials = {
-                c: self._partials[c].reduce(frame, some_empty=True)
-                for c in sorted({c for reading in self._bound.readings for c in reading.components})
-            }
-            columns = tuple(_column(reading, partials, start, end) for reading in self._bound.readings)
-        return Found(start, end, columns)
-
-    def _pairs(self, window: Back, key: Array, instant: Array) -> tuple[Array, Array, Array, Array]:
-        """Where each window starts and ends, and its events."""
-        lookup = self._lookup
-        if isinstance(window, Last):
-            lo, hi = last_rows(self._events, key, instant + lookup.holds_end, window.count, window.skip)
-            # It starts with its first event; one without events where it ends.
-            start, some = instant.copy(), hi > lo
-            start[some] = self._events.start[lo[some]]
-            return start, instant, lo, hi
-        end = instant - window.ago
-        start = end - window.size
-        return start, end, *between(self._events, key, start + 1 - lookup.holds_start, end + lookup.holds_end)
+        return Asked(self._bound, self._events, self._partials, key, instant)
 
     def _lifted(self, component: Component, values: list[pa.Array]) -> Partials | Spans:
         rows = np.arange(len(self._events), dtype=np.int64)
@@ -123,6 +98,50 @@ class Lookback:
         if not self._lookup.rows:
             values = in_order(component, values, self._events)
         return partials_of(component, component.lift(*values))
+
+
+class Asked:
+    """Requests about some events; every window is answered for all of them at once."""
+
+    def __init__(
+        self, bound: BoundLookup, events: Positions, partials: list[Partials | Spans], key: Array, instant: Array
+    ) -> None:
+        self._bound, self._events, self._partials = bound, events, partials
+        self._key, self._instant = key, instant
+        self._before: dict[int, Array] = {}
+
+    def answer(self, window: Back) -> Found:
+        """The aggregates over one window."""
+        start, end, lo, hi = self._pairs(window)
+        frame = Frame(self._key, start, lo, hi)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            partials = {
+                c: self._partials[c].reduce(frame, some_empty=True)
+                for c in sorted({c for reading in self._bound.readings for c in reading.components})
+            }
+            columns = tuple(_column(reading, partials, start, end) for reading in self._bound.readings)
+        return Found(start, end, columns)
+
+    def _pairs(self, window: Back) -> tuple[Array, Array, Array, Array]:
+        """Where each window starts and ends, and its events."""
+        lookup, events = self._bound.lookup, self._events
+        if isinstance(window, Last):
+            end = self._instant
+            lo, hi = last_rows(events, self._key, self._upto(lookup.holds_end), window.count, window.skip)
+            # It starts with its first event; one without events where it ends.
+            start, some = end.copy(), hi > lo
+            start[some] = events.start[lo[some]]
+            return start, end, lo, hi
+        end = self._instant - window.ago
+        start = end - window.size
+        lo = rows_before(events, self._key, start + 1 - lookup.holds_start)
+        return start, end, lo, np.maximum(lo, self._upto(lookup.holds_end - window.ago))
+
+    def _upto(self, later: int) -> Array:
+        """How many rows there are before instants so much later than the requests: the same for many windows."""
+        if later not in self._before:
+            self._before[later] = rows_before(self._events, self._key, self._instant + later)
+        return self._before[later]
 
 
 def _column(reading: Reading, partials: Mapping[int, Partials | Spans], start: Array, end: Array) -> pa.Array:

@@ -13,7 +13,7 @@ from panes.algebra.operations import Array
 from panes.declare.expressions import expression
 from panes.declare.lookups import Back, Lookup
 from panes.engine.keys import key_ordinals
-from panes.engine.lookup import NEVER, BoundLookup, Lookback, bind_lookup
+from panes.engine.lookup import NEVER, Asked, BoundLookup, Lookback, bind_lookup
 from panes.engine.request_columns import request_columns
 from panes.engine.schema import check_columns, field_of
 from panes.errors import PlanError
@@ -55,8 +55,9 @@ def lookup(declared: Lookup, events: Any, requests: Any) -> pa.Table:
     sorted_keys = [array.take(pa.array(turn)) for array in asked_keys]
     time, back = field_of(table.schema, query.at).type, pa.array(np.argsort(turn))
     parts = {}
+    in_turn = lookback.ask(others[turn], instant[turn])
     for window in declared.windows:
-        found = answers_of(bound, lookback, window, others[turn], instant[turn], sorted_keys, time, types)
+        found = answers_of(bound, in_turn, window, instant[turn], sorted_keys, time, types)
         parts[window.name] = {alias: column.take(back) for alias, column in found.items()}
     return spread(declared, asked, parts)
 
@@ -68,9 +69,8 @@ def feature_types(bound: BoundLookup, events: pa.Schema) -> dict[str, pa.DataTyp
 
 def answers_of(
     bound: BoundLookup,
-    lookback: Lookback,
+    requests: Asked,
     window: Back,
-    key: Array,
     instant: Array,
     keys: list[pa.Array],
     time: pa.DataType,
@@ -80,15 +80,13 @@ def answers_of(
 
     Parameters
     ----------
-    key, instant
-        Of each request the ordinal of its key and its time, sorted.
-    keys, time
-        The keys themselves, which derived columns may name, and the type of event time.
+    instant, keys, time
+        The times and keys of the requests, which derived columns may name, and the type of event time.
     types
         What ``feature_types`` says.
     """
     query = bound.lookup.query
-    answers = lookback.answer(window, key, instant)
+    answers = requests.answer(window)
     found = {r.alias: column for r, column in zip(bound.readings, answers.columns, strict=True)}
     if query.derived:
         edges = [pa.array(edge, mask=instant == NEVER).view(time) for edge in (answers.start, answers.end)]

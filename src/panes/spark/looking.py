@@ -152,14 +152,14 @@ class _Task:
         times = part.column(keys)
         instant = instants_of(times)
         own = list(part.columns[: len(self.keys)])
+        asked = lookback.ask(ordinal, instant)
         parts = {
-            window.name: answers_of(self.bound, lookback, window, ordinal, instant, own, self.time, self.features)
+            window.name: answers_of(self.bound, asked, window, instant, own, self.time, self.features)
             for window in self.bound.lookup.windows
         }
         first = keys + 2 + len(self.bound.arguments)
         columns = dict(zip(self.keys, own, strict=True))
         columns[self.at] = times.view(self.asked.field(self.at).type)
         columns |= {place: part.column(first + i) for i, place in enumerate(self.others)}
-        # Under numbers, since requests may call two columns alike but for their case.
         requests = pa.table([columns[i] for i in range(len(columns))], names=list(self.asked.names))
         return spread(self.bound.lookup, requests, parts)
