@@ -38,6 +38,7 @@ def lookups(bench: Bench) -> None:
     happened = data.synthetic(bench.events(2_000_000), bench.options.keys or KEYS)
     _requests_of_their_own(bench, happened, sizes)
     _events_themselves(bench, happened, sizes)
+    _one_key(bench, sizes)
 
 
 def _requests_of_their_own(bench: Bench, happened: Dataset, sizes: dict[str, int]) -> None:
@@ -90,6 +91,27 @@ def _events_themselves(bench: Bench, happened: Dataset, sizes: dict[str, int]) -
     table.rows.append(_row(len(sizes), timings, [FUNCTIONS, DUCKDB, POLARS]))
 
 
+def _one_key(bench: Bench, sizes: dict[str, int]) -> None:
+    """Ten million events of many keys, and of one."""
+    spark = bench.spark
+    table = bench.report.table(
+        f"Lookups over {len(sizes)} windows, a request for every ten events; seconds",
+        "All events of one key: its time is cut into slices that tasks share.",
+    )
+    count = bench.events(10_000_000)
+    for keys in (KEYS, 1):
+        happened = data.synthetic(count, keys)
+        terms = {
+            "at": "ts",
+            "select": SELECT,
+            "over": {name: f"{size} us" for name, size in sizes.items()},
+            "by": "key",
+        }
+        ours = on_spark(PANES, lambda d, t=terms: pn.lookup(events(spark, d), events(spark, requests_of(d)), **t))
+        timings = bench.race(f"{keys:,} keys", [ours], happened)
+        table.rows.append({"events": count, "keys": keys, PANES: timings.median(PANES)})
+
+
 def _row(windows: int, timings: Timings, others: list[str]) -> dict[str, object]:
     row: dict[str, object] = {"windows": windows, PANES: timings.median(PANES)}
     for other in others:
@@ -107,7 +129,7 @@ def requests_of(happened: Dataset) -> Dataset:
         yield pa.table(
             {
                 "id": np.arange(count),
-                "key": rng.integers(0, KEYS, count, dtype=np.int32),
+                "key": rng.integers(0, happened.keys["key",], count, dtype=np.int32),
                 "ts": pa.array(instants).cast(pa.timestamp("us", "UTC")),
             }
         )
