@@ -139,6 +139,8 @@ class Case:
                 window = pn.cumulate(microseconds(every), upto=microseconds(every * rng.randint(1, 4)), **shape)
             if rng.random() < 0.1:
                 window = nested(rng)
+            if rng.random() < 0.15:
+                window = pn.sliding(microseconds(size), ago=rng.choice([None, None, microseconds(rng.randint(0, 40))]))
             found.setdefault(window.name, window)
         taken = [name for window in found.values() for name in names_of(window)]
         return [window for window in found.values() if all(taken.count(name) == 1 for name in names_of(window))] or [
