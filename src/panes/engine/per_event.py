@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from panes.algebra.operations import Array
 from panes.engine.level import Level, state_of
-from panes.engine.program import Program, components_of
+from panes.engine.program import Program
 from panes.engine.reading import Answers, lowered
 from panes.frames.per_event import frame_per_event
 from panes.frames.positions import Integers
@@ -78,7 +78,7 @@ def _answers_at(program: Program, level: Level, rows: Integers) -> Iterator[tupl
             if not len(own):
                 continue
             instances = frame_per_event(level.positions, own, key_of, size, ago)
-            needed = components_of([program.views[view] for view in views])
+            needed = {c for view in views for reading in program.views[view].readings for c in reading.components}
             partials = {i: level.partials[i].reduce(instances, some_empty=ago > 0) for i in needed}
             for answers in lowered(program, views, instances, partials, level):
                 yield answers, own, times

@@ -115,7 +115,7 @@ def from_panes(views: Sequence[View], like: Program) -> Program:
         if not view.window.per_event:
             at.setdefault(view.window.geometry, []).append(number)
     nodes = tuple(
-        Node(geometry, None, tuple(sorted(components_of([views[v] for v in numbers]))), tuple(numbers))
+        Node(geometry, None, tuple(sorted(_components_of([views[v] for v in numbers]))), tuple(numbers))
         for geometry, numbers in at.items()
     )
     return replace(like, views=tuple(views), nodes=nodes)
@@ -193,7 +193,7 @@ def assemble(
             if not window.per_event:
                 at.setdefault(window.geometry, []).append(len(views))
             views.append(View(number, window, columns, exists))
-    own = {geometry: components_of([views[v] for v in numbers]) for geometry, numbers in at.items()}
+    own = {geometry: _components_of([views[v] for v in numbers]) for geometry, numbers in at.items()}
     children = forest.children()
     needed: dict[Geometry, set[int]] = {}
     order = _top_down(forest)
@@ -216,8 +216,7 @@ def assemble(
     return Program(components, edges, tuple(views), nodes)
 
 
-def components_of(views: Sequence[View]) -> set[int]:
-    """The components that some views are read out of, and those that say where they have events."""
+def _components_of(views: list[View]) -> set[int]:
     found = {c for view in views for reading in view.readings for c in reading.components}
     return found | {view.exists for view in views if view.exists is not None}
 
