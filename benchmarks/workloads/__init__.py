@@ -18,6 +18,7 @@ from benchmarks.workloads.paper import TABLES, table
 from benchmarks.workloads.planning import planning
 from benchmarks.workloads.price import price
 from benchmarks.workloads.sketches import sketches
+from benchmarks.workloads.sliding import sliding
 from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.trades import trades
@@ -42,6 +43,7 @@ WORKLOADS = {
     "trades": Workload(trades, "queries about real trades: Panes, Spark's own, DuckDB, Polars"),
     "values": Workload(values, "50 hopping windows of distinct prices over real trades, beside Spark's own"),
     "sketches": Workload(sketches, "50 hopping windows of approximate counts and quantiles, beside Spark's own"),
+    "sliding": Workload(sliding, "20 windows with an answer per event, beside Spark's own window functions"),
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
     "granular": Workload(granular, "nested windows: cost per event by rate, levels and extent, and memory"),

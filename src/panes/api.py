@@ -10,6 +10,7 @@ from typing import Any, Literal
 from panes.catalogue import Catalogue
 from panes.declare.limits import Limits
 from panes.declare.query import Query
+from panes.declare.sliding import Sliding
 from panes.declare.windows import Bounds
 from panes.engine.job import Mode
 from panes.engine.schema import wide_columns
@@ -118,6 +119,7 @@ class Plan:
             )
         _check_strategy(strategy)
         _check_emit(emit, strategy or self.strategy)
+        _check_per_event(self.queries, emit, mode)
         if layout == "wide":
             wide_columns(self.queries)
         if is_spark(data):
@@ -367,13 +369,32 @@ def _check_emit(emit: str, strategy: str | None) -> None:
         raise PlanError(f"emit='all' runs in columns: Spark's group-bys ({strategy}) know no empty groups.")
 
 
+def _check_per_event(queries: Iterable[Query], emit: str, mode: str) -> None:
+    """Refuse what makes no sense where there is an answer per event."""
+    for query in queries:
+        for window in query.over:
+            if isinstance(window, Sliding) and emit == "all":
+                raise PlanError(
+                    f"emit='all' answers instances without events, but the sliding window {window} of query "
+                    f"{query.name!r} has an answer per event. Plan it apart, or take a hopping window."
+                )
+            if isinstance(window, Sliding) and mode == "update":
+                raise PlanError(
+                    f"mode='update' corrects answers while events come, but those of the sliding window {window} of "
+                    f"query {query.name!r} come once per event and are final. Run it with mode='append', or plan it "
+                    "apart."
+                )
+
+
 def _check_strategy(strategy: str | None) -> None:
     if strategy is not None and strategy not in STRATEGIES:
         raise PlanError(f"strategy={strategy!r}: write one of {', '.join(STRATEGIES)}, or leave it to the planner.")
 
 
 def _obvious(blueprint: Blueprint) -> bool:
-    """Whether no figures could change the plan: one tumbling window cannot share with anything."""
+    """Whether no figures could change the plan: one tumbling window cannot share with anything, sliding ones do."""
+    if all(store.per_event for store in blueprint.stores):
+        return True
     views = [window.geometry for query in blueprint.queries for window in query.windows]
     return len(views) == 1 and views[0].tumbling and blueprint.stores[0].strategy == "native"
 

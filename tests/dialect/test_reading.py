@@ -177,7 +177,6 @@ def test_statements_are_named_by_comments_or_by_position():
 def test_kinds_that_do_not_run_yet_are_read_and_refused_by_plans():
     kinds = {
         "[ROWS 100 SLIDE 10]": Last,
-        "[RANGE 5 MINUTES]": pn.Sliding,
         "GROUP BY SessionWindow(minute, 5, 60)": Session,
         "GROUP BY session_window(ts, '5 minutes')": Session,
     }

@@ -114,3 +114,32 @@ class Simulation:
 
     def _range(self, view: int) -> int:
         return self.program.views[view].window.geometry.range
+
+
+class PerEvent:
+    """Sliding windows of a stream, by definition: who asks, when it is answered, and what had come until then.
+
+    An event asks unless it is late: unless the watermark of the micro-batch before had passed it. It is answered in
+    the micro-batch whose watermark passes it, over all events that had come, late ones too.
+    """
+
+    def __init__(self, windows: list[pn.Sliding], watermark: int) -> None:
+        self.windows, self.watermark = windows, watermark
+        self.come: list[Event] = []
+        self.asking: list[Event] = []
+
+    def step(self, batch: list[Event], watermark: int) -> list[tuple[Any, ...]]:
+        """Of each answer: the name of the window, the key, the bounds shown, and the values in the window."""
+        self.come += batch
+        self.asking += [event for event in batch if event[1] >= self.watermark]
+        due = [event for event in self.asking if event[1] < watermark]
+        self.asking = [event for event in self.asking if event[1] >= watermark]
+        self.watermark = max(watermark, self.watermark)
+        found = []
+        for window in self.windows:
+            for key, instant, _ in due:
+                end = instant - window.ago
+                start = end - window.size
+                held = [value for other, t, value in self.come if other == key and start < t <= end]
+                found.append((window.name, key, start, end, held))
+        return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from dataclasses import dataclass
 from functools import reduce
 
@@ -20,6 +21,8 @@ from hypothesis import strategies as st
 from panes.algebra.operations import Operations, from_ufunc, take
 from panes.errors import AlgebraError
 from panes.kernels import KERNELS, Reducer, choose
+from panes.kernels.landmark import Landmark
+from panes.kernels.overlapping import Overlapping
 
 INT64 = np.iinfo(np.int64)
 PRIME = 1_000_003
@@ -210,6 +213,21 @@ def test_every_width(kernel, algebra, rows):
     # Asked again, wider and narrower: what was built is extended, not confused.
     assert_answers(algebra, state, lo[:1], hi[-1:], kernel_.answer(lo[:1], hi[-1:]))
     assert_answers(algebra, state, lo[::-1], hi[::-1], kernel_.answer(lo[::-1], hi[::-1]))
+
+
+@pytest.mark.parametrize(("kernel", "algebra"), [case for case in LEGAL if case.values[0] in (Overlapping, Landmark)])
+def test_of_large_columns_little_is_kept(kernel, algebra, monkeypatch):
+    monkeypatch.setattr(sys.modules[kernel.__module__], "_KEPT", 1)
+    state = seeded(algebra, 200)
+    lo = np.tile(np.arange(100), 4)
+    kernel_ = kernel(algebra.operations, state)
+    for width in (3, 20, 100, 7):
+        # Several magnitudes at once, each of them often enough to be worth a build.
+        hi = np.minimum(lo + width + lo % 5 * 9, 200)
+        answers = kernel_.answer(lo, hi)
+        assert_answers(algebra, state, lo[::7], hi[::7], take(answers, slice(None, None, 7)))
+        kept = kernel_._levels if kernel is Overlapping else kernel_._partitions
+        assert len(kept) <= 1
 
 
 @pytest.mark.parametrize(("kernel", "algebra"), LEGAL)

@@ -81,7 +81,7 @@ def test_small_windows_of_every_type(case, by, kernel):
 @given(CASES, st.sampled_from([None, "overlapping"]))
 def test_distinct_counts_where_windows_are_read_from_overlapping_ones(case, kernel):
     table = case.table({("x", pa.int32()): one_of(*range(9))})
-    query = pn.query("q", at="ts", select={"distinct": pn.approx_count_distinct("x")}, over=case.over())
+    query = pn.query("q", at="ts", select={"distinct": pn.approx_count_distinct("x")}, over=case.over(kernel=kernel))
     answers = run(pn.plan(query, **case.beliefs).blueprint(strategy="columnar"), table, kernel=kernel)
     check(answers, table, query.windows, ())
 

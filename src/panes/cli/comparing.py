@@ -33,7 +33,7 @@ def compare_queries(asked: Sequence[pn.Query], source: Source, rounds: int, star
             runs = {OURS: plan.run(events), THEIRS: plan.run(events, strategy="native")}
         except PlanError as error:
             if any(not aggregate.in_spark for query in asked for _, aggregate in query.aggregates) or any(
-                window.since is not None for query in asked for window in query.windows
+                window.since is not None or window.per_event for query in asked for window in query.windows
             ):
                 raise PanesError(f"there is nothing to compare with, since Spark's windows cannot: {error}") from error
             raise

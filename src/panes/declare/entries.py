@@ -87,6 +87,12 @@ def registration(query: Query) -> Entry:
             f"query {query.name!r} has derived columns or having, which a view of a running job cannot have. Register "
             "it without them, and apply them to the answers."
         )
+    for window in query.windows:
+        if window.per_event:
+            raise DeclarationError(
+                f"query {query.name!r}: the sliding window {window.name} has an answer per event, which a running job "
+                "cannot begin to give. Declare it when the job starts, or register a hopping window with a small step."
+            )
     select = tuple((alias, signature(aggregate)) for alias, aggregate in query.aggregates)
     where = None if query.where is None else query.where.sql
     return Entry("register", query.name, query.at, query.by, select, where, query.windows)

@@ -11,6 +11,7 @@ from panes.algebra.levelled import LevelledOf
 from panes.declare.expressions import Expression, expression
 from panes.declare.kinds import KINDS, AnyWindow, names_of
 from panes.declare.nested import Nested
+from panes.declare.sliding import Sliding
 from panes.declare.windows import Window
 from panes.errors import DeclarationError, nearest
 
@@ -137,7 +138,7 @@ def query(
     if filtered is not None:
         _check_references(name, "having", filtered, known)
     _check_hidden(name, hidden or {}, [*dict(derived).values(), *([] if filtered is None else [filtered])])
-    return Query(
+    made = Query(
         name=name,
         by=keys,
         at=at,
@@ -148,6 +149,8 @@ def query(
         where=None if where is None else expression(where),
         having=filtered,
     )
+    _check_expiring(made)
+    return made
 
 
 def check_names(queries: Iterable[Query]) -> tuple[Query, ...]:
@@ -259,6 +262,16 @@ def _check_levels(name: str, windows: tuple[AnyWindow, ...], aggregates: tuple[t
                     f"query {name!r}: {aggregate} has {len(aggregate.weights)} weights, and {window} has "
                     f"{len(window.ranges)} levels. Give one weight per level, the finest first."
                 )
+
+
+def _check_expiring(query: Query) -> None:
+    """Refuse to tell until when an answer per event is valid: the next event is not known."""
+    found = next((window for window in query.over if isinstance(window, Sliding)), None)
+    if found is not None and query.expiring:
+        raise DeclarationError(
+            f"query {query.name!r} asks when answers expire, and those of the sliding window {found} do with the next "
+            "event, which nobody knows yet. Leave it out, or take hopping windows."
+        )
 
 
 def _check_select(

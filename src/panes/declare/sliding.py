@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from panes.declare.windows import Window, checked_name, positive
-from panes.errors import DurationError, PlanError
-from panes.timeline import DurationLike, format_duration, parse_duration
+from panes.errors import DurationError
+from panes.timeline import DurationLike, Geometry, format_duration, parse_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,8 @@ class Sliding:
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """None yet."""
-        raise PlanError(
-            f"the window {self.name!r} has an answer per event, which does not run yet. Take a hopping window with a "
-            "small step, for example pn.hopping('1 hour', every='1 min')."
-        )
+        """The windows that are computed: one, of which every instance that ends with an event is answered."""
+        return (Window(Geometry(self.size, 1), self.name, "(]", per_event=True, ago=self.ago),)
 
 
 def sliding(size: DurationLike, *, ago: DurationLike | None = None, name: str | None = None) -> Sliding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -31,6 +31,10 @@ class Window:
         For a level of a nested window: the ranges of the levels below it, in µs, from the narrowest on.
     since
         Events before this instant do not count, and instances begin no earlier; an edge of ``geometry``, in µs.
+    per_event
+        Whether an instance is answered once for every event at its last instant, and not otherwise.
+    ago
+        For a window with an answer per event: how long before the event an instance ended, in µs.
     """
 
     geometry: Geometry
@@ -38,6 +42,8 @@ class Window:
     bounds: Bounds = "[)"
     finer: tuple[int, ...] = ()
     since: int | None = None
+    per_event: bool = False
+    ago: int = 0
 
     def __str__(self) -> str:
         return self.name
@@ -51,6 +57,11 @@ class Window:
     def windows(self) -> tuple[Window, ...]:
         """The windows that are computed: this one."""
         return (self,)
+
+    @property
+    def lifespan(self) -> Geometry:
+        """From where an instance begins to when it can be answered: later than its end where that was a while ago."""
+        return replace(self.geometry, range=self.geometry.range + self.ago) if self.ago else self.geometry
 
     def begins(self, start: Array) -> Array:
         """Where instances begin that would start at some instants if the window had always been there."""

@@ -22,8 +22,9 @@ import pyarrow as pa
 from panes.algebra.component import Component
 from panes.algebra.operations import Array
 from panes.engine.level import Level, floor_to_edges, next_edge, partials_of, positive
+from panes.engine.per_event import answer_per_event
 from panes.engine.program import Node, Program
-from panes.engine.run import Answers, read
+from panes.engine.reading import Answers, read
 from panes.frames import Frame, Positions, frame
 from panes.frames.positions import Integers
 from panes.planning.stairs import Stair
@@ -124,6 +125,9 @@ def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterato
     """Every view's instances that end after one watermark and no later than the next."""
     if not len(level.positions):
         return
+    # The instance of an event ends right after it.
+    start = level.positions.start
+    yield from answer_per_event(program, level, np.flatnonzero((start >= after) & (start < upto)))
 
     def while_held(component: int, since: int | None) -> tuple[Array, Array]:
         first, last = level.span(component, since)

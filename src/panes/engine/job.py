@@ -11,7 +11,7 @@ from panes.algebra.operations import Array
 from panes.engine.dictionary import Dictionary
 from panes.engine.eviction import Bounds
 from panes.engine.program import Program, View
-from panes.engine.run import Answers
+from panes.engine.reading import Answers
 from panes.engine.views import Offer
 
 Mode: TypeAlias = Literal["append", "update"]

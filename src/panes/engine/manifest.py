@@ -11,6 +11,7 @@ from panes.engine.job import Store, Terms
 from panes.errors import StateError
 
 Manifest: TypeAlias = dict[str, Any]
+Identity: TypeAlias = tuple[bool, tuple[str, ...]]
 
 
 def read_manifest(data: bytes | None, stores: Sequence[Store], terms: Terms) -> Manifest:
@@ -31,25 +32,31 @@ def read_manifest(data: bytes | None, stores: Sequence[Store], terms: Terms) -> 
             )
     entries = entries_of(manifest)
     for store in stores:
-        _check(entries.get(identity(store.keys.names)), store)
+        _check(entries.get(identity(store)), store)
     return manifest
 
 
-def entries_of(manifest: Manifest) -> dict[tuple[str, ...], Manifest]:
-    """What is kept of each store, by the identity of its keys."""
-    return {identity(entry["by"]): entry for entry in manifest.get("stores", [])}
+def entries_of(manifest: Manifest) -> dict[Identity, Manifest]:
+    """What is kept of each store, by its identity."""
+    # Before there were answers per event, nobody noted that a store has none.
+    return {_known_by(entry["by"], entry.get("per_event", False)): entry for entry in manifest.get("stores", [])}
 
 
-def identity(names: Sequence[str]) -> tuple[str, ...]:
+def identity(store: Store) -> Identity:
     """What a store is known by."""
-    return tuple(name.lower() for name in names)
+    return _known_by(store.keys.names, store.offer.per_event)
+
+
+def _known_by(names: Sequence[str], per_event: bool) -> Identity:
+    return per_event, tuple(name.lower() for name in names)
 
 
 def _check(entry: Manifest | None, store: Store) -> None:
     if entry is None:
         raise StateError(
-            f"the checkpoint keeps nothing by ({', '.join(store.offer.keys)}): it was written by other queries. "
-            "Start with a new checkpoint, or leave out the queries with these keys."
+            f"the checkpoint keeps nothing{' for sliding windows' if store.offer.per_event else ''} by "
+            f"({', '.join(store.offer.keys)}): it was written by other queries. Start with a new checkpoint, or leave "
+            f"out the {'sliding windows' if store.offer.per_event else 'queries'} with these keys."
         )
     if entry["kept"] != store.kept:
         raise StateError(

@@ -45,7 +45,8 @@ class View:
     readings
         The output columns that are aggregates.
     exists
-        The component that counts the query's events, or None when every stored partial has some.
+        The component that counts the query's events, or None when every stored partial has some. Never None where
+        there is an answer per event.
     """
 
     query: int
@@ -91,6 +92,16 @@ class Program:
             found[since] = (*found.get(since, ()), view)
         return found
 
+    def by_event(self) -> dict[tuple[int, int, int], tuple[int, ...]]:
+        """The views that have an answer per event, by size, how long ago, and the component that counts events."""
+        found: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        for number, view in enumerate(self.views):
+            if view.window.per_event:
+                assert view.exists is not None
+                alike = view.window.geometry.range, view.window.ago, view.exists
+                found[alike] = (*found.get(alike, ()), number)
+        return found
+
     @property
     def arguments(self) -> tuple[str, ...]:
         """The distinct argument expressions, for runs that lift single events."""
@@ -101,7 +112,8 @@ def from_panes(views: Sequence[View], like: Program) -> Program:
     """A program that answers some views straight from the panes or granules of another one's store."""
     at: dict[Geometry, list[int]] = {}
     for number, view in enumerate(views):
-        at.setdefault(view.window.geometry, []).append(number)
+        if not view.window.per_event:
+            at.setdefault(view.window.geometry, []).append(number)
     nodes = tuple(
         Node(geometry, None, tuple(sorted(_components_of([views[v] for v in numbers]))), tuple(numbers))
         for geometry, numbers in at.items()
@@ -148,7 +160,7 @@ def bind_components(
             bound = aggregate.bind(arguments, tuple(type_of(argument) for argument in arguments))
             columns.append(Reading(alias, tuple(found.setdefault(c, len(found)) for c in bound.components), bound))
         exists = None
-        if condition is not None:
+        if condition is not None or any(window.per_event for window in query.windows):
             exists = found.setdefault(Count((_masked(condition, "1"),), (pa.int32(),)), len(found))
         readings[number] = (tuple(columns), exists)
     return tuple(found), readings
@@ -178,7 +190,8 @@ def assemble(
     for number, query in queries:
         columns, exists = readings[number]
         for window in query.windows:
-            at.setdefault(window.geometry, []).append(len(views))
+            if not window.per_event:
+                at.setdefault(window.geometry, []).append(len(views))
             views.append(View(number, window, columns, exists))
     own = {geometry: _components_of([views[v] for v in numbers]) for geometry, numbers in at.items()}
     children = forest.children()
@@ -187,6 +200,8 @@ def assemble(
     for geometry in reversed(order):
         below = (needed[child] for child in children.get(geometry, ()))
         needed[geometry] = set().union(own.get(geometry, set()), *below)
+    # What is answered per event is no level that anything is read from.
+    order = [geometry for geometry in order if needed[geometry]]
     index = {geometry: i for i, geometry in enumerate(order)}
     providers = forest.providers
     nodes = tuple(

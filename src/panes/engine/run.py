@@ -5,11 +5,8 @@ Every runner comes through here: the in-process one with lifted events, Spark's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,51 +14,12 @@ import pyarrow as pa
 from panes.algebra.component import Component
 from panes.algebra.operations import Array
 from panes.algebra.ordering import codes, is_ordered
-from panes.declare.windows import Window
 from panes.engine.bags import Spans
-from panes.engine.level import (
-    Level,
-    Partials,
-    gathered_partials,
-    key_starts_of,
-    next_edge,
-    panes_of,
-    partials_of,
-    positive,
-    state_of,
-)
-from panes.engine.program import Program, Reading, View
+from panes.engine.level import Level, Partials, gathered_partials, key_starts_of, next_edge, panes_of, partials_of
+from panes.engine.per_event import answer_per_event, parts_of
+from panes.engine.program import Program
+from panes.engine.reading import Answers, read
 from panes.frames import Frame, Positions, frame
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The answers of one view on one chunk.
-
-    Parameters
-    ----------
-    view
-        Its index in the program.
-    key
-        The ordinal of each answer's key within the chunk.
-    start
-        Where each answer's instance starts, in µs.
-    columns
-        The aggregates, in the order of the view's readings.
-    """
-
-    view: int
-    key: Array
-    start: Array
-    columns: tuple[pa.Array, ...]
-
-    def where(self, keep: Array) -> Answers:
-        """Some of the answers."""
-        if keep.all():
-            return self
-        chosen = pa.array(keep)
-        columns = tuple(column.filter(chosen) for column in self.columns)
-        return Answers(self.view, self.key[keep], self.start[keep], columns)
 
 
 def answer_panes(
@@ -85,10 +43,31 @@ def answer_events(
     program: Program, instants: Array, key_starts: Array, arguments: dict[str, pa.Array], *, kernel: str | None = None
 ) -> Iterator[Answers]:
     """Answer every view from single events, sorted by key and time: lift them, make panes, go on from there."""
+    if program.views and all(view.window.per_event for view in program.views):
+        for level, rows in parts_per_event(program, instants, key_starts, arguments, kernel=kernel):
+            yield from answer_per_event(program, level, rows)
+        return
+    yield from _answer(program, _lifted(program, instants, key_starts, arguments, kernel)[0])
+
+
+def parts_per_event(
+    program: Program, instants: Array, key_starts: Array, arguments: dict[str, pa.Array], *, kernel: str | None = None
+) -> Iterator[tuple[Level, Array]]:
+    """Single events, sorted by key and time, in parts for answers per event: a column, and its rows to answer."""
+    for first, begin, end in parts_of(program, instants, key_starts):
+        starts = np.clip(key_starts, first, end) - first
+        some = {sql: array.slice(first, end - first) for sql, array in arguments.items()}
+        level, panes = _lifted(program, instants[first:end], starts, some, kernel)
+        yield level, np.arange(np.searchsorted(panes.lo, begin - first), len(panes))
+
+
+def _lifted(
+    program: Program, instants: Array, key_starts: Array, arguments: dict[str, pa.Array], kernel: str | None
+) -> tuple[Level, Frame]:
     panes, partials = lift_panes(program, instants, key_starts, arguments, kernel=kernel)
     ends = next_edge(program.edges, panes.start)
     positions = Positions(panes.start, ends, key_starts_of(panes, len(key_starts) - 1))
-    yield from _answer(program, Level(positions, dict(enumerate(partials))))
+    return Level(positions, dict(enumerate(partials))), panes
 
 
 def lift_panes(
@@ -153,74 +132,3 @@ def _answer(program: Program, base: Level) -> Iterator[Answers]:
 def _last_readers(program: Program) -> dict[int, int]:
     """The last node that reads each provider, after which its level can go."""
     return {node.provider: number for number, node in enumerate(program.nodes) if node.provider is not None}
-
-
-def read(
-    program: Program,
-    views: tuple[int, ...],
-    instances: Frame,
-    partials: dict[int, Partials | Spans],
-    level: Level,
-    spans: Callable[[int], tuple[Array, Array]] | None = None,
-) -> Iterator[Answers]:
-    """Some views of a window, read out of its partials.
-
-    Parameters
-    ----------
-    level
-        The panes or granules, for what is read out of parts of an instance.
-    spans
-        Where empty instances are answered: from a component that counts a query's events to the span of each key in
-        which there are any.
-    """
-    stored = {i: partials[i].answers() for i in _read_components([program.views[v] for v in views])}
-    for number in views:
-        view = program.views[number]
-        columns = tuple(_column(r, view, instances, partials, stored, level) for r in view.readings)
-        answers = Answers(number, instances.key, instances.start, columns)
-        if view.exists is not None:
-            keep = positive(partials[view.exists])
-            if spans is not None:
-                first, last = (edge[instances.key] for edge in spans(view.exists))
-                keep = (instances.start + view.window.geometry.range > first) & (instances.start < last)
-            answers = answers.where(keep)
-        yield answers
-
-
-def _column(
-    reading: Reading,
-    view: View,
-    instances: Frame,
-    partials: dict[int, Partials | Spans],
-    stored: dict[int, Any],
-    level: Level,
-) -> pa.Array:
-    """One output column of a view."""
-    bound, window = reading.bound, view.window
-    if bound.by_level:
-        return _by_level(reading, window, instances, level)
-    if bound.answer is not None:
-        return bound.answer(*(state_of(partials[c]) for c in reading.components))
-    columns = [stored[c] for c in reading.components]
-    if not bound.by_window:
-        return bound.lower(*columns)
-    # The bounds that answers show.
-    start = window.begins(instances.start) - window.shift
-    end = instances.start + window.geometry.range - window.shift
-    return bound.lower(*columns, start=start, end=end)
-
-
-def _read_components(views: list[View]) -> set[int]:
-    """The components that answers are read out of in their stored form."""
-    readings = (reading for view in views for reading in view.readings)
-    return {c for r in readings if not r.bound.by_level and r.bound.answer is None for c in r.components}
-
-
-def _by_level(reading: Reading, window: Window, instances: Frame, level: Level) -> pa.Array:
-    """An aggregate that looks at the levels of a nested window apart: each without those below it, the finest first."""
-    end = instances.start + window.geometry.range
-    ages = (0, *window.finer, window.geometry.range)
-    bounds = [level.positions.search(instances.key, window.begins(end - age)) for age in ages]
-    parts = [Frame(instances.key, instances.start, lo, hi) for hi, lo in pairwise(bounds)]
-    components = [level.partials[c] for c in reading.components]
-    return reading.bound.lower(*([c.reduce(part, some_empty=True).answers() for part in parts] for c in components))

@@ -26,7 +26,7 @@ from panes.engine.job import Answered, Figures, Store, Terms
 from panes.engine.lateness import NEVER, due_from, lateness, open_from, open_instances
 from panes.engine.manifest import Manifest, entries_of, identity, read_manifest
 from panes.engine.program import Program, View, from_panes
-from panes.engine.run import Answers
+from panes.engine.reading import Answers
 from panes.engine.stock import Stock, blobs_of
 from panes.engine.views import KeyFilter, Roll, Served, fulfilled
 from panes.planning.manager import WindowManager
@@ -74,7 +74,7 @@ class Shard:
         self.opened = bool(manifest)
         self.watermark: int = manifest.get("watermark", EPOCH)
         entries = entries_of(manifest)
-        self._stocks = [self._open(store, entries.pop(identity(store.keys.names), None)) for store in stores]
+        self._stocks = [self._open(store, entries.pop(identity(store), None)) for store in stores]
         self._left_out = list(entries.values())
         declared = frozenset(query.name for store in stores for query, _, _ in store.offer.queries)
         self._roll = Roll([store.offer for store in stores], declared, manifest.get("views", {}), self._admit)
@@ -102,7 +102,7 @@ class Shard:
         """Which events of this micro-batch are too late for at least one window that would hold them."""
         views = [view for stock in self._stocks for view in stock.store.program.views]
         views += [view for served, _ in self._roll.active.values() for view in served.views]
-        return lateness({view.window.geometry for view in views}, instants, self.watermark)[0]
+        return lateness({view.window.lifespan for view in views}, instants, self.watermark)[0]
 
     def _open(self, store: Store, entry: Manifest | None) -> Stock:
         return Stock.new(store, self._cabinet) if entry is None else Stock.from_json(store, self._cabinet, entry)
@@ -112,20 +112,20 @@ class Shard:
         stock = self._stocks[served.store]
         if served.keys is not None:
             self._filter_keys(served.keys, stock.dictionary.keys.slice(0, 0))
-        return {str(view.window.geometry): stock.sees_from(view.window.geometry) for view in served.views}
+        return {str(view.window.lifespan): stock.sees_from(view.window.lifespan) for view in served.views}
 
     def _asked(self, stock: Stock, registered: Sequence[tuple[Served, dict[str, int]]]) -> list[_Asked]:
         """All views of a store, by the instant since which they see everything."""
         program = stock.store.program
         groups: dict[int, list[tuple[View, _Label]]] = {}
         for number, view in enumerate(program.views):
-            since = self._matters(stock.declared_since(view.window.geometry), view)
+            since = self._matters(stock.declared_since(view.window.lifespan), view)
             groups.setdefault(since, []).append((view, _Label(number)))
         if groups.keys() == {ALWAYS} and not registered:
             return [_Asked(program, ALWAYS, tuple(label for _, label in groups[ALWAYS]))]
         for served, instants in registered:
             for view in served.views:
-                since = self._matters(instants[str(view.window.geometry)], view)
+                since = self._matters(instants[str(view.window.lifespan)], view)
                 groups.setdefault(since, []).append((view, _Label(name=served.name, keys=served.keys)))
         return [
             _Asked(from_panes([view for view, _ in some], program), since, tuple(label for _, label in some))
@@ -134,13 +134,13 @@ class Shard:
 
     def _matters(self, since: int, view: View) -> int:
         """Since when a view sees everything, unless all its open instances start later anyway."""
-        return since if since > self.watermark - view.window.geometry.range else ALWAYS
+        return since if since > self.watermark - view.window.lifespan.range else ALWAYS
 
     def _answer(
         self, number: int, stock: Stock, asked: Sequence[_Asked], delivered: list[Delivered], watermark: int
     ) -> Iterator[Answered]:
         components, edges = stock.store.program.components, stock.store.program.edges
-        windows = frozenset(view.window.geometry for some in asked for view in some.program.views)
+        windows = frozenset(view.window.lifespan for some in asked for view in some.program.views)
         stairs = _stairs(windows, edges, stock.store.history, any(component.ticks for component in components))
         # What a window has not seen all of must not be merged with what it has.
         cuts = sorted({some.since for some in asked} - {ALWAYS})
@@ -174,7 +174,10 @@ class Shard:
         stock.forget_unused_keys()
         if stock.runs.listed:
             first, last = min(run.first for run in stock.runs.listed), max(run.last for run in stock.runs.listed)
-            self.figures.open_windows += open_instances(windows, last, max(watermark, first))
+            # Where there is an answer per event, what is open are events and not instances.
+            asking = {view.window for some in asked for view in some.program.views}
+            counted = {window.geometry for window in asking if not window.per_event}
+            self.figures.open_windows += open_instances(counted, last, max(watermark, first))
 
     def _evict(self, number: int, asked: Sequence[_Asked], bounds: Bounds, watermark: int) -> Iterator[Answered]:
         """Forget keys that are beyond the bounds; their open instances come out as far as they were seen."""

@@ -31,7 +31,7 @@ class Stock:
     Parameters
     ----------
     since
-        Since when each declared window sees everything, by its geometry as text.
+        Since when each declared window sees everything, by its lifespan as text.
     checked
         How many keys there were when the dictionary was last looked through for keys without granules.
     """
@@ -66,9 +66,10 @@ class Stock:
 
     def to_json(self) -> dict[str, Any]:
         """For a manifest."""
-        windows = [str(view.window.geometry) for view in self.store.program.views]
+        windows = [str(view.window.lifespan) for view in self.store.program.views]
         return {
             "by": self.store.keys.names,
+            "per_event": self.store.offer.per_event,
             "kept": self.store.kept,
             "components": [component.name for component in self.store.program.components],
             "edges": [[e.period, e.offset] for e in self.store.program.edges],

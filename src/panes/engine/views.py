@@ -53,20 +53,28 @@ class Served:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a store can answer: declared queries, what is read for each, where panes begin and end, the event time."""
+    """What a store can answer: declared queries, what is read for each, where panes begin and end, the event time.
+
+    A store of sliding windows offers nothing: it keeps single events, and those no longer than it needs them.
+    """
 
     queries: Sequence[tuple[Query, tuple[Reading, ...], int | None]]
     keys: tuple[str, ...]
     edges: tuple[Edges, ...]
     at: str
+    per_event: bool = False
+
+    def has(self, keys: set[str]) -> bool:
+        """Whether it answers queries by some keys, in lower case."""
+        return not self.per_event and {key.lower() for key in self.keys} == keys
 
 
 def serve(entry: Entry, offers: Sequence[Offer]) -> Served:
     """A registration as views; an error says why it cannot be served, and what to declare."""
     by = {key.lower() for key in entry.by}
-    number = next((i for i, offer in enumerate(offers) if {key.lower() for key in offer.keys} == by), None)
+    number = next((i for i, offer in enumerate(offers) if offer.has(by)), None)
     if number is None:
-        known = "; ".join(f"({', '.join(offer.keys)})" for offer in offers)
+        known = "; ".join(f"({', '.join(offer.keys)})" for offer in offers if not offer.per_event) or "no keys at all"
         raise DeclarationError(
             f"the job keeps nothing by ({', '.join(entry.by)}), only by {known}. Declare a query with these keys at "
             "the next start."

@@ -97,6 +97,10 @@ class Positions:
         """The ordinals of the keys that have rows."""
         return np.flatnonzero(self.key_starts[1:] > self.key_starts[:-1]).astype(np.int64, copy=False)
 
+    def keys_at(self, rows: Integers) -> Integers:
+        """The ordinals of the keys of some rows."""
+        return np.searchsorted(self.key_starts, rows, side="right") - 1
+
     @cached_property
     def widest(self) -> int:
         """The width of the widest row, 0 without rows."""

@@ -4,16 +4,21 @@
 requires    idempotent: rows covered twice count once
 build       O(n) for each power of two up to the widest pair, when first asked for
 answer      O(1)
-memory      n states for each power of two
+memory      n states for each power of two; beyond a limit, built anew each time
 paper       B-INT, Arasu & Widom 2004, section 3.1.1, with intervals at every row
 ==========  =====================================================================
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from panes.algebra.operations import Operations, State, take
 from panes.kernels.kernel import Kernel, Work
 from panes.kernels.pairs import Pairs, gather
+
+_KEPT: Final = 1 << 26
+"""Numbers that are kept between calls; the levels of a larger column are built anew for each, one after another."""
 
 
 class Overlapping(Kernel):
@@ -32,21 +37,26 @@ class Overlapping(Kernel):
         return operations.idempotent
 
     def work(self, pairs: Pairs) -> Work:  # noqa: D102
-        missing = max(0, pairs.widest.bit_length() - len(self._levels))
+        missing = max(0, pairs.widest.bit_length() - (len(self._levels) if self._keeps(pairs) else 1))
         return Work(build=missing * self.rows, steps=2 * len(pairs))
 
-    def _level(self, power: int) -> State:
-        while len(self._levels) <= power:
-            below = self._levels[-1]
-            half = 1 << (len(self._levels) - 1)
-            level = self.operations.combine(take(below, slice(None, -half)), take(below, slice(half, None)))
-            self._levels.append(level)
-        return self._levels[power]
+    def _keeps(self, pairs: Pairs) -> bool:
+        return pairs.widest.bit_length() * self.rows * len(self.state) <= _KEPT
 
     def _answer(self, pairs: Pairs) -> State:
-        return pairs.answer_by_magnitude(self._of_magnitude)
+        keeps = self._keeps(pairs)
+        levels = self._levels if keeps else self._levels[:1]
 
-    def _of_magnitude(self, power: int, pairs: Pairs) -> State:
-        level = self._level(power)
-        left = gather(level, pairs.lo)
-        return left if power == 0 else self.operations.combine(left, gather(level, pairs.hi - (1 << power)))
+        # Magnitudes come in rising order.
+        def answer(power: int, some: Pairs) -> State:
+            while len(levels) <= power:
+                half = 1 << (len(levels) - 1)
+                below = levels[-1]
+                levels.append(self.operations.combine(take(below, slice(None, -half)), take(below, slice(half, None))))
+                if not keeps:
+                    levels[-2] = ()
+            level = levels[power]
+            left = gather(level, some.lo)
+            return left if power == 0 else self.operations.combine(left, gather(level, some.hi - (1 << power)))
+
+        return pairs.answer_by_magnitude(answer)

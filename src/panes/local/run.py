@@ -15,7 +15,8 @@ from panes.declare.expressions import expression
 from panes.declare.query import EXPIRES, Query
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import Program, assemble, bind_components, emitting_all
-from panes.engine.run import Answers, answer_events
+from panes.engine.reading import Answers
+from panes.engine.run import answer_events
 from panes.engine.schema import ResultSchema, check_columns, field_of
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table

@@ -21,7 +21,8 @@ from panes.engine.dictionary import Dictionary
 from panes.engine.held import Held, settled
 from panes.engine.level import partials_of
 from panes.engine.program import Program
-from panes.engine.run import Answers, lift_panes
+from panes.engine.reading import Answers
+from panes.engine.run import lift_panes
 from panes.engine.schema import check_columns, field_of
 from panes.errors import DeclarationError, PlanError
 from panes.kernels.stairwise import Stairwise

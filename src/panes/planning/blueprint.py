@@ -1,16 +1,19 @@
 """All queries planned together: which stores exist, how each is run, which window is read from which.
 
-Queries with the same time column and the same keys share a store. A store with coarser keys is fed by one with finer
-keys where that moves fewer rows than the events are. Each step is a function on values; the trace says what was tried.
+Queries with the same time column and the same keys share a store; their windows with an answer per event share another
+one, of single events, so that the panes of the others stay as wide as they can be. A store with coarser keys is fed by
+one with finer keys where that moves fewer rows than the events are. Each step is a function on values; the trace says
+what was tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from panes.declare.expressions import Expression, disjunction
 from panes.declare.query import Query, check_names
+from panes.declare.sliding import Sliding
 from panes.declare.windows import default_name
 from panes.errors import DeclarationError, PlanError
 from panes.planning import calibration as c
@@ -18,7 +21,7 @@ from panes.planning.cost import CostModel
 from panes.planning.coverage import Semantics
 from panes.planning.forest import Forest, Node
 from panes.planning.optimize import optimize
-from panes.planning.panes import PaneCost, finest_column, lanes_of
+from panes.planning.panes import PaneCost, events_cost, finest_column, lanes_of
 from panes.planning.piggyback import piggyback
 from panes.planning.statistics import Keys, Statistics
 from panes.planning.strategy import Costs, Strategy, answers_cost, cost_of_strategies, in_columns_only
@@ -52,6 +55,8 @@ class StorePlan:
         Which window is read from which: from panes (``columnar``) or from events (``rewrite``).
     source
         The index of the store with finer keys that feeds it, or None for the events.
+    per_event
+        Whether its windows have an answer per event, from columns with a row per instant.
     """
 
     keys: Keys
@@ -66,6 +71,7 @@ class StorePlan:
     forest: Forest
     source: int | None = None
     trace: tuple[str, ...] = ()
+    per_event: bool = False
 
     @property
     def lanes(self) -> int:
@@ -107,14 +113,18 @@ def draw_up(
     checked = check_names(queries)
     for query in checked:
         _check_misfits(query)
-    groups: dict[tuple[str, Keys], list[tuple[int, Query]]] = {}
+    groups: dict[tuple[str, Keys, bool], list[tuple[int, Query]]] = {}
     for number, query in enumerate(checked):
-        groups.setdefault((query.at, tuple(sorted(query.by))), []).append((number, query))
+        for per_event, part in _by_kind(query):
+            groups.setdefault((query.at, tuple(sorted(query.by)), per_event), []).append((number, part))
     # Finest keys first, so that a store can only be fed by one before it.
-    ordered = sorted(groups.items(), key=lambda item: -len(item[0][1]))
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[0][1]), item[0][2]))
     stores: list[StorePlan] = []
-    for (at, keys), members in ordered:
-        stores.append(_store(at, keys, tuple(members), statistics, strategy, factor_windows))
+    for (at, keys, per_event), members in ordered:
+        if per_event:
+            stores.append(_store_of_events(at, keys, tuple(members), statistics, strategy))
+        else:
+            stores.append(_store(at, keys, tuple(members), statistics, strategy, factor_windows))
     return Blueprint(checked, _feed_coarser_keys(stores, statistics, factor_windows), statistics)
 
 
@@ -161,6 +171,43 @@ def _store(
         from_events=column.from_events,
         forest=forest,
         trace=(*trace, *forest.trace),
+    )
+
+
+def _by_kind(query: Query) -> Iterator[tuple[bool, Query]]:
+    """A query over its windows that have an answer per event, and over the others, where there are any."""
+    for per_event in (False, True):
+        over = tuple(window for window in query.over if isinstance(window, Sliding) == per_event)
+        if over:
+            yield per_event, query if over == query.over else replace(query, over=over)
+
+
+def _store_of_events(
+    at: str, keys: Keys, queries: Numbered, statistics: Statistics, strategy: Strategy | None
+) -> StorePlan:
+    """The store of windows that have an answer per event: events in the order of time, each window read from them."""
+    if strategy in ("native", "rewrite"):
+        raise PlanError(
+            f"sliding windows have an answer per event, which no group-by gives: leave strategy={strategy!r} out. They "
+            "run in columns."
+        )
+    views = sum(len(query.windows) for _, query in queries)
+    cost = events_cost(statistics, _stored_columns(queries)) + views * statistics.rate * c.ANSWER
+    per_key = statistics.rate / statistics.distinct(keys) / SECOND
+    nodes = tuple(Node(window, None, per_key, factor=False) for window in _distinct_windows(queries))
+    return StorePlan(
+        keys=keys,
+        at=at,
+        queries=queries,
+        kept=_kept(queries),
+        strategy="columnar",
+        costs=Costs({"columnar": cost}),
+        edges=(Edges(1),),
+        block=None,
+        from_events=True,
+        forest=Forest(nodes, Semantics.PARTITIONED_BY, per_key * len(nodes)),
+        trace=("an answer per event: each is two places in the order of time, whatever the size of its window",),
+        per_event=True,
     )
 
 
@@ -232,6 +279,7 @@ def _fed(
     fine, coarse = stores[at], stores[number]
     shareable = (
         fine.at == coarse.at
+        and not coarse.per_event
         and set(coarse.keys) < set(fine.keys)
         and fine.source is None
         and fine.strategy == "columnar"

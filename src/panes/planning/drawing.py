@@ -107,7 +107,7 @@ def _boxes(blueprint: Blueprint) -> _Box:
             node.window: _Box(
                 titles[node.window],
                 "factor" if node.factor else "window",
-                f"reads {_rate(node.cost * 1e6)} per key",
+                f"{'answers' if store.per_event else 'reads'} {_rate(node.cost * 1e6)} per key",
                 f"{titles[node.window]}; {title_of(store)}",
             )
             for node in store.forest.nodes

@@ -140,7 +140,7 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     (1, True)
     """
     edges = pane_edges(windows, cost)
-    events = Column(edges, None, True, cost.statistics.rate * (SCAN + EVENT + STORED * stored))
+    events = Column(edges, None, True, events_cost(cost.statistics, stored))
     if not in_jvm:
         return events
     apart = cost(edges) + cost.rows(edges) * STORED * stored
@@ -148,6 +148,11 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     panes, edges, block = min(costs, key=lambda option: option[0])
     built = panes + cost.statistics.rate * (SCAN + PANE_EVENT)
     return events if built > events.cost else Column(edges, block, False, built)
+
+
+def events_cost(statistics: Statistics, stored: int) -> float:
+    """What it costs per second to sort the events themselves and send them to Python."""
+    return statistics.rate * (SCAN + EVENT + STORED * stored)
 
 
 def _side_by_side(

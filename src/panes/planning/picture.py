@@ -8,13 +8,14 @@ from typing import Any
 
 from panes.declare.windows import Cumulate, default_name
 from panes.planning.blueprint import Blueprint, StorePlan
-from panes.timeline import Edges, Geometry, format_duration
+from panes.timeline import Geometry, format_duration
 
 _STRATEGY = {
     "native": "Spark's own windows, one group-by each",
     "rewrite": "a tree of group-bys in the JVM",
     "columnar": "panes in the JVM, then every window from sorted columns",
 }
+_PER_EVENT = "an answer per event, every window from sorted columns"
 
 
 def summary(blueprint: Blueprint) -> str:
@@ -45,7 +46,8 @@ def mermaid(blueprint: Blueprint) -> str:
     for number, store in enumerate(blueprint.stores):
         root = "stream" if store.source is None else f"s{store.source}"
         if store.strategy == "columnar":
-            lines.append(f'  s{number}[("panes by {_keys(store)}<br/>{_edges(store.edges)}")]')
+            what = f"{_column_of(store)} by {_keys(store)}<br/>{_edges(store)}"
+            lines.append(f'  s{number}[("{what}")]')
             lines.append(f"  {root} --> s{number}")
             root = f"s{number}"
         titles = window_titles(store)
@@ -75,7 +77,8 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 def title_of(store: StorePlan) -> str:
     """By which keys a store is kept, and how it runs."""
-    return f"by {_keys(store)}: {store.strategy} ({_STRATEGY[store.strategy]})"
+    how = _PER_EVENT if store.per_event else _STRATEGY[store.strategy]
+    return f"by {_keys(store)}: {store.strategy} ({how})"
 
 
 def number_of_keys(blueprint: Blueprint, store: StorePlan) -> str:
@@ -90,7 +93,8 @@ def figures_of(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
     native = store.costs.by_strategy.get("native")
     yield number_of_keys(blueprint, store)
     if native is None:
-        yield f"predicted {cost / 1e6:.3g} core-ms per second of events; Spark has nothing of its own for it"
+        compared = "" if store.per_event else "; Spark has nothing of its own for it"
+        yield f"predicted {cost / 1e6:.3g} core-ms per second of events{compared}"
     else:
         saved = (
             ""
@@ -106,11 +110,13 @@ def figures_of(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
 
 
 def _tree(store: StorePlan) -> Iterator[str]:
-    if store.strategy == "columnar":
+    if store.per_event:
+        yield "  events, sorted by key and time"
+    elif store.strategy == "columnar":
         origin = "events" if store.source is None else "the panes above"
         origin += ", sorted by key and time" if store.from_events else ""
         packed = f", {store.lanes} side by side in a row" if store.lanes > 1 else ""
-        yield f"  {origin} → panes {_edges(store.edges)}{packed}"
+        yield f"  {origin} → panes {_edges(store)}{packed}"
     else:
         yield "  events"
     children = store.forest.children()
@@ -120,7 +126,7 @@ def _tree(store: StorePlan) -> Iterator[str]:
     while stack:
         window, indent, last = stack.pop()
         node = nodes[window]
-        cost = f"{node.cost * 1e6:,.4g}/s per key"
+        cost = f"{node.cost * 1e6:,.4g}{' answers' if store.per_event else ''}/s per key"
         yield f"{indent}{'└─' if last else '├─'} {titles[window]}  ({cost})"
         deeper = indent + ("   " if last else "│  ")
         stack += [(w, deeper, i == 0) for i, w in enumerate(reversed(children.get(window, ())))]
@@ -141,7 +147,7 @@ def window_titles(store: StorePlan) -> dict[Geometry, str]:
 
 def panes_of_store(store: StorePlan) -> str:
     """Which panes a store has."""
-    return f"panes by {_keys(store)} {_edges(store.edges)}"
+    return f"{_column_of(store)} by {_keys(store)} {_edges(store)}"
 
 
 def data_of(blueprint: Blueprint) -> dict[str, Any]:
@@ -162,6 +168,7 @@ def _store_data(blueprint: Blueprint, store: StorePlan) -> dict[str, Any]:
         "by": list(store.keys),
         "keys": blueprint.statistics.distinct(store.keys),
         "strategy": store.strategy,
+        "per_event": store.per_event,
         "core_seconds_per_second": {name: cost / 1e9 for name, cost in store.costs.by_strategy.items()},
         "reads": "events" if store.source is None else f"store {store.source}",
         "panes": [asdict(edges) for edges in store.edges] if store.strategy == "columnar" else [],
@@ -179,8 +186,14 @@ def _store_data(blueprint: Blueprint, store: StorePlan) -> dict[str, Any]:
     }
 
 
-def _edges(edges: tuple[Edges, ...]) -> str:
-    return " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
+def _column_of(store: StorePlan) -> str:
+    return "events" if store.per_event else "panes"
+
+
+def _edges(store: StorePlan) -> str:
+    if store.per_event:
+        return "in the order of time"
+    return " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in store.edges)
 
 
 def _keys(store: StorePlan) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from panes.engine.program import View
-from panes.engine.run import Answers
+from panes.engine.reading import Answers
 from panes.spark.naming import END, START, VIEW, key
 
 _BATCH = 1 << 17

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from panes.algebra.operations import Array
+
+_COMPARED = 1 << 20
+"""Rows that are compared at once: a key may have many more."""
 
 
 def whole_keys(batches: Iterable[pa.RecordBatch], keys: int, rows: int) -> Iterator[tuple[pa.RecordBatch, Array]]:
@@ -36,16 +39,30 @@ def whole_keys(batches: Iterable[pa.RecordBatch], keys: int, rows: int) -> Itera
         size += batch.num_rows
     if size:
         together = _together(held)
+        held = []  # Else all rows would be there twice while they are answered.
         yield together, key_starts(together, keys)
 
 
 def key_starts(batch: pa.RecordBatch, keys: int) -> Array:
     """The first row of each key in a sorted batch, and its length."""
-    rows = np.arange(1, batch.num_rows)
-    change = np.zeros(len(rows), dtype=bool)
-    for column in batch.columns[:keys]:
-        change |= differ(column, rows, rows - 1)
-    return np.concatenate([[0], rows[change], [batch.num_rows]]).astype(np.int64)
+    found = [np.zeros(1, np.int64)]
+    for first in range(1, batch.num_rows, _COMPARED):
+        rows = np.arange(first, min(first + _COMPARED, batch.num_rows))
+        change = np.zeros(len(rows), dtype=bool)
+        for column in batch.columns[:keys]:
+            change |= differ(column.slice(first - 1, len(rows) + 1), rows - first + 1, rows - first)
+        found.append(rows[change])
+    return np.concatenate([*found, [batch.num_rows]]).astype(np.int64)
+
+
+def keys_of(chunk: pa.RecordBatch, count: int, starts: Array) -> list[pa.Array]:
+    """The key columns of a chunk, a row per key."""
+    return [column.take(pa.array(starts[:-1])) for column in chunk.columns[:count]]
+
+
+def arguments_of(chunk: pa.RecordBatch, keys: int, names: Sequence[str]) -> dict[str, pa.Array]:
+    """The arguments of aggregates in a chunk of events."""
+    return dict(zip(names, chunk.columns[keys + 1 :], strict=True))
 
 
 def differ(array: pa.Array, left: Array, right: Array) -> Array:

@@ -2,7 +2,7 @@
 
 Spark's code generation makes the finest panes with map-side combine; a second shuffle brings the panes of a key
 together, which are few; ``mapInArrow`` then answers all windows of all queries with frames and kernels, whole keys at
-a time. Raw events stay in the JVM unless an aggregate of the user's own needs them.
+a time. Raw events stay in the JVM unless an aggregate of the user's own or an answer per event needs them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.algebra.operations import Array
 from panes.engine.program import Program
-from panes.engine.run import Answers, answer_events, answer_panes
+from panes.engine.reading import Answers
+from panes.engine.run import answer_events, answer_panes
 from panes.engine.schema import field_of
 from panes.planning.blueprint import StorePlan
 from panes.spark import lanes
 from panes.spark.batches import batch_of, large_batches
 from panes.spark.binding import Input
-from panes.spark.chunks import whole_keys
+from panes.spark.chunks import arguments_of, keys_of, whole_keys
 from panes.spark.naming import END, START, VIEW, floor_to_edges, key, micros, quoted, stored
 
-_CHUNK = 1 << 18
+CHUNK = 1 << 18
 
 
 def panes(store: StorePlan, program: Program, source: Input) -> DataFrame:
@@ -70,17 +71,20 @@ def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, sou
 
 
 def answers_from_events(store: StorePlan, program: Program, source: Input) -> DataFrame:
-    """Every view of a store, answered from raw events, for aggregates that only Python can build."""
-    count, arguments = len(store.keys), program.arguments
-    instant = f"{micros(quoted(store.at), source.spark_type(store.at))} AS {lanes.INSTANT}"
-    values = [f"{sql} AS {stored(i)}" for i, sql in enumerate(arguments)]
-    events = keep_events(store, source).selectExpr(*_keys(store), instant, *values)
+    """Every view of a store, answered from raw events: for aggregates that only Python can build, and per event."""
+    count, names = len(store.keys), program.arguments
 
     def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
-        instants = chunk.column(count).to_numpy()
-        return answer_events(program, instants, starts, dict(zip(arguments, chunk.columns[count + 1 :], strict=True)))
+        return answer_events(program, chunk.column(count).to_numpy(), starts, arguments_of(chunk, count, names))
 
-    return _answer(_by_key(events, count), store, program, source, answer)
+    return _answer(events_by_key(store, program, source), store, program, source, answer)
+
+
+def events_by_key(store: StorePlan, program: Program, source: Input) -> DataFrame:
+    """The events of a store, sorted by key and time: keys, the time in µs, the arguments of aggregates."""
+    instant = f"{micros(quoted(store.at), source.spark_type(store.at))} AS {lanes.INSTANT}"
+    values = [f"{sql} AS {stored(i)}" for i, sql in enumerate(program.arguments)]
+    return _by_key(keep_events(store, source).selectExpr(*_keys(store), instant, *values), len(store.keys))
 
 
 def keep_events(store: StorePlan, source: Input) -> DataFrame:
@@ -121,11 +125,11 @@ def _answer(
     count = len(store.keys)
     instant_type = field_of(source.schema, store.at).type
     # Many windows make every chunk dear, so that chunks grow with them.
-    rows_per_chunk = max(_CHUNK, 1024 * len(program.nodes)) // store.lanes
+    rows_per_chunk = max(CHUNK, 1024 * len(program.nodes)) // store.lanes
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk, starts in whole_keys(batches, count, rows_per_chunk):
-            keys = [column.take(pa.array(starts[:-1])) for column in chunk.columns[:count]]
+            keys = keys_of(chunk, count, starts)
             yield from large_batches(
                 batch_of(program.views[answers.view], answers.view, answers, keys, columns, instant_type)
                 for answers in answer(chunk, starts)

@@ -17,6 +17,7 @@ from panes.spark.finish import Shape, finish_many, finish_one, union, widen
 from panes.spark.naming import quoted
 from panes.spark.native import native
 from panes.spark.rewrite import rewrite
+from panes.spark.side_by_side import all_at_one_instant, wide_per_event
 
 
 def run(
@@ -47,6 +48,8 @@ def run(
     if emit_all:
         programs = [emitting_all(program) for program in programs]
     shape = _shape(blueprint, programs, source)
+    if layout == "wide" and all_at_one_instant(blueprint):
+        return wide_per_event(blueprint, programs[0], source)
     parts = [part for number in range(len(programs)) for part in _run_store(blueprint, number, programs, source, shape)]
     answers = union(parts)
     return widen(answers, blueprint.queries) if layout == "wide" else answers

@@ -240,7 +240,10 @@ def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprin
     # A store without keys has one for everything, which no answer shows.
     schema = pa.schema(keys or [pa.field(EVERYTHING, pa.int32())])
     read = {view.query: (view.readings, view.exists) for view in program.views}
-    offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges, plan.at)
+    offered = tuple((query, *read[i]) for i, query in plan.queries)
+    offer = Offer(offered, plan.keys, program.edges, plan.at, plan.per_event)
+    # Nothing that may be registered later is answered from single events.
+    history = 0 if plan.per_event else history
     return Store(program, schema, offer, history, None if plan.kept is None else plan.kept.sql)
 
 

@@ -132,6 +132,12 @@ def status(queries: Iterable[Query], progress: dict[str, Any] | None) -> str:
     windows = {window for query in queries for window in query.windows}
     for window in sorted(windows, key=lambda w: (_next_end(w, watermark), w.geometry, w.name))[:_NEXT]:
         end = _next_end(window, watermark)
+        if window.per_event:
+            lines.append(
+                f"  {window.name}: answers of all events before {_instant(watermark)} are out; that of a later event "
+                "comes out when the watermark has passed it."
+            )
+            continue
         start = max(end - window.geometry.range, -FARTHEST if window.since is None else window.since)
         between = f"{_instant(start - window.shift)}, {_instant(end - window.shift)}"
         lines.append(

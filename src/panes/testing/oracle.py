@@ -1,5 +1,7 @@
 """The oracle: Spark's own ``groupBy(window(...))``, each window of each query on its own, united.
 
+A sliding window is a join there: every instant of an event with all events of its window.
+
 Written with PySpark's functions alone; nothing of ``panes.spark`` or of the planner takes part.
 """
 
@@ -50,9 +52,11 @@ def spark_answers(queries: Query | Iterable[Query], events: DataFrame) -> DataFr
 def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
-    geometry = window.geometry
     if query.where is not None:
         events = events.where(query.where.sql)
+    if window.per_event:
+        return _finished(query, window, _per_event(query, window, events))
+    geometry = window.geometry
     slide, offset = f"{geometry.slide} microseconds", f"{geometry.offset - window.shift} microseconds"
     time = _quoted(query.at)
     if window.shift:
@@ -83,9 +87,40 @@ def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
     if since is not None:
         start = F.greatest(F.col("window.start"), since)
         answers = answers.withColumn("window", F.struct(start.alias("start"), F.col("window.end").alias("end")))
+    return _finished(query, window, answers)
+
+
+def _per_event(query: Query, window: Window, events: DataFrame) -> DataFrame:
+    """Every instant of every key with the events of its window, if any, as often as it has events."""
+    from pyspark.sql import functions as F
+
+    keys, at = [_quoted(key) for key in query.by], F.col(_quoted(query.at))
+    events = events.where(at.isNotNull()).withColumn("__here", F.lit(1))
+    asking = [F.col(key).alias(f"__key{i}") for i, key in enumerate(keys)]
+    asking.append((at - F.expr(f"INTERVAL '{window.ago}' MICROSECOND")).alias("__end"))
+    asked = events.groupBy(*asking).agg(F.count("*").alias("__times"))
+    first = F.col("__end") - F.expr(f"INTERVAL '{window.geometry.range}' MICROSECOND")
+    near = (at > first) & (at <= F.col("__end"))
+    for i, key in enumerate(keys):
+        near = near & F.col(f"__key{i}").eqNullSafe(F.col(key))
+    named = [F.col(f"__key{i}").alias(key) for i, key in enumerate(query.by)]
+    bounds = F.struct(first.alias("start"), F.col("__end").alias("end")).alias("window")
+    columns = []
+    for alias, value in query.aggregates:
+        # A window without events is a row without an event, which even count(1) must not count.
+        own = value.with_arguments(tuple(f"CASE WHEN __here = 1 THEN {argument} END" for argument in value.arguments))
+        columns.append(_aggregate(query, own, streaming=False).alias(alias))
+    grouped = asked.join(events, near, "left").groupBy(bounds, *named, "__times").agg(*columns)
+    return grouped.withColumn("__times", F.explode(F.sequence(F.lit(1), F.col("__times").cast("int"))))
+
+
+def _finished(query: Query, window: Window, answers: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
     answers = answers.withColumn("window_name", F.lit(window.name))
     if query.expiring:
-        answers = answers.withColumn("expires", F.expr(f"window.end + INTERVAL '{geometry.slide}' MICROSECOND"))
+        slide = window.geometry.slide
+        answers = answers.withColumn("expires", F.expr(f"window.end + INTERVAL '{slide}' MICROSECOND"))
     for alias, value in query.derived:
         answers = answers.withColumn(alias, F.expr(value.sql))
     if query.having is not None:

@@ -94,6 +94,13 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
     readers = [(alias, Reader(aggregate, table, instants)) for alias, aggregate in query.aggregates]
     rows: list[tuple[str, int, int, Row, list[int], tuple[int, ...]]] = []
     for window in query.windows:
+        if window.per_event:
+            for i in kept:
+                last = instants[i] - window.ago
+                first = last - window.geometry.range
+                ids = [j for j in kept if first < instants[j] <= last and comparable(keys[j]) == comparable(keys[i])]
+                rows.append((window.name, first, last, keys[i], ids, ()))
+            continue
         groups: dict[Any, tuple[int, Row, list[int]]] = {}
         for i in kept:
             if window.since is not None and instants[i] < window.since:

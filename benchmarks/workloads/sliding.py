@@ -1,0 +1,111 @@
+"""Twenty sliding windows, an answer per event each, beside Spark's own window functions, all in one select."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+import panes as pn
+from benchmarks.contenders import Contender, drain, events, on_spark
+from benchmarks.contenders import panes as with_panes
+from benchmarks.data import START, Dataset, kept
+from benchmarks.report import Timings
+from benchmarks.runner import Bench, timed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SIZES = ["1m", "2m", "3m", "5m", "10m", "15m", "20m", "30m", "45m", "1h"]
+SIZES += ["90m", "2h", "3h", "4h", "6h", "8h", "10h", "12h", "18h", "1d"]
+DAYS = 5
+"""What the events span."""
+
+OWN, PANES = "Spark's own", "Panes"
+
+
+def sliding(bench: Bench) -> None:
+    """Race both, for few keys with many events each and for many with few."""
+    table = bench.report.table(
+        f"Sum, count and maximum over {len(SIZES)} sliding windows from {SIZES[0]} to {SIZES[-1]}, events over {DAYS} "
+        "days; seconds",
+        "Spark's own: a window function per window, all in one select, a row per event; once where there are few keys, "
+        "since it goes through every window again for every event. Panes: a row per event and window.",
+    )
+    query = pn.query(
+        "q",
+        at="ts",
+        by="key",
+        select={"n": pn.count(), "total": pn.sum("value"), "top": pn.max("value")},
+        over=[pn.sliding(size) for size in SIZES],
+    )
+    own, ours = _window_functions(bench.spark, query), with_panes(bench.spark, [query])
+    for keys in bench.few((10_000, 100), 1):
+        data = _spread(bench.events(2_000_000), keys)
+        case = f"{keys:,} keys"
+        bench.check(case, [own, ours], data)
+        few = keys < 1000
+        timings = bench.race(case, [ours] if few else [own, ours], data)
+        took = timings.median(OWN) if not few else _once(bench, case, own, data)
+        seconds = timings.median(PANES)
+        assert took is not None
+        assert seconds is not None
+        table.rows.append(
+            {"keys": keys, "events": data.events, OWN: took, PANES: seconds, "Panes is faster ×": took / seconds}
+        )
+
+
+def _once(bench: Bench, case: str, contender: Contender, data: Dataset) -> float:
+    took, _ = timed(contender.run, data)
+    bench.report.record(case, data.name, Timings({contender.name: [took]}))
+    return took
+
+
+def _spread(events_: int, keys: int) -> Dataset:
+    """Events at a constant pace over some days: ``ts``, ``key``, ``value``."""
+    pace = DAYS * 86_400_000_000 // events_
+
+    def parts() -> Iterator[pa.Table]:
+        rng = np.random.default_rng(keys)
+        for ids in np.array_split(np.arange(events_), 8):
+            yield pa.table(
+                {
+                    "ts": pa.array(START + ids * pace).cast(pa.timestamp("us", "UTC")),
+                    "key": rng.integers(0, keys, len(ids), dtype=np.int32),
+                    "value": rng.integers(0, 100_000, len(ids)) / 1000.0,
+                }
+            )
+
+    return kept(f"spread-{events_}-keys-{keys}", {("key",): keys}, parts)
+
+
+def _window_functions(spark: SparkSession, query: pn.Query) -> Contender:
+    def wide(data: Dataset) -> DataFrame:
+        columns = [column.alias(f"{name}_{size.name}") for size in query.over for name, column in _over(size).items()]
+        return events(spark, data).select("ts", "key", *columns)
+
+    def long(data: Dataset) -> DataFrame:
+        return reduce(lambda a, b: a.unionAll(b), (_labelled(events(spark, data), size) for size in query.over))
+
+    def _labelled(rows: DataFrame, size: pn.Sliding) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        start = F.col("ts") - F.expr(f"INTERVAL '{size.size}' MICROSECOND")
+        window = F.struct(start.alias("start"), F.col("ts").alias("end")).alias("window")
+        names = F.lit(query.name).alias("query"), F.lit(size.name).alias("window_name")
+        return rows.select(*names, window, "key", *(column.alias(name) for name, column in _over(size).items()))
+
+    return Contender(OWN, lambda data: drain(wide(data)), on_spark(OWN, long).answers)
+
+
+def _over(window: pn.Sliding) -> dict[str, Column]:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    # Open to the left: one µs less.
+    near = Window.partitionBy("key").orderBy(F.expr("unix_micros(ts)")).rangeBetween(1 - window.size, 0)
+    functions = {"n": F.count(F.lit(1)), "total": F.sum("value"), "top": F.max("value")}
+    return {name: function.over(near) for name, function in functions.items()}
