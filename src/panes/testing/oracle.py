@@ -109,7 +109,7 @@ def _per_event(query: Query, window: Window, events: DataFrame) -> DataFrame:
     for alias, value in query.aggregates:
         # A window without events is a row without an event, which even count(1) must not count.
         own = value.with_arguments(tuple(f"CASE WHEN __here = 1 THEN {argument} END" for argument in value.arguments))
-        columns.append(_aggregate(query, own, streaming=False).alias(alias))
+        columns.append(spark_aggregate(query, own, streaming=False).alias(alias))
     grouped = asked.join(events, near, "left").groupBy(bounds, *named, "__times").agg(*columns)
     return grouped.withColumn("__times", F.explode(F.sequence(F.lit(1), F.col("__times").cast("int"))))
 
