@@ -98,7 +98,8 @@ def served(spark: SparkSession, table: pa.Table, folder: Path) -> DataFrame:
         .parquet(str(source))
         .withWatermark("ts", "0 seconds")
     )
-    answers = pn.plan(FEATURES).run(stream, mode="append")
+    # A card that has not paid for longer than the widest window is forgotten.
+    answers = pn.plan(FEATURES).run(stream, mode="append", limits=pn.Limits(age="8 days"))
     answers.writeStream.format("parquet").option("path", str(folder / "answers")).option(
         "checkpointLocation", str(folder / "checkpoint")
     ).trigger(availableNow=True).start().awaitTermination()
