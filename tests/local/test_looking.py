@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -219,3 +220,48 @@ def test_errors_of_requests():
         pn.last("x", skip=2)
     with pytest.raises(pn.PanesError, match="no event"):
         pn.last(0)
+
+
+@given(st.integers(0, 2**32), st.integers(0, 14))
+@settings(max_examples=60, deadline=None)
+def test_a_query_over_sliding_windows_is_the_lookup_of_its_own_events(seed, rows):
+    rng = random.Random(seed)
+    events = draw_events(rng, rows, pa.string(), pa.int32())
+    timed = events.filter(events["ts"].is_valid())
+    query = pn.query(
+        "features",
+        by="k",
+        at="ts",
+        select={"n": pn.count(), "total": pn.sum("x"), "different": pn.count_distinct("y"), "twice": "2 * n"},
+        over=[
+            pn.sliding("5us", name="short"),
+            pn.sliding("40us", name="long"),
+            pn.sliding("7us", ago="3us", name="ago"),
+        ],
+    )
+    found = pn.lookup(events, timed.select(["k", "ts"]), query, layout="long")
+    answers = pn.plan(query).run(events)
+    # The window of a request ends with it, or a while before.
+    back = pa.array([3 if name == "ago" else 0 for name in answers["window_name"].to_pylist()], pa.duration("us"))
+    ends = pc.add(pc.struct_field(answers["window"], "end"), back)
+    answers = answers.drop_columns(["query", "window"]).append_column("ts", ends)
+    assert_same_answers(found, answers.select(found.column_names))
+
+
+def test_errors_of_a_query():
+    query = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.sliding("1h"))
+    assert pn.lookup(EVENTS, REQUESTS, query).column_names == ["ts", "k", "n_1h"]
+    with pytest.raises(pn.PanesError, match="has select= of its own"):
+        pn.lookup(EVENTS, REQUESTS, query, select={"n": pn.count()})
+    with pytest.raises(pn.PanesError, match="the time of the requests alone"):
+        pn.lookup(EVENTS, REQUESTS, query, at=("ts", "ts"))
+    with pytest.raises(pn.PanesError, match="is not a query"):
+        pn.lookup(EVENTS, REQUESTS, "SELECT 1")
+    over_hours = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("1h"))
+    with pytest.raises(pn.PanesError, match="looks back from each request"):
+        pn.lookup(EVENTS, REQUESTS, over_hours)
+    some = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.sliding("1h"), having="n > 1")
+    with pytest.raises(pn.PanesError, match="answers every request"):
+        pn.lookup(EVENTS, REQUESTS, some)
+    with pytest.raises(pn.PanesError, match="the lookup has no over="):
+        pn.lookup(EVENTS, REQUESTS, by="k", at="ts", select={"n": pn.count()})
