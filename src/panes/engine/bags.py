@@ -17,6 +17,7 @@ from panes.algebra.operations import Array
 from panes.algebra.values import Bags, pack_bags
 from panes.frames import Frame
 from panes.kernels.distinct import Distinct
+from panes.kernels.pairs import Pairs
 from panes.kernels.ranks import Ranks
 
 
@@ -79,7 +80,7 @@ class Spans(Bags):
         """The stored bags themselves."""
         return cls(Column(collected), collected.offsets[:-1], collected.offsets[1:])
 
-    def reduce(self, frame: Frame, *, some_empty: bool = False) -> Spans:
+    def reduce(self, frame: Frame, *, some_empty: bool = False, pairs: Pairs | None = None) -> Spans:
         """The bags of every instance of a frame; the bags of an instance follow one another."""
         if not len(self.begin):
             return Spans(self.column, frame.lo, frame.lo)

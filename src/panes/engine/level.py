@@ -13,6 +13,7 @@ from panes.algebra.operations import Array, State
 from panes.engine.bags import Spans
 from panes.frames import Frame, Positions
 from panes.kernels import Reducer
+from panes.kernels.pairs import Pairs
 from panes.timeline import Edges
 
 
@@ -31,9 +32,15 @@ class Partials:
     def _count_valid(self) -> Array | None:
         return None if self.decoded.valid is None else any_valid(self.decoded.valid)
 
-    def reduce(self, frame: Frame, *, some_empty: bool = False) -> Partials:
-        """This component over every instance of a frame, of which some may hold no row."""
-        state = self._reducer.reduce(frame.lo, frame.hi)
+    def reduce(self, frame: Frame, *, some_empty: bool = False, pairs: Pairs | None = None) -> Partials:
+        """This component over every instance of a frame, of which some may hold no row.
+
+        Parameters
+        ----------
+        pairs
+            Those of the frame, where several components of a level share them.
+        """
+        state = self._reducer.reduce(frame.lo, frame.hi) if pairs is None else self._reducer.reduce_pairs(pairs)
         valid = frame.hi > frame.lo if some_empty else None
         if self._count_valid is not None:
             valid = self._count_valid[frame.hi] > self._count_valid[frame.lo]

@@ -17,8 +17,9 @@ from panes.engine.program import Program
 from panes.engine.reading import Answers, lowered
 from panes.frames.per_event import frame_per_event
 from panes.frames.positions import Integers
+from panes.kernels.pairs import Pairs
 
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 18
 """Events that are answered at once: a key may have many more."""
 _EARLIEST = -(2**63)
 
@@ -26,13 +27,13 @@ _EARLIEST = -(2**63)
 def parts_of(program: Program, instants: Array, key_starts: Array) -> Iterator[tuple[int, int, int]]:
     """Events that are sorted by key and time, in parts of which each can be answered on its own.
 
-    Of each part: the first event that its windows hold, the first that it answers, and where it ends. The events
-    before those that it answers are no more than these, or else all that the windows of the first one hold.
+    Of each part: the first event that its windows hold, the first that it answers, and where it ends. It answers at
+    least a quarter as many events as it only holds, so that no event is held more than five times.
     """
     begin, reach = 0, max(view.window.lifespan.range for view in program.views)
     while begin < len(instants):
         first = begin - _before(instants, key_starts, begin, reach)
-        last = min(begin + max(_AT_ONCE, begin - first), len(instants)) - 1
+        last = min(begin + max(_AT_ONCE, (begin - first) // 4), len(instants)) - 1
         # Events at one instant stay together.
         key = int(np.searchsorted(key_starts, last, side="right"))
         end = last + int(np.searchsorted(instants[last : key_starts[key]], instants[last], side="right"))
@@ -48,8 +49,9 @@ def _before(instants: Array, key_starts: Array, row: int, reach: int) -> int:
 
 def answer_per_event(program: Program, level: Level, rows: Integers) -> Iterator[Answers]:
     """Every view that has an answer per event, at the events of some rows of a column."""
-    for answers, _, times in _answers_at(program, level, rows):
-        yield answers.repeated(times)
+    for first in range(0, len(rows), _AT_ONCE):
+        for answers, _, times in _answers_at(program, level, rows[first : first + _AT_ONCE]):
+            yield answers.repeated(times)
 
 
 def side_by_side(program: Program, level: Level, rows: Integers) -> Iterator[pa.Array]:
@@ -79,6 +81,7 @@ def _answers_at(program: Program, level: Level, rows: Integers) -> Iterator[tupl
                 continue
             instances = frame_per_event(level.positions, own, key_of, size, ago)
             needed = {c for view in views for reading in program.views[view].readings for c in reading.components}
-            partials = {i: level.partials[i].reduce(instances, some_empty=ago > 0) for i in needed}
+            pairs = Pairs(instances.lo, instances.hi, len(level.positions))
+            partials = {i: level.partials[i].reduce(instances, some_empty=ago > 0, pairs=pairs) for i in needed}
             for answers in lowered(program, views, instances, partials, level):
                 yield answers, own, times

@@ -46,6 +46,7 @@ def answer_events(
     if program.views and all(view.window.per_event for view in program.views):
         for level, rows in parts_per_event(program, instants, key_starts, arguments, kernel=kernel):
             yield from answer_per_event(program, level, rows)
+            del level  # Else there would be two of them while the next one is made.
         return
     yield from _answer(program, _lifted(program, instants, key_starts, arguments, kernel)[0])
 
@@ -58,7 +59,10 @@ def parts_per_event(
         starts = np.clip(key_starts, first, end) - first
         some = {sql: array.slice(first, end - first) for sql, array in arguments.items()}
         level, panes = _lifted(program, instants[first:end], starts, some, kernel)
-        yield level, np.arange(np.searchsorted(panes.lo, begin - first), len(panes))
+        rows = np.arange(np.searchsorted(panes.lo, begin - first), len(panes))
+        del panes
+        yield level, rows
+        del level
 
 
 def _lifted(

@@ -61,6 +61,10 @@ class Kernel(ABC):
         """Whether an algebra has the laws that this kernel needs."""
         return True
 
+    def fits(self) -> bool:
+        """Whether what it would build on its column is small enough."""
+        return True
+
     def answer(self, lo: Integers, hi: Integers) -> State:
         """The combined state of each pair ``[lo, hi)``; the identity for an empty one."""
         return self.answer_pairs(Pairs(lo, hi, self.rows))

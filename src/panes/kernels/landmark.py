@@ -4,7 +4,7 @@
 requires    any monoid
 build       O(n) for each partition of the widths within a factor of two
 answer      O(1): at most two pieces
-memory      3 n states for each partition; beyond a limit, only the last one is kept
+memory      3 n states for each partition; beyond a limit, others are forgotten
 paper       L-INT, Arasu & Widom 2004, section 3.1.2, theorem 3.3; its c is 2
 ==========  =====================================================================
 """
@@ -25,7 +25,7 @@ from panes.kernels.scan import prefixes, suffixes
 # A partition takes three scans of the column; folding takes a little less for each element.
 _WORTH: Final = 4
 
-_KEPT: Final = 1 << 26
+_KEPT: Final = 1 << 25
 """Numbers that all partitions together may have; where one more would have more, the others are forgotten."""
 
 
@@ -72,6 +72,10 @@ class Landmark(Kernel):
         super().__init__(operations, state)
         self._partitions: dict[int, _Partition] = {}
         self._naive = Naive(operations, state)
+        self._size = 3 * self.rows * len(state)
+
+    def fits(self) -> bool:  # noqa: D102
+        return self._size <= _KEPT
 
     def work(self, pairs: Pairs) -> Work:  # noqa: D102
         folded = [p for p in pairs.magnitudes if self._fold(p, pairs)]
@@ -108,7 +112,7 @@ class Landmark(Kernel):
 
     def _partition(self, magnitude: int) -> _Partition:
         if magnitude not in self._partitions:
-            if 3 * self.rows * len(self.state) * (len(self._partitions) + 1) > _KEPT:
+            if self._size * (len(self._partitions) + 1) > _KEPT:
                 self._partitions.clear()
             self._partitions[magnitude] = _Partition.build(self.operations, self.state, 1 << magnitude)
         return self._partitions[magnitude]

@@ -17,7 +17,7 @@ from panes.algebra.operations import Operations, State, take
 from panes.kernels.kernel import Kernel, Work
 from panes.kernels.pairs import Pairs, gather
 
-_KEPT: Final = 1 << 26
+_KEPT: Final = 1 << 25
 """Numbers that are kept between calls; the levels of a larger column are built anew for each, one after another."""
 
 

@@ -39,14 +39,18 @@ class Reducer:
 
     def __init__(self, operations: Operations, state: State, kernel: str | None = None) -> None:
         kinds = candidates(operations) if kernel is None else (named(kernel),)
-        self._kernels: tuple[Kernel, ...] = tuple(kind(operations, state) for kind in kinds)
+        every = [kind(operations, state) for kind in kinds]
+        self._kernels: tuple[Kernel, ...] = tuple(k for k in every if k.fits() or kernel is not None)
         self._regret: defaultdict[tuple[str, int], float] = defaultdict(float)
         self._rows = len(state[0])
         self._folds_fast = operations.ufunc is not None and state[0].dtype != object
 
     def reduce(self, lo: Integers, hi: Integers) -> State:
         """The combined state of each pair ``[lo, hi)``; the identity for an empty one."""
-        pairs = Pairs(lo, hi, self._rows)
+        return self.reduce_pairs(Pairs(lo, hi, self._rows))
+
+    def reduce_pairs(self, pairs: Pairs) -> State:
+        """The same, for pairs whose facts other columns of as many rows may have asked for already."""
         return self._choose(pairs).answer_pairs(pairs)
 
     def _choose(self, pairs: Pairs) -> Kernel:

@@ -24,8 +24,8 @@ from panes.spark.columnar import CHUNK, events_by_key
 from panes.spark.naming import key, quoted
 
 _END = "window_end"
-_BATCH = 1 << 15
-"""Rows at once: each has the columns of all windows."""
+_BATCH = 1 << 23
+"""Values at once: a row has the columns of all windows."""
 
 
 def all_at_one_instant(blueprint: Blueprint) -> bool:
@@ -50,18 +50,20 @@ def wide_per_event(blueprint: Blueprint, program: Program, source: Input) -> Dat
         ]
     )
     count, arguments = len(store.keys), program.arguments
+    at_once = max(1, _BATCH // len(columns))
     instant, listed = field_of(source.schema, store.at).type, schema.names
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk, starts in whole_keys(batches, count, CHUNK):
             keys, instants = keys_of(chunk, count, starts), chunk.column(count).to_numpy()
             for level, rows in parts_per_event(program, instants, starts, arguments_of(chunk, count, arguments)):
-                for first in range(0, len(rows), _BATCH):
-                    some = rows[first : first + _BATCH]
+                for first in range(0, len(rows), at_once):
+                    some = rows[first : first + at_once]
                     at = pa.array(level.positions.keys_at(some))
                     end = pa.array(level.positions.start[some]).view(instant)
                     found = [*(column.take(at) for column in keys), end, *side_by_side(program, level, some)]
                     yield pa.RecordBatch.from_arrays(found, names=listed)
+                del level  # Else there would be two of them while the next one is made.
 
     rows = events_by_key(store, program, source).mapInArrow(run, schema)
     shown = [f"{key(store.keys.index(name))} AS {quoted(name)}" for name in blueprint.queries[0].by]
