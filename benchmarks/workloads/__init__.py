@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.runner import Bench
+from benchmarks.workloads.asw import asw
 from benchmarks.workloads.calibrate import calibrate
 from benchmarks.workloads.day import day
 from benchmarks.workloads.granular import granular
@@ -46,5 +47,6 @@ WORKLOADS = {
     "granular": Workload(granular, "nested windows: cost per event by rate, levels and extent, and memory"),
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
     "join": Workload(join, "trades of two exchanges joined over ten windows at once, beside ten joins of Spark's own"),
+    "asw": Workload(asw, "any window of a live stream: updates and lookups per second of each algorithm"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
     from panes.errors import PanesError
     from panes.joining import join
+    from panes.live.index import Index
     from panes.local.stairs import Stairs
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
@@ -57,6 +58,7 @@ _HOMES = {
     "panes.declare.windows": ("Cumulate", "Window", "cumulate", "hopping", "tumbling"),
     "panes.errors": ("PanesError",),
     "panes.joining": ("join",),
+    "panes.live.index": ("Index",),
     "panes.local.stairs": ("Stairs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -66,6 +68,7 @@ __all__ = [
     "Catalogue",
     "Cumulate",
     "Expression",
+    "Index",
     "Limits",
     "Nested",
     "PanesError",

@@ -68,6 +68,22 @@ def brute_force(queries: Query | Iterable[Query], table: pa.Table) -> pa.Table:
     return pa.concat_tables(whole)
 
 
+def answer_of(
+    aggregate: Aggregate, table: pa.Table, rows: Iterable[int], *, at: str, start: int = 0, end: int = 0
+) -> Any:
+    """One aggregate over some rows of a table, for windows that no query has; bounds are in µs.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> table = pa.table({"ts": pa.array([1, 9, 12], pa.timestamp("us")), "temp": [20, 21, 25]})
+    >>> answer_of(pn.sum("temp"), table, [0, 2], at="ts")
+    45
+    """
+    instants = _whole(_column(table, at)).cast(pa.int64()).to_pylist()
+    return _Reader(aggregate, table, instants)(list(rows), start, end, ())
+
+
 def comparable(value: Any) -> Any:
     """A value that equals and orders as Spark's keys and extrema do: NaN above all, equal to itself; -0.0 is 0.0.
 

@@ -1,0 +1,252 @@
+"""Columns of an index: the partials of one component for every row, in rings, behind one of the algorithms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.component import Component, Decoded, validity
+from panes.algebra.integers import MACHINE
+from panes.algebra.operations import Array, State
+from panes.algebra.ordering import GREATEST, Codes, lasting_codes
+from panes.algebra.values import Bags
+from panes.errors import PlanError, nearest
+from panes.live.adviser import Adviser, rates_of
+from panes.live.algorithm import LiveAlgorithm
+from panes.live.dyadic import BaseIntervals
+from panes.live.elements import Elements
+from panes.live.landmark import LandmarkIntervals
+from panes.live.quantiles import SortedIntervals
+from panes.live.rings import Rings, Runs, Tenant
+from panes.live.running import RunningIntervals
+from panes.live.tree import SearchTree
+
+ALGORITHMS: Final[dict[str, type[LiveAlgorithm]]] = {
+    kind.name: kind for kind in (RunningIntervals, LandmarkIntervals, BaseIntervals, SearchTree, Elements)
+}
+"""What an index may be asked to use."""
+
+_ADVISED: Final = ("running", "landmark", "dyadic", "elements")
+"""What the adviser chooses from, the first legal of which an index begins with; nothing speaks for a tree."""
+
+_BEGIN: Final = ("running", "dyadic")
+
+_SAFE: Final = 2.0**62
+
+
+def algorithm_named(name: str) -> str:
+    """Refuse a name that no algorithm has."""
+    if name not in ALGORITHMS:
+        raise PlanError(f"there is no live algorithm {name!r}; {nearest(name, ALGORITHMS)}")
+    return name
+
+
+class Column(ABC):
+    """The rows of one component, and which of them have a value."""
+
+    def __init__(self, component: Component, rings: Rings) -> None:
+        self.component, self.rings = component, rings
+        self._present: RunningIntervals | None = None
+
+    @property
+    @abstractmethod
+    def algorithm(self) -> str:
+        """The name of the algorithm that answers."""
+
+    @abstractmethod
+    def lifted(self, values: Sequence[pa.Array]) -> pa.Array:
+        """What is stored of single rows, out of the component's arguments."""
+
+    @abstractmethod
+    def take_in(self, stored: pa.Array) -> dict[Tenant, State]:
+        """The states of new rows, for every column in the rings that belongs to this one."""
+
+    @abstractmethod
+    def stored(self, rows: Runs) -> pa.Array:
+        """What is stored of single rows that are held; null where there is no value."""
+
+    @abstractmethod
+    def answers(self, key: Array, lo: Array, hi: Array) -> pa.Array | Bags:
+        """What aggregates are read out of, for rows ``[lo, hi)`` of each key."""
+
+    def state(self, key: Array, lo: Array, hi: Array) -> State:
+        """The combined states, where aggregates are read out of those."""
+        raise NotImplementedError(f"{self.component.name} has no states")
+
+    def updated(self, rows: int) -> None:
+        """Hear that rows have come, once all columns have them."""
+
+    def present(self, key: Array, lo: Array, hi: Array) -> Array:
+        """How many rows have a value."""
+        if self._present is None:
+            return np.maximum(hi - lo, 0)
+        return self._present.lookup(key, lo, hi)[0]
+
+    def _count_present(self, valid: Array | None, rows: int) -> dict[Tenant, State]:
+        """Which of the new rows have a value; nothing is counted until the first has none."""
+        if self._present is None and valid is None:
+            return {}
+        if self._present is None:
+            self._present = RunningIntervals(MACHINE, (np.zeros(0, np.int64),), self.rings)
+            self.rings.admit(self._present, (np.ones(self.rings.rows, np.int64),))
+        return {self._present: (np.ones(rows, np.int64) if valid is None else valid.astype(np.int64),)}
+
+    def _nulls(self, rows: Runs) -> Array | None:
+        return None if self._present is None else self._present.elements(rows)[0] == 0
+
+
+class CombinedColumn(Column):
+    """A component whose partials are combined.
+
+    Parameters
+    ----------
+    algorithm
+        The name of the algorithm to use; None leaves it to the adviser.
+    """
+
+    def __init__(self, component: Component, rings: Rings, algorithm: str | None) -> None:
+        super().__init__(component, rings)
+        self._asked = algorithm
+        self._largest = 0.0
+        self._restore = component.decode_lasting(pa.array([], component.storage)).restore
+        self._states: LiveAlgorithm | None = None
+        self.adviser: Adviser | None = None
+
+    @property
+    def algorithm(self) -> str:  # noqa: D102
+        return self._known.name
+
+    def lifted(self, values: Sequence[pa.Array]) -> pa.Array:  # noqa: D102
+        return self.component.lift(*values)
+
+    def take_in(self, stored: pa.Array) -> dict[Tenant, State]:  # noqa: D102
+        decoded = self.component.decode_lasting(stored)
+        if self._states is None:
+            self._begin(decoded)
+        state = self._exact(decoded)
+        return {self._known: state, **self._count_present(decoded.valid, len(stored))}
+
+    def stored(self, rows: Runs) -> pa.Array:  # noqa: D102
+        return self._restore(self._known.elements(rows), self._nulls(rows))
+
+    def state(self, key: Array, lo: Array, hi: Array) -> State:  # noqa: D102
+        found = self._known.lookup(key, lo, hi)
+        if self.adviser is not None:
+            self.adviser.looked_up(hi - lo)
+            self._follow(self.adviser)
+        return found
+
+    def answers(self, key: Array, lo: Array, hi: Array) -> pa.Array:  # noqa: D102
+        present = self.present(key, lo, hi) > 0
+        return self._restore(self.state(key, lo, hi), None if present.all() else ~present)
+
+    def updated(self, rows: int) -> None:  # noqa: D102
+        if self.adviser is not None:
+            self.adviser.updated(rows)
+            self._follow(self.adviser)
+
+    @property
+    def _known(self) -> LiveAlgorithm:
+        assert self._states is not None
+        return self._states
+
+    def _begin(self, decoded: Decoded) -> None:
+        legal = [name for name in _ADVISED if ALGORITHMS[name].can(decoded.operations)]
+        name = self._asked or next(name for name in _BEGIN if name in legal)
+        self._states = ALGORITHMS[name](decoded.operations, decoded.state, self.rings)
+        self.rings.admit(self._states)
+        if self._asked is None:
+            self.adviser = Adviser(rates_of(decoded.operations, decoded.state), tuple(legal), name)
+
+    def _follow(self, adviser: Adviser) -> None:
+        wanted = adviser.advise(self.rings.rows)
+        if wanted != self.algorithm:
+            self._exchange(ALGORITHMS[wanted](self._known.operations, self._known.like, self.rings))
+
+    def _exchange(self, new: LiveAlgorithm) -> None:
+        held = self._known.elements(self.rings.held())
+        own = tuple(array.astype(like.dtype, copy=False) for array, like in zip(held, new.like, strict=True))
+        self.rings.exchange(self._known, new, own)
+        self._states = new
+
+    def _exact(self, decoded: Decoded) -> State:
+        """States of new rows in the types of the column, which become Python integers before a sum could overflow."""
+        known, state = self._known, decoded.state
+        if decoded.operations is MACHINE and state[0].dtype != object and len(state[0]):
+            self._largest = max(self._largest, -float(state[0].min()), float(state[0].max()))
+            widest = int((self.rings.end - self.rings.first).max(initial=0)) + len(state[0])
+            if self._largest * widest >= _SAFE:
+                state = (state[0].astype(object),)
+        if state[0].dtype == object != known.like[0].dtype:
+            objects = type(known)(known.operations, tuple(array.astype(object) for array in known.like), self.rings)
+            self._exchange(objects)
+        return tuple(array.astype(like.dtype, copy=False) for array, like in zip(state, self._known.like, strict=True))
+
+
+class SortedColumn(Column):
+    """A component of values that are asked for by their place; stored are the values themselves."""
+
+    def __init__(self, component: Component, rings: Rings) -> None:
+        super().__init__(component, rings)
+        empty = lasting_codes(pa.array([], component.types[0]))
+        self._restore = empty.restore
+        self._null = GREATEST if empty.values.dtype == object else np.iinfo(np.int64).max
+        self._codes = SortedIntervals((empty.values,), rings)
+        rings.admit(self._codes)
+
+    @property
+    def algorithm(self) -> str:  # noqa: D102
+        return self._codes.name
+
+    def lifted(self, values: Sequence[pa.Array]) -> pa.Array:  # noqa: D102
+        return values[0]
+
+    def take_in(self, stored: pa.Array) -> dict[Tenant, State]:  # noqa: D102
+        coded: Codes = lasting_codes(stored)
+        codes, valid = coded.values, validity(stored)
+        if valid is not None:
+            # Nulls are the last of all, behind every place that is asked for.
+            codes = np.where(valid, codes, np.array(self._null, codes.dtype))
+        return {self._codes: (codes,), **self._count_present(valid, len(stored))}
+
+    def stored(self, rows: Runs) -> pa.Array:  # noqa: D102
+        return self._restore(self._codes.elements(rows)[0], self._nulls(rows))
+
+    def answers(self, key: Array, lo: Array, hi: Array) -> Bags:  # noqa: D102
+        return _Places(self, key, lo, hi)
+
+    def at(self, key: Array, lo: Array, hi: Array, rank: Array) -> pa.Array:
+        """The value at a place of each window's sorted values, counted from 0; null where there is none."""
+        some = self.present(key, lo, hi) > 0
+        codes = np.zeros(len(key), self._codes.elements(self.rings.held(key[:0]))[0].dtype)
+        codes[some] = self._codes.at(key[some], lo[some], hi[some], rank[some])
+        return self._restore(codes, ~some)
+
+
+class _Places(Bags):
+    """Windows of a sorted column as bags, of which nothing is asked but sizes and places."""
+
+    def __init__(self, column: SortedColumn, key: Array, lo: Array, hi: Array) -> None:
+        self._column, self._windows = column, (key, lo, hi)
+
+    def sizes(self) -> Array:
+        return self._column.present(*self._windows)
+
+    def at(self, rank: Array) -> pa.Array:
+        return self._column.at(*self._windows, rank)
+
+    def distinct_counts(self) -> Array:
+        raise NotImplementedError
+
+    def distinct(self) -> pa.Array:
+        raise NotImplementedError
+
+    def in_all(self, others: tuple[Bags, ...]) -> tuple[Array, Array, Array]:
+        raise NotImplementedError
+
+    def values_of(self, code: Array) -> pa.Array:
+        raise NotImplementedError
