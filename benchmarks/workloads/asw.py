@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from statistics import median
 from typing import Any, Final
 
@@ -106,8 +106,8 @@ def _check() -> None:
 
 def _mixes(bench: Bench, size: int) -> None:
     table = bench.report.table(
-        f"Figure 9: million inputs per second, by the share of updates; 1000 sums over the last 0 to 999 rows, batches of "
-        f"{size:,} inputs",
+        f"Figure 9: million inputs per second, by the share of updates; 1000 sums over the last 0 to 999 rows, batches "
+        f"of {size:,} inputs",
         "An input is an update or the lookup of a random operator. The updates of a batch come first.",
     )
     for share in bench.few(SHARES):
@@ -136,7 +136,9 @@ def _updates(bench: Bench) -> None:
         row: dict[str, object] = {"Nmax": rows}
         for name, make in _three().items():
             one, values = One(make, rows), _values(min(size, rows))
-            took = _rate(bench, f"Nmax {rows}, updates", name, lambda one=one, values=values: one.append(values), len(values))
+            took = _rate(
+                bench, f"Nmax {rows}, updates", name, lambda one=one, values=values: one.append(values), len(values)
+            )
             row[name] = took / 1e6
         table.rows.append(row)
 
@@ -144,8 +146,8 @@ def _updates(bench: Bench) -> None:
 def _lookups(bench: Bench) -> None:
     rows, size = 10_000 if bench.options.quick else 100_000, 10_000
     table = bench.report.table(
-        f"Figure 11: million lookups per second, by the width of windows (W); Nmax = {rows:,}, windows anywhere, batches of "
-        f"{size:,}"
+        f"Figure 11: million lookups per second, by the width of windows (W); Nmax = {rows:,}, windows anywhere, "
+        f"batches of {size:,}"
     )
     held = {name: One(make, rows) for name, make in _three().items()}
     held["L-INT, MAX"] = One(lambda rings: LandmarkIntervals(LARGEST, _values(0, state=True), rings), rows)
@@ -157,7 +159,9 @@ def _lookups(bench: Bench) -> None:
             key, hi, rank = np.zeros(size, np.int64), lo + width, rng.integers(0, width, size)
             column = one.column
 
-            def lookup(column: Any = column, lo: Array = lo, hi: Array = hi, key: Array = key, rank: Array = rank) -> None:
+            def lookup(
+                column: Any = column, lo: Array = lo, hi: Array = hi, key: Array = key, rank: Array = rank
+            ) -> None:
                 column.at(key, lo, hi, rank) if isinstance(column, SortedIntervals) else column.lookup(0, lo, hi)
 
             row[name] = _rate(bench, f"W {width}, lookups", name, lookup, size) / 1e6
@@ -165,7 +169,7 @@ def _lookups(bench: Bench) -> None:
 
 
 def _trades(bench: Bench) -> None:
-    """The index by symbol and exchange: the whole feed, then lookups of the last quarter of an hour of random trades."""
+    """The index by symbol and exchange: the whole feed, then lookups of a quarter of an hour at random trades."""
     found = data.trades()
     if found is None:
         bench.report.table("Real trades", "Skipped: the data are not beside the checkout.")
@@ -176,8 +180,8 @@ def _trades(bench: Bench) -> None:
     size, asked = 50_000, 100_000
     table = bench.report.table(
         f"The index on {trades.num_rows:,} trades by symbol and exchange, keeping 8 hours; batches of {size:,} trades",
-        f"count, sum(qty), max(price), mean(price), median of price. Lookups: batches of {asked:,}, (t - 15 min, t] at the "
-        "instants of random trades of the last 7 hours.",
+        f"count, sum(qty), max(price), mean(price), median of price. Lookups: batches of {asked:,}, (t - 15 min, t] at "
+        "the instants of random trades of the last 7 hours.",
     )
     select = {"n": pn.count(), "volume": pn.sum("qty"), "top": pn.max("price"), "mean": pn.mean("price")}
     for label, aggregates, algorithm in (
@@ -196,9 +200,7 @@ def _trades(bench: Bench) -> None:
         some = np.random.default_rng(4).choice(recent, asked)
         requests = trades.select(["ts", "symbol", "exch"]).take(pa.array(some))
         index.lookup(requests, over="15 min", at="ts")
-        looked = _rate(
-            bench, "trades, lookups", label, lambda: index.lookup(requests, over="15 min", at="ts"), asked
-        )
+        looked = _rate(bench, "trades, lookups", label, partial(index.lookup, requests, over="15 min", at="ts"), asked)
         bench.report.record("trades, updates", found.name, Timings({label: [took]}))
         table.rows.append(
             {
@@ -215,8 +217,8 @@ def _many_keys(bench: Bench) -> None:
     """The index with one key and with very many: the same events."""
     rows, size = 200_000 if bench.options.quick else 2_000_000, 50_000
     table = bench.report.table(
-        f"The index by number of keys: {rows:,} events of random keys, keeping the last 100 rows of each (one key: 100,000); "
-        f"batches of {size:,}",
+        f"The index by number of keys: {rows:,} events of random keys, keeping the last 100 rows of each (one key: "
+        f"100,000); batches of {size:,}",
         "count, sum and max of integers. Lookups: batches of 50,000 random keys, the last 50 rows.",
     )
     rng = np.random.default_rng(5)
@@ -231,11 +233,9 @@ def _many_keys(bench: Bench) -> None:
             index.update(events.slice(at, size))
         took = time.perf_counter() - start
         requests = pa.table({"key": rng.integers(0, keys, 50_000)})
-        looked = _rate(bench, f"{keys} keys, lookups", "index", lambda: index.lookup(requests, last=50), 50_000)
+        looked = _rate(bench, f"{keys} keys, lookups", "index", partial(index.lookup, requests, last=50), 50_000)
         bench.report.record(f"{keys} keys, updates", "synthetic", Timings({"index": [took]}))
-        table.rows.append(
-            {"keys": keys, "million events / s": rows / took / 1e6, "million lookups / s": looked / 1e6}
-        )
+        table.rows.append({"keys": keys, "million events / s": rows / took / 1e6, "million lookups / s": looked / 1e6})
 
 
 def _three() -> dict[str, Callable[[Rings], Any]]:

@@ -291,9 +291,14 @@ def test_quantiles_with_a_parameter_per_request():
     model.table = table
     for row in answers.to_pylist():
         rows = model.rows_of((row["k"],))
-        for name, aggregate in (("x", pn.quantile("x", row["part"])), ("s", pn.quantile("s", row["part"], method="element"))):
+        for name, aggregate in (
+            ("x", pn.quantile("x", row["part"])),
+            ("s", pn.quantile("s", row["part"], method="element")),
+        ):
             expected = answer_of(aggregate, table, rows, at="ts")
-            assert comparable(row[name]) == pytest.approx(comparable(expected)) if name == "x" else row[name] == expected
+            assert (
+                comparable(row[name]) == pytest.approx(comparable(expected)) if name == "x" else row[name] == expected
+            )
     only = index.lookup(requests, over="1 hour", q={"x": 0.25})
     declared = index.lookup(requests, over="1 hour")
     assert only["s"] == declared["s"]
@@ -335,7 +340,9 @@ def test_floats_do_not_cancel():
 
 def test_integer_extremes():
     least, most = -(2**63), 2**63 - 1
-    index = pn.Index({"low": pn.min("v"), "high": pn.max("v"), "q": pn.quantile("v", 1.0, method="element")}, at="ts", keep=9)
+    index = pn.Index(
+        {"low": pn.min("v"), "high": pn.max("v"), "q": pn.quantile("v", 1.0, method="element")}, at="ts", keep=9
+    )
     index.update(pa.table({"ts": seconds(1, 2, 3), "v": pa.array([most, None, least])}))
     index.update(pa.table({"ts": seconds(4, 5), "v": pa.array([None, 0])}))
     requests = pa.table({"from": seconds(1, 2, 3, 1), "to": seconds(2, 3, 6, 6)})

@@ -114,7 +114,9 @@ def lasting_codes(array: pa.Array) -> Codes:
     """
     type_ = array.type
     if pa.types.is_floating(type_):
-        return Codes(_ordered_bits(_filled(array)), lambda values, nulls: pa.array(_floats(values), mask=nulls).cast(type_))
+        return Codes(
+            _ordered_bits(_filled(array)), lambda values, nulls: pa.array(_floats(values), mask=nulls).cast(type_)
+        )
     if is_integer_like(type_):
         return codes(array)
     if pa.types.is_decimal(type_):

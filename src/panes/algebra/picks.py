@@ -67,9 +67,10 @@ class _Pick(Component):
 
     def decode_lasting(self, stored: pa.Array) -> Decoded:
         # A pair as it is, and whether there is one: its rank would hold for one column only.
-        valid = np.ones(len(stored), np.bool_) if stored.null_count == 0 else validity(stored)
+        valid = validity(stored)
+        some = np.ones(len(stored), np.bool_) if valid is None else valid
         order, value = (lasting_codes(stored.field(part)) for part in ("order", "value"))
-        state = (valid, order.values, value.values)
+        state = (some, order.values, value.values)
         nothing = (False, *(empty_of(type_) for type_ in self.types))
 
         def restore(found: State, nulls: Array | None) -> pa.Array:
@@ -79,7 +80,7 @@ class _Pick(Component):
 
         before = np.less if self.operations is SMALLEST else np.greater
         operations = Operations(nothing, partial(_better, before), idempotent=True)
-        return Decoded(operations, state, None if stored.null_count == 0 else valid, restore)
+        return Decoded(operations, state, valid, restore)
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,8 @@ def base_intervals(lo: Array, hi: Array) -> list[tuple[int, Array, Array]]:
 
     Examples
     --------
-    >>> base_intervals(np.array([0]), np.array([43]))
-    [(0, array([0]), array([42])), (1, array([0]), array([20])), (3, array([0]), array([4])), (5, array([0]), array([0]))]
+    >>> [(level, interval.tolist()) for level, _, interval in base_intervals(np.array([0]), np.array([43]))]
+    [(0, [42]), (1, [20]), (3, [4]), (5, [0])]
     """
     found, level = [], 0
     pair = np.flatnonzero(lo < hi)

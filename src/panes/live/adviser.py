@@ -1,10 +1,10 @@
 """The adviser: which algorithm suits the mix of updates and lookups, and when to change to it.
 
-No algorithm is best for all mixes: elements are cheapest to take in and dearest to look up, landmark intervals the other
-way round. Arasu & Widom (2004, section 8) leave adapting to the mix as future work. Here every update and lookup is
-priced for each algorithm that is legal, by counts and widths alone. What the present algorithm costs more than another
-adds up to a regret; once that is as much as building the other one takes, it is built. So changing never costs more
-than staying has cost, and a mix that comes and goes does not make the adviser hurry after it.
+No algorithm is best for all mixes: elements are cheapest to take in and dearest to look up, landmark intervals the
+other way round. Arasu & Widom (2004, section 8) leave adapting to the mix as future work. Here every update and lookup
+is priced for each algorithm that is legal, by counts and widths alone. What the present algorithm costs more than
+another adds up to a regret; once that is as much as building the other one takes, it is built. So changing never costs
+more than staying has cost, and a mix that comes and goes does not make the adviser hurry after it.
 """
 
 from __future__ import annotations
@@ -26,42 +26,35 @@ _RARE: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Nanoseconds to take in a row, per step (fetch and combine) of a batched lookup, and per row folded."""
+    """Nanoseconds to take in a row, per step (fetch and combine), per window folded and per row of it."""
 
     write: float
     step: float
     fold: float
+    folded: float
 
 
-# Measured on one core with batches of 10,000 over one key of 100,000 rows: int64 under add and maximum for numbers,
-# moments for the general case, Python integers for objects.
-_NUMBERS: Final = Rates(write=6.0, step=8.0, fold=1.5)
-_GENERAL: Final = Rates(write=15.0, step=45.0, fold=40.0)
-_OBJECTS: Final = Rates(write=15.0, step=45.0, fold=25.0)
-# A combine of sketches takes some 20 µs, whatever surrounds it.
-_SKETCHES: Final = Rates(write=20.0, step=10_000.0, fold=5_000.0)
+# Measured on one core with batches of 10,000 over one key of 100,000 rows, windows of 10 to 10,000 rows: int64 under
+# add and maximum for numbers, moments for the general case, Python integers for objects.
+_NUMBERS: Final = Rates(write=8.0, step=10.0, fold=100.0, folded=0.18)
+_GENERAL: Final = Rates(write=15.0, step=25.0, fold=200.0, folded=150.0)
+_OBJECTS: Final = Rates(write=20.0, step=70.0, fold=300.0, folded=30.0)
+# A combine of sketches takes some 20 µs, whatever surrounds it (as in panes.kernels.choose).
+_SKETCHES: Final = Rates(write=20.0, step=10_000.0, fold=15_000.0, folded=5_000.0)
 
-
-@dataclass(frozen=True, slots=True)
-class _Mix:
-    """What costs depend on: how many partitions the widths have."""
-
-    partitions: float
-
-
-_UPDATE: Final[dict[str, Callable[[Rates, _Mix], float]]] = {
-    "running": lambda rates, mix: rates.write + rates.step,
-    "landmark": lambda rates, mix: rates.write + 6 * rates.step * mix.partitions,
-    "dyadic": lambda rates, mix: rates.write + 2 * rates.step,
-    "elements": lambda rates, mix: rates.write,
+_UPDATE: Final[dict[str, Callable[[Rates, float], float]]] = {
+    "running": lambda rates, partitions: rates.write + rates.step,
+    "landmark": lambda rates, partitions: rates.write + 8 * rates.step * partitions,
+    "dyadic": lambda rates, partitions: rates.write + 7 * rates.step,
+    "elements": lambda rates, partitions: rates.write,
 }
-"""Nanoseconds per row."""
+"""Nanoseconds per row, by how many partitions the widths of lookups have."""
 
 _LOOKUP: Final[dict[str, Callable[[Rates, Array], Array]]] = {
-    "running": lambda rates, width: np.full(len(width), 2 * rates.step),
-    "landmark": lambda rates, width: np.full(len(width), 6 * rates.step),
-    "dyadic": lambda rates, width: rates.step * (2 + 2 * np.log2(np.maximum(width, 1))),
-    "elements": lambda rates, width: 2 * rates.step + rates.fold * width,
+    "running": lambda rates, width: np.full(len(width), rates.step),
+    "landmark": lambda rates, width: np.full(len(width), 5 * rates.step),
+    "dyadic": lambda rates, width: 3 * rates.step * (1 + np.log2(width)),
+    "elements": lambda rates, width: rates.fold + rates.folded * width,
 }
 """Nanoseconds for each lookup, by its width in rows."""
 
@@ -82,11 +75,11 @@ class Adviser:
     Examples
     --------
     >>> adviser = Adviser(_NUMBERS, ("landmark", "dyadic", "elements"), "elements")
-    >>> adviser.looked_up(np.full(1000, 4096)), adviser.advise(held=10_000)
-    (None, 'dyadic')
+    >>> adviser.looked_up(np.full(1000, 4096)), adviser.advise(held=5000)
+    (None, 'landmark')
     >>> for _ in range(100):
     ...     adviser.updated(1000)
-    >>> adviser.advise(held=10_000)
+    >>> adviser.advise(held=5000)
     'elements'
     """
 
@@ -103,7 +96,7 @@ class Adviser:
     def updated(self, rows: int) -> None:
         """Count rows that have come."""
         self.rows += rows
-        self._regret_of({name: rows * _UPDATE[name](self.rates, self._mix) for name in self.candidates})
+        self._regret_of({name: rows * self._update(name) for name in self.candidates})
 
     def looked_up(self, width: Array) -> None:
         """Count lookups, by their widths in rows; those of no row cost nothing."""
@@ -118,7 +111,7 @@ class Adviser:
 
     def advise(self, held: int) -> str:
         """The algorithm to have from now on, while so many rows are held."""
-        gains = {name: self._regret.get(name, 0.0) - self._build(name, held) for name in self.candidates}
+        gains = {name: self._regret.get(name, 0.0) - held * self._update(name) for name in self.candidates}
         best = max(gains, key=gains.__getitem__)
         if best != self.current and gains[best] > 0:
             self.current, self.changes = best, self.changes + 1
@@ -129,25 +122,21 @@ class Adviser:
     def explain(self) -> str:
         """What was counted since the last change, and what each algorithm would take for it."""
         wide = self.widths / max(self.lookups, 1)
-        mean = np.full(1, wide)
-        costs = {
-            name: self.rows * _UPDATE[name](self.rates, self._mix)
-            + (self.lookups * float(_LOOKUP[name](self.rates, mean)[0]) if self.lookups else 0.0)
-            for name in self.candidates
-        }
+        costs = {name: self.rows * self._update(name) for name in self.candidates}
+        if self.lookups:
+            for name in self.candidates:
+                costs[name] += self.lookups * float(_LOOKUP[name](self.rates, np.full(1, wide))[0])
         shown = ", ".join(f"{name} {cost / 1e6:,.3g}" for name, cost in sorted(costs.items(), key=lambda c: c[1]))
         return (
-            f"{self.current} (changed {self.changes} times); since then {self.rows:,} rows and {self.lookups:,} lookups "
-            f"over {wide:,.0f} rows on average, about in ms: {shown}"
+            f"{self.current} (changed {self.changes} times); since then {self.rows:,} rows and {self.lookups:,} "
+            f"lookups over {wide:,.0f} rows on average, about in ms: {shown}"
         )
 
-    @property
-    def _mix(self) -> _Mix:
-        total = self._by_magnitude.sum()
-        return _Mix(float(max((self._by_magnitude[2:] > _RARE * total).sum(), 1)))
-
-    def _build(self, name: str, held: int) -> float:
-        return held * _UPDATE[name](self.rates, self._mix)
+    def _update(self, name: str) -> float:
+        """Nanoseconds per row."""
+        # A window of one row needs no partition.
+        often = self._by_magnitude[2:] > _RARE * self._by_magnitude.sum()
+        return _UPDATE[name](self.rates, max(int(often.sum()), 1))
 
     def _regret_of(self, costs: dict[str, float]) -> None:
         own = costs[self.current]

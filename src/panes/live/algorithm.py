@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -66,7 +67,7 @@ class LiveAlgorithm(ABC):
         held = lo < hi
         # Infinities that meet are NaN, and identities may pad what is combined: neither deserves a warning.
         with np.errstate(all="ignore"):
-            if held.all():
+            if len(lo) and held.all():
                 self.rings.check(key, lo, hi)
                 return self._lookup(key, lo, hi)
             answers, some = self.operations.identities(self.like, len(lo)), np.flatnonzero(held)
@@ -87,16 +88,31 @@ class LiveAlgorithm(ABC):
     def resize(self, slots: int) -> None:
         """Have so many slots, the present ones unchanged."""
 
-    def expire(self, key: Array, first: Array) -> None:
+    def expire(self, key: Array, first: Array) -> None:  # noqa: B027
         """Hear that keys hold no row before ordinals; what lies there is never asked for again."""
 
-    def keep(self, chosen: Array) -> None:
+    def keep(self, chosen: Array) -> None:  # noqa: B027
         """Hear that only these keys stay, and get new numbers."""
 
     @property
     @abstractmethod
     def states(self) -> int:
         """How many states there is room for, the measure of its memory."""
+
+    def _over_slots(self, key: Array | int, lo: Array, hi: Array, answer: Callable[[Array, Array], State]) -> State:
+        """Windows as ranges of slots, answered as such: one range, or two where a window wraps around its ring."""
+        begin, end = self.rings.slot(key, lo), self.rings.slot(key, hi - 1) + 1
+        wrapped = np.flatnonzero(begin >= end)
+        if not len(wrapped):
+            return answer(begin, end)
+        base, size = (np.broadcast_to(array[key], lo.shape)[wrapped] for array in (self.rings.base, self.rings.size))
+        # The newer rows of a wrapped window are at the beginning of its ring.
+        older = end.copy()
+        older[wrapped] = base + size
+        found = answer(np.concatenate([begin, base]), np.concatenate([older, end[wrapped]]))
+        answers, newer = take(found, slice(len(lo))), take(found, slice(len(lo), None))
+        place(answers, wrapped, self.operations.combine(take(answers, wrapped), newer))
+        return answers
 
     def _begins_anew(self, rows: Runs) -> Array:
         """The runs before which nothing is held."""

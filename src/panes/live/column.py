@@ -31,9 +31,10 @@ ALGORITHMS: Final[dict[str, type[LiveAlgorithm]]] = {
 """What an index may be asked to use."""
 
 _ADVISED: Final = ("running", "landmark", "dyadic", "elements")
-"""What the adviser chooses from, the first legal of which an index begins with; nothing speaks for a tree."""
+"""What the adviser chooses from; nothing speaks for a tree."""
 
 _BEGIN: Final = ("running", "dyadic")
+"""What an index begins with, the first that is legal."""
 
 _SAFE: Final = 2.0**62
 
@@ -77,14 +78,15 @@ class Column(ABC):
         """The combined states, where aggregates are read out of those."""
         raise NotImplementedError(f"{self.component.name} has no states")
 
-    def updated(self, rows: int) -> None:
+    def updated(self, rows: int) -> None:  # noqa: B027
         """Hear that rows have come, once all columns have them."""
 
     def present(self, key: Array, lo: Array, hi: Array) -> Array:
         """How many rows have a value."""
         if self._present is None:
-            return np.maximum(hi - lo, 0)
-        return self._present.lookup(key, lo, hi)[0]
+            return hi - lo
+        counts: Array = self._present.lookup(key, lo, hi)[0]
+        return counts
 
     def _count_present(self, valid: Array | None, rows: int) -> dict[Tenant, State]:
         """Which of the new rows have a value; nothing is counted until the first has none."""
@@ -110,31 +112,31 @@ class CombinedColumn(Column):
 
     def __init__(self, component: Component, rings: Rings, algorithm: str | None) -> None:
         super().__init__(component, rings)
-        self._asked = algorithm
-        self._largest = 0.0
-        self._restore = component.decode_lasting(pa.array([], component.storage)).restore
-        self._states: LiveAlgorithm | None = None
-        self.adviser: Adviser | None = None
+        empty = component.decode_lasting(pa.array([], component.storage))
+        legal = tuple(name for name in _ADVISED if ALGORITHMS[name].can(empty.operations))
+        name = algorithm or next(name for name in _BEGIN if name in legal)
+        self._restore, self._largest = empty.restore, 0.0
+        self._states = ALGORITHMS[name](empty.operations, empty.state, rings)
+        self.adviser = Adviser(rates_of(empty.operations, empty.state), legal, name) if algorithm is None else None
+        rings.admit(self._states)
 
     @property
     def algorithm(self) -> str:  # noqa: D102
-        return self._known.name
+        return self._states.name
 
     def lifted(self, values: Sequence[pa.Array]) -> pa.Array:  # noqa: D102
         return self.component.lift(*values)
 
     def take_in(self, stored: pa.Array) -> dict[Tenant, State]:  # noqa: D102
         decoded = self.component.decode_lasting(stored)
-        if self._states is None:
-            self._begin(decoded)
         state = self._exact(decoded)
-        return {self._known: state, **self._count_present(decoded.valid, len(stored))}
+        return {self._states: state, **self._count_present(decoded.valid, len(stored))}
 
     def stored(self, rows: Runs) -> pa.Array:  # noqa: D102
-        return self._restore(self._known.elements(rows), self._nulls(rows))
+        return self._restore(self._states.elements(rows), self._nulls(rows))
 
     def state(self, key: Array, lo: Array, hi: Array) -> State:  # noqa: D102
-        found = self._known.lookup(key, lo, hi)
+        found = self._states.lookup(key, lo, hi)
         if self.adviser is not None:
             self.adviser.looked_up(hi - lo)
             self._follow(self.adviser)
@@ -149,33 +151,20 @@ class CombinedColumn(Column):
             self.adviser.updated(rows)
             self._follow(self.adviser)
 
-    @property
-    def _known(self) -> LiveAlgorithm:
-        assert self._states is not None
-        return self._states
-
-    def _begin(self, decoded: Decoded) -> None:
-        legal = [name for name in _ADVISED if ALGORITHMS[name].can(decoded.operations)]
-        name = self._asked or next(name for name in _BEGIN if name in legal)
-        self._states = ALGORITHMS[name](decoded.operations, decoded.state, self.rings)
-        self.rings.admit(self._states)
-        if self._asked is None:
-            self.adviser = Adviser(rates_of(decoded.operations, decoded.state), tuple(legal), name)
-
     def _follow(self, adviser: Adviser) -> None:
         wanted = adviser.advise(self.rings.rows)
         if wanted != self.algorithm:
-            self._exchange(ALGORITHMS[wanted](self._known.operations, self._known.like, self.rings))
+            self._exchange(ALGORITHMS[wanted](self._states.operations, self._states.like, self.rings))
 
     def _exchange(self, new: LiveAlgorithm) -> None:
-        held = self._known.elements(self.rings.held())
+        held = self._states.elements(self.rings.held())
         own = tuple(array.astype(like.dtype, copy=False) for array, like in zip(held, new.like, strict=True))
-        self.rings.exchange(self._known, new, own)
+        self.rings.exchange(self._states, new, own)
         self._states = new
 
     def _exact(self, decoded: Decoded) -> State:
         """States of new rows in the types of the column, which become Python integers before a sum could overflow."""
-        known, state = self._known, decoded.state
+        known, state = self._states, decoded.state
         if decoded.operations is MACHINE and state[0].dtype != object and len(state[0]):
             self._largest = max(self._largest, -float(state[0].min()), float(state[0].max()))
             widest = int((self.rings.end - self.rings.first).max(initial=0)) + len(state[0])
@@ -184,7 +173,7 @@ class CombinedColumn(Column):
         if state[0].dtype == object != known.like[0].dtype:
             objects = type(known)(known.operations, tuple(array.astype(object) for array in known.like), self.rings)
             self._exchange(objects)
-        return tuple(array.astype(like.dtype, copy=False) for array, like in zip(state, self._known.like, strict=True))
+        return tuple(array.astype(like.dtype, copy=False) for array, like in zip(state, self._states.like, strict=True))
 
 
 class SortedColumn(Column):

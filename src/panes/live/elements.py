@@ -15,14 +15,14 @@ from typing import Final
 
 import numpy as np
 
-from panes.algebra.operations import Array, State, concatenate
+from panes.algebra.operations import Array, State
 from panes.kernels.naive import Naive
 from panes.kernels.pairs import gather, place
 from panes.live.algorithm import LiveAlgorithm
 from panes.live.rings import Runs
 
-_CHUNK: Final = 1 << 20
-"""Rows that are laid out at once."""
+_DEAR: Final = 8
+"""How many times as long it takes to lay out a row as to copy a slot, which folding in place does with all of them."""
 
 
 class Elements(LiveAlgorithm):
@@ -54,17 +54,13 @@ class Elements(LiveAlgorithm):
         place(self._elements, self.rings.slot(key, ordinal), state)
 
     def _lookup(self, key: Array | int, lo: Array, hi: Array) -> State:
-        keys = np.broadcast_to(key, lo.shape)
-        width = hi - lo
-        stop = np.cumsum(width)
-        answers, begin = [], 0
-        while begin < len(lo):
-            limit = int(stop[begin] - width[begin]) + _CHUNK
-            end = max(int(np.searchsorted(stop, limit, side="right")), begin + 1)
-            answers.append(self._folded(self.rings.runs(keys[begin:end], lo[begin:end], hi[begin:end])))
-            begin = end
-        return answers[0] if len(answers) == 1 else concatenate(answers)
+        return self._over_slots(key, lo, hi, self._folded)
 
-    def _folded(self, windows: Runs) -> State:
-        """Rows of windows laid end to end, and each window folded."""
-        return Naive(self.operations, self.elements(windows)).answer(windows.begins, windows.begins + windows.width)
+    def _folded(self, begin: Array, end: Array) -> State:
+        """Ranges of slots, folded where they lie; or laid end to end before, if they are few in a large arena."""
+        width = end - begin
+        total, stop = int(width.sum()), np.cumsum(width)
+        if self.operations.ufunc is None or total * _DEAR > len(self._elements[0]):
+            return Naive(self.operations, self._elements).answer(begin, end)
+        slots = np.arange(total) + np.repeat(begin - (stop - width), width)
+        return Naive(self.operations, gather(self._elements, slots)).answer(stop - width, stop)

@@ -94,9 +94,11 @@ class Index:
         _check_select(select)
         self._keep = _keep(keep)
         self._asked = None if algorithm is None else algorithm_named(algorithm)
-        # A query, so that the same is said about the same mistakes; its window means nothing.
-        self._query = query("index", at=at, by=by, select=select, over=tumbling("1 min"), where=where)
-        self._store_plan = draw_up([self._query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
+        # A query, so that the same is said about the same mistakes. Its window means nothing, and suits all aggregates.
+        self._query = query("index", at=at, by=by, select=select, over=tumbling("1 us"), where=where)
+        self._store_plan = draw_up(
+            [self._query], Statistics.given(None, None), "columnar", factor_windows=False
+        ).stores[0]
         self._schema: pa.Schema | None = None
         # A stream feeds it in a thread of its own, while others ask.
         self._lock = RLock()
@@ -224,7 +226,7 @@ class Index:
         """
         saved = read(path)
         index = cls(
-            saved.select if select is None else select,
+            saved.select(select),
             by=saved.by,
             at=saved.at,
             keep=saved.keep,
@@ -233,8 +235,8 @@ class Index:
         )
         index.null_times = saved.null_times
         index._bind(saved.schema)
-        if index._dictionary is not None:
-            index._dictionary.ordinals(saved.keys)
+        if index._dictionary is not None and saved.keys.num_rows:
+            index._ordinals(saved.keys)
         saved.fill(index._store)
         return index
 
@@ -355,8 +357,8 @@ def _check_select(select: Mapping[str, Aggregate]) -> None:
     for alias, aggregate in select.items():
         if not isinstance(aggregate, Aggregate):
             raise DeclarationError(
-                f"an index answers aggregates, and {alias!r} = {aggregate!r} is none. Write for example pn.sum('amount'), "
-                "and compute with the answers afterwards."
+                f"an index answers aggregates, and {alias!r} = {aggregate!r} is none. Write for example "
+                "pn.sum('amount'), and compute with the answers afterwards."
             )
         if aggregate.levels or aggregate.in_order or (aggregate.collects and not isinstance(aggregate, QuantileOf)):
             why = (
@@ -366,4 +368,6 @@ def _check_select(select: Mapping[str, Aggregate]) -> None:
                 if aggregate.in_order
                 else "has partials that grow with the number of different values (pn.approx_count_distinct has not)"
             )
-            raise DeclarationError(f"{alias!r}: {aggregate} {why}, so that an index cannot have it. Leave it to a plan.")
+            raise DeclarationError(
+                f"{alias!r}: {aggregate} {why}, so that an index cannot have it. Leave it to a plan."
+            )

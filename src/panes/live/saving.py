@@ -56,9 +56,9 @@ class Saved:
 
     declared: dict[str, Any]
     schema: pa.Schema
-    held: pa.RecordBatch
-    rows: pa.RecordBatch
-    keys: pa.RecordBatch
+    held: pa.Table
+    rows: pa.Table
+    keys: pa.Table
 
     @classmethod
     def of(
@@ -92,15 +92,23 @@ class Saved:
         return cls(
             declared,
             schema,
-            pa.RecordBatch.from_pydict({name: pa.array(array) for name, array in held.items()}),
-            pa.RecordBatch.from_pydict(columns),
-            pa.RecordBatch.from_pydict({}) if keys is None else keys,
+            pa.table({name: pa.array(array) for name, array in held.items()}),
+            pa.table(columns),
+            pa.table({}) if keys is None else pa.Table.from_batches([keys]),
         )
 
-    @property
-    def select(self) -> dict[str, Aggregate]:
-        """The aggregates."""
-        return {alias: _from_data(alias, data) for alias, data in self.declared["select"].items()}
+    def select(self, given: Mapping[str, Aggregate] | None) -> Mapping[str, Aggregate]:
+        """The aggregates; those that are given have to be the same."""
+        saved: dict[str, dict[str, Any]] = self.declared["select"]
+        if given is None:
+            return {alias: _from_data(alias, data) for alias, data in saved.items()}
+        names = {alias: data["name"] for alias, data in saved.items()}
+        if names != {alias: str(aggregate) for alias, aggregate in given.items()}:
+            raise StateError(
+                f"the file holds {', '.join(f'{alias!r}: {name}' for alias, name in names.items())}, and select= says "
+                "otherwise. Give the same aggregates, or leave it out."
+            )
+        return given
 
     @property
     def by(self) -> list[str]:
@@ -138,20 +146,14 @@ class Saved:
 
     def fill(self, store: Store) -> None:
         """Put the rows into a store that has none."""
-        names = [f"={column.component.name}" for column in store.columns]
-        missing = [name[1:] for name in names if name not in self.rows.schema.names]
-        if missing:
-            raise StateError(
-                f"the file has no partials of {missing[0]}: it was saved with other aggregates. Load it with the same "
-                "select= as it was made with, or without."
-            )
         first, count, forgotten = (_integers(self.held, name) for name in ("first", "count", "forgotten"))
         store.know(len(first))
         every = np.arange(len(first))
         store.rings.restart(every, first)
         some = np.flatnonzero(count)
         if len(some):
-            store.append(some, count[some], _integers(self.rows, "instant"), [self.rows.column(name) for name in names])
+            stored = [self.rows.column(f"={column.component.name}").combine_chunks() for column in store.columns]
+            store.append(some, count[some], _integers(self.rows, "instant"), stored)
         # Filled afterwards: rows that were held are not to be measured against what has left before them.
         store.forgotten[:], store.left_out = forgotten, int(self.declared["left_out"])
         store.newest = self.declared["newest"]
@@ -162,11 +164,11 @@ def write(path: str | os.PathLike[str], saved: Saved) -> None:
     target = Path(path)
     making = target.with_name(f".{target.name}.making")
     metadata = {_DECLARED: json.dumps(saved.declared).encode()}
-    empty = pa.RecordBatch.from_pylist([], schema=saved.schema.with_metadata(metadata))
+    empty = saved.schema.with_metadata(metadata).empty_table()
     with making.open("wb") as file:
-        for batch in (empty, saved.held, saved.rows, saved.keys):
-            with pa.ipc.new_stream(file, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-                writer.write_batch(batch)
+        for table in (empty, saved.held, saved.rows, saved.keys):
+            with pa.ipc.new_stream(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+                writer.write_table(table)
     making.replace(target)
 
 
@@ -178,36 +180,36 @@ def read(path: str | os.PathLike[str]) -> Saved:
             declared = json.loads((schema.schema.metadata or {})[_DECLARED])
             if declared["format"] <= FORMAT:
                 return Saved(declared, schema.schema.remove_metadata(), *(_stream(file) for _ in range(3)))
-        except (pa.ArrowException, KeyError, ValueError, StopIteration) as error:
+        except (pa.ArrowException, KeyError, ValueError) as error:
             raise StateError(f"{os.fspath(path)!r} is not an index that Panes saved: {error!r}.") from error
     raise StateError(
-        f"{os.fspath(path)!r} was written in format {declared['format']}, and this version of Panes reads up to {FORMAT}. "
-        "Upgrade Panes."
+        f"{os.fspath(path)!r} was written in format {declared['format']}, and this version of Panes reads up to "
+        f"{FORMAT}. Upgrade Panes."
     )
 
 
-def _stream(file: BinaryIO) -> pa.RecordBatch:
+def _stream(file: BinaryIO) -> pa.Table:
     with pa.ipc.open_stream(file) as reader:
-        return reader.read_next_batch()
+        return reader.read_all()
 
 
-def _integers(batch: pa.RecordBatch, name: str) -> Array:
-    return np.array(batch.column(name).to_numpy(), np.int64)
+def _integers(table: pa.Table, name: str) -> Array:
+    return np.array(table.column(name).to_numpy(), np.int64)
 
 
 def _as_data(aggregate: Aggregate) -> dict[str, Any]:
-    kind = type(aggregate).__name__
-    parts = {field.name: getattr(aggregate, field.name) for field in fields(aggregate)}
-    # Of your own aggregates only the name is told: load() has to be given them again.
-    return {"kind": kind, **parts} if kind in _KINDS else {"kind": "own", "name": str(aggregate)}
+    """What an aggregate is; of your own only the name, since functions are no data."""
+    named = {"name": str(aggregate), "type": type(aggregate).__name__}
+    if named["type"] not in _KINDS:
+        return named
+    return named | {"fields": {field.name: getattr(aggregate, field.name) for field in fields(aggregate)}}
 
 
 def _from_data(alias: str, data: Mapping[str, Any]) -> Aggregate:
-    parts = dict(data)
-    kind = _KINDS.get(parts.pop("kind"))
+    kind = _KINDS.get(data["type"])
     if kind is None:
         raise DeclarationError(
-            f"{alias!r} is {data.get('name', data['kind'])}, an aggregate of your own, and functions are not saved. Give "
-            "it again: pn.Index.load(path, select={...}), with all aggregates."
+            f"{alias!r} is {data['name']}, an aggregate of your own, and functions are not saved. Give it again: "
+            "pn.Index.load(path, select={...}), with all aggregates."
         )
-    return kind(**{**parts, "arguments": tuple(parts["arguments"])})
+    return kind(**{**data["fields"], "arguments": tuple(data["fields"]["arguments"])})

@@ -62,7 +62,7 @@ def _search(values: Array, begin: Array, end: Array, pivot: Array, *, including:
     place = begin.copy()
     for power in reversed(range(int((end - begin).max(initial=0)).bit_length())):
         further = place + (1 << power)
-        probe = values.take(further - 1, mode="clip")
+        probe = values.take(np.minimum(further, end) - 1)
         passed = (probe <= pivot if including else probe < pivot).astype(np.bool_, copy=False)
         np.copyto(place, further, where=passed & (further <= end))
     return place

@@ -120,9 +120,7 @@ class Store:
             return owner, dict(states)
         return owner[kept], {tenant: take(state, kept) for tenant, state in states.items()}
 
-    def _with_later_ones(
-        self, owner: Array, states: Mapping[Tenant, State]
-    ) -> tuple[Array, dict[Tenant, State]]:
+    def _with_later_ones(self, owner: Array, states: Mapping[Tenant, State]) -> tuple[Array, dict[Tenant, State]]:
         """Where rows come after later ones of their key, that key's rows are all taken out, to be put back in order."""
         (instants,) = states[self.instants]
         first = np.flatnonzero(np.diff(owner, prepend=-1))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from panes.algebra.operations import Array, State, take
+from panes.algebra.operations import Array, State
 from panes.kernels.dyadic import climb
 from panes.kernels.pairs import gather, place
 from panes.live.levels import Levelled
@@ -37,21 +37,9 @@ class SearchTree(Levelled):
             place(self._levels[level], nodes, self.operations.combine(*children))
 
     def _lookup(self, key: Array | int, lo: Array, hi: Array) -> State:
-        begin, end = self.rings.slot(key, lo), self.rings.slot(key, hi - 1) + 1
-        wrapped = np.flatnonzero(begin >= end)
-        if not len(wrapped):
-            return self._over(begin, end)
-        base, size = (np.broadcast_to(array[key], lo.shape)[wrapped] for array in (self.rings.base, self.rings.size))
-        # The newer rows of a wrapped window are at the beginning of the ring: a range of their own, behind the others.
-        older = end.copy()
-        older[wrapped] = base + size
-        found = self._over(np.concatenate([begin, base]), np.concatenate([older, end[wrapped]]))
-        answers, newer = take(found, slice(len(lo))), take(found, slice(len(lo), None))
-        place(answers, wrapped, self.operations.combine(gather(answers, wrapped), newer))
-        return answers
+        def over(begin: Array, end: Array) -> State:
+            return climb(
+                self.operations, self.like, begin, end, lambda level, _, node: gather(self._levels[level], node)
+            )
 
-    def _over(self, begin: Array, end: Array) -> State:
-        """Ranges of slots within one ring each."""
-        return climb(
-            self.operations, self.like, begin, end, lambda level, _, node: gather(self._levels[level], node)
-        )
+        return self._over_slots(key, lo, hi, over)

@@ -60,9 +60,7 @@ class Windows:
     end: Array
 
 
-def asked(
-    at: str | None, over: DurationLike | None, ago: DurationLike | None, last: int | None, skip: int
-) -> Asked:
+def asked(at: str | None, over: DurationLike | None, ago: DurationLike | None, last: int | None, skip: int) -> Asked:
     """What the arguments of a lookup mean.
 
     Examples
@@ -94,7 +92,9 @@ def asked(
         return Asked()
     micros, shift = parse_duration(over), 0 if ago is None else parse_duration(ago)
     if micros <= 0 or shift < 0:
-        raise DurationError(f"over={over!r}, ago={ago!r}: a window is longer than nothing, and has not begun yet to come.")
+        raise DurationError(
+            f"over={over!r}, ago={ago!r}: a window is longer than nothing, and has not begun yet to come."
+        )
     return Asked(at=at, over=micros, ago=shift)
 
 
@@ -152,7 +152,9 @@ def _instants(requests: pa.Table, name: str) -> tuple[Array, Array]:
 def near_enough(instants: Array) -> Array:
     """Refuse instants so far away that adding a window to them would overflow."""
     if len(instants) and (int(instants.min()) < -FARTHEST or int(instants.max()) > FARTHEST):
-        raise PlanError("an instant is more than 36,000 years away from the epoch. Leave such rows out, by where= for one.")
+        raise PlanError(
+            "an instant is more than 36,000 years away from the epoch. Leave such rows out, by where= for one."
+        )
     return instants
 
 
@@ -164,27 +166,28 @@ def _check_horizon(store: Store, key: Array, begin: Array) -> None:
         earliest = int(begin.min())
         if earliest <= store.horizon:
             raise PlanError(
-                f"a window begins at {format_instant(earliest)}, but the index keeps {format_duration(store.keep.micros)} "
-                f"and has seen {format_instant(store.newest or 0)}: what is not later than "
-                f"{format_instant(store.horizon)} is gone. Ask for less, or make an index with a longer keep=."
+                f"a window begins at {format_instant(earliest)}, but the index keeps "
+                f"{format_duration(store.keep.micros)} and has seen {format_instant(store.newest or 0)}: what is not "
+                f"later than {format_instant(store.horizon)} is gone. Ask for less, or make an index with a "
+                "longer keep=."
             )
     elif (gone := begin <= store.forgotten[key]).any():
         raise PlanError(
-            f"{int(gone.sum())} of {len(gone)} windows begin before the last {store.keep.rows:,} rows of their key, which "
-            "are all that the index keeps. Ask for less, or make an index with a larger keep=."
+            f"{int(gone.sum())} of {len(gone)} windows begin before the last {store.keep.rows:,} rows of their key, "
+            "which are all that the index keeps. Ask for less, or make an index with a larger keep=."
         )
 
 
 def _of_rows(last: int, skip: int, store: Store, key: Array, known: Array) -> Windows:
     if store.keep.rows is None:
         raise PlanError(
-            "last= counts rows of a key, and this index keeps a span of time, so that it does not know how many rows it "
-            "has let go. Make one with keep=1000, or give over=."
+            "last= counts rows of a key, and this index keeps a span of time, so that it does not know how many "
+            "rows it has let go. Make one with keep=1000, or give over=."
         )
     if last + skip > store.keep.rows:
         raise PlanError(
-            f"last={last}, skip={skip} reaches back {last + skip:,} rows, and the index keeps {store.keep.rows:,} of each "
-            "key. Ask for fewer, or make an index with a larger keep=."
+            f"last={last}, skip={skip} reaches back {last + skip:,} rows, and the index keeps {store.keep.rows:,} of "
+            "each key. Ask for fewer, or make an index with a larger keep=."
         )
     some = np.flatnonzero(known)
     lo, hi, start, end = (np.zeros(len(key), np.int64) for _ in range(4))
