@@ -18,7 +18,7 @@ import panes as pn
 from panes.errors import AlgebraError, AnswerOverflowError, DeclarationError, DurationError, PlanError, SchemaError
 from panes.live.column import ALGORITHMS
 from panes.testing import assert_same_answers, events
-from panes.testing.reference import answer_of, comparable
+from panes.testing.reference import answers_of, comparable
 
 SECOND = 1_000_000
 INSTANT = pa.timestamp("us", "UTC")
@@ -94,16 +94,13 @@ class Model:
 
     def expected(self, requests, windows):
         """From each request's rows and bounds to the answers."""
-        answers = requests
         for alias, aggregate in self.select.items():
-            found = [answer_of(aggregate, self.table, rows, at="ts", start=a, end=b) for rows, a, b in windows]
-            answers = answers.append_column(alias, pa.array(found, self.types[alias]))
-        return answers
+            requests = requests.append_column(alias, answers_of(aggregate, self.table, windows, at="ts"))
+        return requests
 
     def check(self, requests, spans, **options):
         """Windows of time ``[begin, end)`` of each request's key, with the bounds that aggregates are told."""
         answers = self.index.lookup(requests, **options)
-        self.types = {field.name: field.type for field in answers.schema}
         instants = self.instants
         keys = list(zip(*(requests[name].to_pylist() for name in self.by), strict=True)) or [()] * requests.num_rows
         windows = [
@@ -114,7 +111,6 @@ class Model:
 
     def check_last(self, requests, last, skip):
         answers = self.index.lookup(requests, last=last, skip=skip)
-        self.types = {field.name: field.type for field in answers.schema}
         keys = list(zip(*(requests[name].to_pylist() for name in self.by), strict=True)) or [()] * requests.num_rows
         windows = []
         for key in keys:
@@ -152,7 +148,7 @@ def test_windows_of_time(algorithm, seed):
     for batch in batches(table, rng, jitter=5e7 * (seed // 2)):
         model.update(batch)
         known = [t for t in model.instants if t is not None]
-        if not known:
+        if not known or rng.random() < 0.5:
             continue
         newest = max(known)
         now = [newest - rng.choice([0, 0, 1, rng.randrange(60 * SECOND)]) for _ in range(12)]
@@ -175,12 +171,12 @@ def test_windows_of_time(algorithm, seed):
 def test_the_last_rows(algorithm, seed):
     rng = random.Random(seed)
     some = {k: TIMED[k] for k in rng.sample(list(TIMED), 7)} | {"n": pn.count()}
-    table = events(300, keys={"k": pa.string()}, values=VALUES, null_times=0.03, seed=seed)
+    table = events(220, keys={"k": pa.string()}, values=VALUES, null_times=0.03, seed=seed)
     index = pn.Index(some, by="k", at="ts", keep=25, algorithm=algorithm)
     model = Model(index, some, table)
     for batch in batches(table, rng, jitter=1e8 * seed):
         model.update(batch)
-        if index.rows:
+        if index.rows and rng.random() < 0.4:
             requests = requests_of(model.table["k"].to_pylist(), lambda rows: pa.nulls(rows, INSTANT), rng)
             for last, skip in ((1, 0), (25, 0), (rng.randint(1, 12), rng.randint(0, 13))):
                 model.check_last(requests, last, skip)
@@ -295,7 +291,7 @@ def test_quantiles_with_a_parameter_per_request():
             ("x", pn.quantile("x", row["part"])),
             ("s", pn.quantile("s", row["part"], method="element")),
         ):
-            expected = answer_of(aggregate, table, rows, at="ts")
+            [expected] = answers_of(aggregate, table, [(rows, 0, 0)], at="ts").to_pylist()
             assert (
                 comparable(row[name]) == pytest.approx(comparable(expected)) if name == "x" else row[name] == expected
             )

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import panes as pn
 from panes.testing import events
-from panes.testing.reference import answer_of
+from panes.testing.reference import answers_of
 from tests.live.test_index import assert_same
 from tests.spark.streams import START, VALUES, Recorded, split
 
@@ -44,11 +44,10 @@ def test_a_stream_feeds_an_index(spark, tmp_path):
         expected = requests
         begin, own = newest - seconds * 1_000_000, table["k"].to_pylist()
         rows = [
-            [i for i, t in enumerate(instants) if t is not None and begin < t <= newest and own[i] == key]
+            ([i for i, t in enumerate(instants) if t is not None and begin < t <= newest and own[i] == key], 0, 0)
             for key in requests["k"].to_pylist()
         ]
         for alias, aggregate in SELECT.items():
-            found = [answer_of(aggregate, table, held, at="ts") for held in rows]
-            expected = expected.append_column(alias, pa.array(found, answers.schema.field(alias).type))
+            expected = expected.append_column(alias, answers_of(aggregate, table, rows, at="ts"))
         assert_same(answers, expected)
     assert answers["n"].to_pylist()[-1] == 0

@@ -42,6 +42,20 @@ _OBJECTS: Final = Rates(write=20.0, step=70.0, fold=300.0, folded=30.0)
 # A combine of sketches takes some 20 µs, whatever surrounds it (as in panes.kernels.choose).
 _SKETCHES: Final = Rates(write=20.0, step=10_000.0, fold=15_000.0, folded=5_000.0)
 
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Some lookups: how many, over how many rows together, and how many levels of base intervals these have."""
+
+    lookups: int = 0
+    rows: int = 0
+    levels: int = 0
+
+    def and_(self, other: Asked) -> Asked:
+        """Both."""
+        return Asked(self.lookups + other.lookups, self.rows + other.rows, self.levels + other.levels)
+
+
 _UPDATE: Final[dict[str, Callable[[Rates, float], float]]] = {
     "running": lambda rates, partitions: rates.write + rates.step,
     "landmark": lambda rates, partitions: rates.write + 8 * rates.step * partitions,
@@ -50,13 +64,13 @@ _UPDATE: Final[dict[str, Callable[[Rates, float], float]]] = {
 }
 """Nanoseconds per row, by how many partitions the widths of lookups have."""
 
-_LOOKUP: Final[dict[str, Callable[[Rates, Array], Array]]] = {
-    "running": lambda rates, width: np.full(len(width), rates.step),
-    "landmark": lambda rates, width: np.full(len(width), 5 * rates.step),
-    "dyadic": lambda rates, width: 3 * rates.step * (1 + np.log2(width)),
-    "elements": lambda rates, width: rates.fold + rates.folded * width,
+_LOOKUP: Final[dict[str, Callable[[Rates, Asked], float]]] = {
+    "running": lambda rates, asked: rates.step * asked.lookups,
+    "landmark": lambda rates, asked: 5 * rates.step * asked.lookups,
+    "dyadic": lambda rates, asked: 3 * rates.step * asked.levels,
+    "elements": lambda rates, asked: rates.fold * asked.lookups + rates.folded * asked.rows,
 }
-"""Nanoseconds for each lookup, by its width in rows."""
+"""Nanoseconds for some lookups."""
 
 
 @dataclass
@@ -87,8 +101,7 @@ class Adviser:
     candidates: tuple[str, ...]
     current: str
     rows: int = 0
-    lookups: int = 0
-    widths: int = 0
+    asked: Asked = field(default_factory=Asked)
     changes: int = 0
     _regret: dict[str, float] = field(default_factory=dict)
     _by_magnitude: Array = field(default_factory=lambda: np.zeros(64))
@@ -103,11 +116,12 @@ class Adviser:
         held = width[width > 0]
         if not len(held):
             return
-        self.lookups += len(held)
-        self.widths += int(held.sum())
-        magnitude = np.frexp(held.astype(np.float64))[1]
-        self._by_magnitude = _FORGET * self._by_magnitude + np.bincount(magnitude, minlength=64)
-        self._regret_of({name: float(_LOOKUP[name](self.rates, held).sum()) for name in self.candidates})
+        # A width is far below 2**53, so its exponent as a float is exact.
+        by_magnitude = np.bincount(np.frexp(held.astype(np.float64))[1], minlength=64)
+        self._by_magnitude = _FORGET * self._by_magnitude + by_magnitude
+        asked = Asked(len(held), int(held.sum()), int(by_magnitude @ np.arange(64)))
+        self.asked = self.asked.and_(asked)
+        self._regret_of({name: _LOOKUP[name](self.rates, asked) for name in self.candidates})
 
     def advise(self, held: int) -> str:
         """The algorithm to have from now on, while so many rows are held."""
@@ -116,19 +130,18 @@ class Adviser:
         if best != self.current and gains[best] > 0:
             self.current, self.changes = best, self.changes + 1
             self._regret.clear()
-            self.rows = self.lookups = self.widths = 0
+            self.rows, self.asked = 0, Asked()
         return self.current
 
     def explain(self) -> str:
         """What was counted since the last change, and what each algorithm would take for it."""
-        wide = self.widths / max(self.lookups, 1)
-        costs = {name: self.rows * self._update(name) for name in self.candidates}
-        if self.lookups:
-            for name in self.candidates:
-                costs[name] += self.lookups * float(_LOOKUP[name](self.rates, np.full(1, wide))[0])
+        wide = self.asked.rows / max(self.asked.lookups, 1)
+        costs = {
+            name: self.rows * self._update(name) + _LOOKUP[name](self.rates, self.asked) for name in self.candidates
+        }
         shown = ", ".join(f"{name} {cost / 1e6:,.3g}" for name, cost in sorted(costs.items(), key=lambda c: c[1]))
         return (
-            f"{self.current} (changed {self.changes} times); since then {self.rows:,} rows and {self.lookups:,} "
+            f"{self.current} (changed {self.changes} times); since then {self.rows:,} rows and {self.asked.lookups:,} "
             f"lookups over {wide:,.0f} rows on average, about in ms: {shown}"
         )
 

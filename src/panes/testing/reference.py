@@ -68,20 +68,20 @@ def brute_force(queries: Query | Iterable[Query], table: pa.Table) -> pa.Table:
     return pa.concat_tables(whole)
 
 
-def answer_of(
-    aggregate: Aggregate, table: pa.Table, rows: Iterable[int], *, at: str, start: int = 0, end: int = 0
-) -> Any:
-    """One aggregate over some rows of a table, for windows that no query has; bounds are in µs.
+def answers_of(
+    aggregate: Aggregate, table: pa.Table, windows: Iterable[tuple[list[int], int, int]], *, at: str
+) -> pa.Array:
+    """One aggregate over windows that no query has: the rows of a table, and the window's bounds in µs.
 
     Examples
     --------
     >>> import panes as pn
     >>> table = pa.table({"ts": pa.array([1, 9, 12], pa.timestamp("us")), "temp": [20, 21, 25]})
-    >>> answer_of(pn.sum("temp"), table, [0, 2], at="ts")
-    45
+    >>> answers_of(pn.sum("temp"), table, [([0, 2], 0, 20), ([], 20, 30)], at="ts").to_pylist()
+    [45, None]
     """
-    instants = _whole(_column(table, at)).cast(pa.int64()).to_pylist()
-    return _Reader(aggregate, table, instants)(list(rows), start, end, ())
+    reader = _Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist())
+    return pa.array([reader(rows, start, end, ()) for rows, start, end in windows], reader.type)
 
 
 def comparable(value: Any) -> Any:
