@@ -13,9 +13,19 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import panes as pn
-from panes.errors import AlgebraError, AnswerOverflowError, DeclarationError, DurationError, PlanError, SchemaError
+from panes.errors import (
+    AlgebraError,
+    AnswerOverflowError,
+    DeclarationError,
+    DurationError,
+    PlanError,
+    SchemaError,
+    StateError,
+)
 from panes.live.column import ALGORITHMS
 from panes.testing import assert_same_answers, events
 from panes.testing.reference import answers_of, comparable
@@ -471,6 +481,72 @@ def test_data_that_do_not_fit():
     faded.update(EVENTS)
     with pytest.raises(PlanError, match="weighs nothing from an age of 2s"):
         faded.lookup(pa.table({"r": [1]}), over="1 min")
+
+
+def test_an_update_that_breaks_off_is_not_answered_from():
+    def combine(a, b):
+        if (a[0] > 100).any():
+            raise RuntimeError("too much")
+        return (a[0] + b[0],)
+
+    fragile = pn.aggregate("v", name="fragile", state={"v": np.int64}, identity=(0,), lift=lambda v: (v,),
+                           combine=combine, lower=lambda v: v)  # fmt: skip
+    index = pn.Index({"n": pn.count(), "f": fragile}, at="ts", keep=9, algorithm="dyadic")
+    index.update(pa.table({"ts": seconds(1, 2), "v": [1, 2]}))
+    with pytest.raises(RuntimeError, match="too much"):
+        index.update(pa.table({"ts": seconds(3, 4), "v": [500, 2]}))
+    for what in (lambda: index.lookup(EVENTS, last=1), lambda: index.update(EVENTS), lambda: index.save("nowhere")):
+        with pytest.raises(StateError, match="broke off halfway"):
+            what()
+
+
+WHEN = st.integers(0, 30)
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", None]), st.one_of(st.none(), WHEN), st.integers(-5, 5)), max_size=8
+)
+
+
+@settings(max_examples=60)
+@given(
+    keep=st.sampled_from([7, 12, "9us", "25us"]),
+    inputs=st.lists(
+        st.tuples(ROWS, st.lists(st.tuples(st.sampled_from(["a", "b", None, "c"]), WHEN, WHEN), max_size=3)), max_size=7
+    ),
+)
+def test_any_inputs(keep, inputs):
+    """Events in any order of time, many at one instant: what is answered is right, and what is refused is not held."""
+    select = {"n": pn.count(), "total": pn.sum("v"), "top": pn.max("v"), "mid": pn.quantile("v", 0.5, method="element")}
+    index = pn.Index(select, by="k", at="ts", keep=keep)
+    schema = pa.schema({"k": pa.string(), "ts": pa.timestamp("us"), "v": pa.int64()})
+    came = []
+    for rows, requests in inputs:
+        index.update(pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema))
+        came += [row for row in rows if row[1] is not None]
+        for key, one, other in requests:
+            begin, end = min(one, other), max(one, other)
+            request = pa.table({"k": pa.array([key], pa.string()), "from": pa.array([begin], pa.timestamp("us")),
+                                "to": pa.array([end], pa.timestamp("us"))})  # fmt: skip
+            own = sorted((row for row in came if row[0] == key), key=lambda row: row[1])
+            known = own if isinstance(keep, str) else own[-keep:]
+            newest = max((t for _, t, _ in came), default=0)
+            gone = (
+                begin <= newest - int(keep[:-2])
+                if isinstance(keep, str)
+                else any(t >= begin for _, t, _ in own[: len(own) - len(known)])
+            )
+            values = sorted(v for _, t, v in known if begin <= t < end)
+            if gone and begin < end and (own or isinstance(keep, int)):
+                # A key that has no row any more may be unknown, and then has none in any window.
+                try:
+                    found = index.lookup(request)["n"].to_pylist()
+                except PlanError:
+                    continue
+                assert found == [sum(begin <= t < end for _, t, _ in own)]
+                continue
+            [row] = index.lookup(request).to_pylist()
+            middle = values[max(len(values) // 2, 1) - 1] if values else None
+            expected = {"n": len(values), "total": sum(values) if values else None, "top": max(values, default=None)}
+            assert row == row | expected | {"mid": middle}
 
 
 def test_other_sources_of_arrow_data():

@@ -6,7 +6,8 @@ Paper: Arasu and Widom, Resource Sharing in Continuous Sliding-Window Aggregates
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
@@ -25,7 +26,7 @@ from panes.engine.dictionary import Dictionary
 from panes.engine.keys import one_zero
 from panes.engine.program import Program, Reading
 from panes.engine.schema import check_columns, field_of
-from panes.errors import DeclarationError, PlanError, SchemaError, nearest
+from panes.errors import DeclarationError, PlanError, SchemaError, StateError, nearest
 from panes.live.column import Column, CombinedColumn, algorithm_named
 from panes.live.saving import Saved, read, write
 from panes.live.store import Keep, Store
@@ -102,6 +103,7 @@ class Index:
         self._schema: pa.Schema | None = None
         # A stream feeds it in a thread of its own, while others ask.
         self._lock = RLock()
+        self._broken = False
         self.null_times = 0
 
     def update(self, batch: Any) -> None:
@@ -111,6 +113,7 @@ class Index:
         is kept; those behind later ones make their key's rows be laid out anew. Events at one instant count in the
         order in which they come.
         """
+        self._check_whole()
         table = as_table(batch, {name.lower() for name in self._query.used})
         check_columns([self._query], table.schema)
         with self._lock, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -130,7 +133,8 @@ class Index:
                 rows = _gathered(events.key_starts[:-1][order], count[order])
                 key, count, instants = key[order], count[order], instants[rows]
                 stored = [values.take(pa.array(rows)) for values in stored]
-            self._store.append(key, count, instants, stored)
+            with self._whole_or_not_at_all():
+                self._store.append(key, count, instants, stored)
             chosen = self._store.forget()
             if chosen is not None and self._dictionary is not None:
                 self._dictionary.keep(chosen)
@@ -167,6 +171,7 @@ class Index:
             from output columns to these.
         """
         windows = asked(at, over, ago, last, skip)
+        self._check_whole()
         if self._schema is None:
             raise PlanError("the index has no types yet: no event has come. Call update(batch) first.")
         table = as_table(requests)
@@ -208,6 +213,7 @@ class Index:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, as data: Arrow streams with a format version."""
+        self._check_whole()
         if self._schema is None:
             raise PlanError("there is nothing to save: no event has come yet.")
         with self._lock:
@@ -225,15 +231,8 @@ class Index:
             The same aggregates again: needed where one of them is your own, since functions are not saved.
         """
         saved = read(path)
-        index = cls(
-            saved.select(select),
-            by=saved.by,
-            at=saved.at,
-            keep=saved.keep,
-            where=saved.where,
-            algorithm=saved.algorithm,
-        )
-        index.null_times = saved.null_times
+        index = cls(saved.select(select), **saved.options)
+        index.null_times = saved.declared["null_times"]
         index._bind(saved.schema)
         if index._dictionary is not None and saved.keys.num_rows:
             index._ordinals(saved.keys)
@@ -255,6 +254,20 @@ class Index:
         self._dictionary = Dictionary(keys, InMemory()) if len(keys) else None
         self._store = Store(self._program.components, self._keep, self._asked)
         self._schema = used
+
+    @contextmanager
+    def _whole_or_not_at_all(self) -> Iterator[None]:
+        """What breaks off an update, be it an error in a function of the user's, leaves columns that do not agree."""
+        self._broken = True
+        yield
+        self._broken = False
+
+    def _check_whole(self) -> None:
+        if self._broken:
+            raise StateError(
+                "an update broke off halfway, so that the index would answer wrongly. Load the one that was saved "
+                "last, or make a new one."
+            )
 
     def _ordinals(self, keys: pa.Table) -> Array:
         if self._dictionary is None:

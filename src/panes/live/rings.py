@@ -22,8 +22,8 @@ from panes.errors import PlanError
 _SMALLEST: Final = 4
 """Slots of the ring of a key that has just come."""
 
-_WASTE: Final = 4
-"""The arena is laid anew once it is so many times as large as it has to be."""
+_WASTE: Final = 8
+"""The arena is laid anew once it has so many times as many slots as there are rows: twice as many are usual."""
 
 _LITTLE: Final = 1 << 12
 """Slots that nobody would save."""
@@ -166,16 +166,15 @@ class Rings:
         with _quiet():
             for tenant in self.tenants:
                 tenant.append(rows, states[tenant])
+        if self._used > max(_WASTE * (self.rows + _SMALLEST * len(self)), _LITTLE):
+            held = self.end - self.first
+            self._lay_all(np.where(held > 0, _sizes(held + 1), 0))
 
     def expire(self, key: Array, first: Array) -> None:
-        """Hold no row of some keys before ordinals; what is larger than it has to be is laid anew."""
+        """Hold no row of some keys before ordinals. Their room is given back when rows come again."""
         self.first[key] = np.clip(first, self.first[key], self.end[key])
         for tenant in self.tenants:
             tenant.expire(key, self.first[key])
-        held = self.end - self.first
-        tight = np.where(held > 0, _sizes(held + 1), 0)
-        if self._used > max(_WASTE * int(tight.sum()), _LITTLE):
-            self._lay_all(tight)
 
     def restart(self, key: Array, first: Array) -> None:
         """Hold nothing of some keys; the next row has this ordinal."""

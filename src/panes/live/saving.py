@@ -48,10 +48,12 @@ class Saved:
         As in JSON.
     schema
         The types of the events.
-    keys
-        The keys, with the ordinal from which the rows of each are held, and when its last row before that happened.
+    held
+        Of each key: the ordinal from which its rows are held, how many are, and when the last one before them happened.
     rows
-        The held rows, key after key: how many, instants, and what is stored of each component.
+        The held rows, key after key: instants, and what is stored of each component.
+    keys
+        The keys themselves; no columns where there are none.
     """
 
     declared: dict[str, Any]
@@ -111,38 +113,9 @@ class Saved:
         return given
 
     @property
-    def by(self) -> list[str]:
-        """The key columns."""
-        by: list[str] = self.declared["by"]
-        return by
-
-    @property
-    def at(self) -> str:
-        """The column of event time."""
-        return str(self.declared["at"])
-
-    @property
-    def keep(self) -> str | int:
-        """How much is held."""
-        keep: str | int = self.declared["keep"]
-        return keep
-
-    @property
-    def where(self) -> str | None:
-        """Which events count."""
-        where: str | None = self.declared["where"]
-        return where
-
-    @property
-    def algorithm(self) -> str | None:
-        """The algorithm that was asked for."""
-        algorithm: str | None = self.declared["algorithm"]
-        return algorithm
-
-    @property
-    def null_times(self) -> int:
-        """How many events had no time."""
-        return int(self.declared["null_times"])
+    def options(self) -> dict[str, Any]:
+        """What an index is made with, beside its aggregates."""
+        return {name: self.declared[name] for name in ("by", "at", "keep", "where", "algorithm")}
 
     def fill(self, store: Store) -> None:
         """Put the rows into a store that has none."""
@@ -155,8 +128,11 @@ class Saved:
             stored = [self.rows.column(f"={column.component.name}").combine_chunks() for column in store.columns]
             store.append(some, count[some], _integers(self.rows, "instant"), stored)
         # Filled afterwards: rows that were held are not to be measured against what has left before them.
-        store.forgotten[:], store.left_out = forgotten, int(self.declared["left_out"])
-        store.newest = self.declared["newest"]
+        store.forgotten[:], store.left_out, store.newest = (
+            forgotten,
+            self.declared["left_out"],
+            self.declared["newest"],
+        )
 
 
 def write(path: str | os.PathLike[str], saved: Saved) -> None:
