@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from decimal import Decimal
+from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -495,9 +496,38 @@ def test_an_update_that_breaks_off_is_not_answered_from():
     index.update(pa.table({"ts": seconds(1, 2), "v": [1, 2]}))
     with pytest.raises(RuntimeError, match="too much"):
         index.update(pa.table({"ts": seconds(3, 4), "v": [500, 2]}))
-    for what in (lambda: index.lookup(EVENTS, last=1), lambda: index.update(EVENTS), lambda: index.save("nowhere")):
+    for what in (
+        lambda: index.lookup(EVENTS.select(["k"]), last=1),
+        lambda: index.update(EVENTS),
+        lambda: index.save("nowhere"),
+    ):
         with pytest.raises(StateError, match="broke off halfway"):
             what()
+
+
+def test_one_thread_feeds_while_another_asks():
+    """Every lookup sees whole batches."""
+    index = pn.Index({"n": pn.count(), "total": pn.sum("v"), "top": pn.max("v")}, by="k", at="ts", keep=3000)
+    rows = np.arange(64)
+    first = pa.table({"ts": pa.array(rows, pa.timestamp("us")), "k": rows % 4, "v": np.ones(64, np.int64)})
+    index.update(first)
+
+    def feed():
+        for at in range(1, 150):
+            index.update(first.set_column(0, "ts", pa.array(rows + 64 * at, pa.timestamp("us"))))
+
+    feeder = Thread(target=feed)
+    feeder.start()
+    request, seen = pa.table({"k": range(4)}), []
+    while feeder.is_alive() or not seen:
+        answers = index.lookup(request, last=3000)
+        seen.append(answers["n"].to_pylist())
+        assert answers["total"].to_pylist() == seen[-1]
+        assert len(set(seen[-1])) == 1
+        assert seen[-1][0] % 16 == 0
+    feeder.join()
+    assert seen == sorted(seen)
+    assert index.lookup(request, last=3000)["n"].to_pylist() == [min(150 * 16, 3000)] * 4
 
 
 WHEN = st.integers(0, 30)

@@ -44,16 +44,16 @@ _SKETCHES: Final = Rates(write=20.0, step=10_000.0, fold=15_000.0, folded=5_000.
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Lookups:
     """Some lookups: how many, over how many rows together, and how many levels of base intervals these have."""
 
-    lookups: int = 0
+    count: int = 0
     rows: int = 0
     levels: int = 0
 
-    def and_(self, other: Asked) -> Asked:
+    def and_(self, other: Lookups) -> Lookups:
         """Both."""
-        return Asked(self.lookups + other.lookups, self.rows + other.rows, self.levels + other.levels)
+        return Lookups(self.count + other.count, self.rows + other.rows, self.levels + other.levels)
 
 
 _UPDATE: Final[dict[str, Callable[[Rates, float], float]]] = {
@@ -64,11 +64,11 @@ _UPDATE: Final[dict[str, Callable[[Rates, float], float]]] = {
 }
 """Nanoseconds per row, by how many partitions the widths of lookups have."""
 
-_LOOKUP: Final[dict[str, Callable[[Rates, Asked], float]]] = {
-    "running": lambda rates, asked: rates.step * asked.lookups,
-    "landmark": lambda rates, asked: 5 * rates.step * asked.lookups,
+_LOOKUP: Final[dict[str, Callable[[Rates, Lookups], float]]] = {
+    "running": lambda rates, asked: rates.step * asked.count,
+    "landmark": lambda rates, asked: 5 * rates.step * asked.count,
     "dyadic": lambda rates, asked: 3 * rates.step * asked.levels,
-    "elements": lambda rates, asked: rates.fold * asked.lookups + rates.folded * asked.rows,
+    "elements": lambda rates, asked: rates.fold * asked.count + rates.folded * asked.rows,
 }
 """Nanoseconds for some lookups."""
 
@@ -101,7 +101,7 @@ class Adviser:
     candidates: tuple[str, ...]
     current: str
     rows: int = 0
-    asked: Asked = field(default_factory=Asked)
+    asked: Lookups = field(default_factory=Lookups)
     changes: int = 0
     _regret: dict[str, float] = field(default_factory=dict)
     _by_magnitude: Array = field(default_factory=lambda: np.zeros(64))
@@ -119,7 +119,7 @@ class Adviser:
         # A width is far below 2**53, so its exponent as a float is exact.
         by_magnitude = np.bincount(np.frexp(held.astype(np.float64))[1], minlength=64)
         self._by_magnitude = _FORGET * self._by_magnitude + by_magnitude
-        asked = Asked(len(held), int(held.sum()), int(by_magnitude @ np.arange(64)))
+        asked = Lookups(len(held), int(held.sum()), int(by_magnitude @ np.arange(64)))
         self.asked = self.asked.and_(asked)
         self._regret_of({name: _LOOKUP[name](self.rates, asked) for name in self.candidates})
 
@@ -130,18 +130,18 @@ class Adviser:
         if best != self.current and gains[best] > 0:
             self.current, self.changes = best, self.changes + 1
             self._regret.clear()
-            self.rows, self.asked = 0, Asked()
+            self.rows, self.asked = 0, Lookups()
         return self.current
 
     def explain(self) -> str:
         """What was counted since the last change, and what each algorithm would take for it."""
-        wide = self.asked.rows / max(self.asked.lookups, 1)
+        wide = self.asked.rows / max(self.asked.count, 1)
         costs = {
             name: self.rows * self._update(name) + _LOOKUP[name](self.rates, self.asked) for name in self.candidates
         }
         shown = ", ".join(f"{name} {cost / 1e6:,.3g}" for name, cost in sorted(costs.items(), key=lambda c: c[1]))
         return (
-            f"{self.current} (changed {self.changes} times); since then {self.rows:,} rows and {self.asked.lookups:,} "
+            f"{self.current} (changed {self.changes} times); since then {self.rows:,} rows and {self.asked.count:,} "
             f"lookups over {wide:,.0f} rows on average, about in ms: {shown}"
         )
 

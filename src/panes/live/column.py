@@ -170,9 +170,11 @@ class CombinedColumn(Column):
             widest = int((self.rings.end - self.rings.first).max(initial=0)) + len(state[0])
             if self._largest * widest >= _SAFE:
                 state = (state[0].astype(object),)
-        if state[0].dtype == object != known.like[0].dtype:
-            objects = type(known)(known.operations, tuple(array.astype(object) for array in known.like), self.rings)
-            self._exchange(objects)
+        if state[0].dtype == object and known.like[0].dtype != object:
+            objects = tuple(array.astype(object) for array in known.like)
+            self._exchange(type(known)(known.operations, objects, self.rings))
+            if self.adviser is not None:
+                self.adviser.rates = rates_of(known.operations, objects)
         return tuple(array.astype(like.dtype, copy=False) for array, like in zip(state, self._states.like, strict=True))
 
 
@@ -182,8 +184,8 @@ class SortedColumn(Column):
     def __init__(self, component: Component, rings: Rings) -> None:
         super().__init__(component, rings)
         empty = lasting_codes(pa.array([], component.types[0]))
-        self._restore = empty.restore
-        self._null = GREATEST if empty.values.dtype == object else np.iinfo(np.int64).max
+        self._restore, self._dtype = empty.restore, empty.values.dtype
+        self._null = GREATEST if self._dtype.kind == "O" else np.iinfo(np.int64).max
         self._codes = SortedIntervals((empty.values,), rings)
         rings.admit(self._codes)
 
@@ -199,7 +201,7 @@ class SortedColumn(Column):
         codes, valid = coded.values, validity(stored)
         if valid is not None:
             # Nulls are the last of all, behind every place that is asked for.
-            codes = np.where(valid, codes, np.array(self._null, codes.dtype))
+            codes = np.where(valid, codes, np.array(self._null, self._dtype))
         return {self._codes: (codes,), **self._count_present(valid, len(stored))}
 
     def stored(self, rows: Runs) -> pa.Array:  # noqa: D102
@@ -211,7 +213,7 @@ class SortedColumn(Column):
     def at(self, key: Array, lo: Array, hi: Array, rank: Array) -> pa.Array:
         """The value at a place of each window's sorted values, counted from 0; null where there is none."""
         some = self.present(key, lo, hi) > 0
-        codes = np.zeros(len(key), self._codes.elements(self.rings.held(key[:0]))[0].dtype)
+        codes = np.zeros(len(key), self._dtype)
         codes[some] = self._codes.at(key[some], lo[some], hi[some], rank[some])
         return self._restore(codes, ~some)
 

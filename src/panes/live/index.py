@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +37,7 @@ from panes.planning.blueprint import draw_up
 from panes.planning.statistics import Statistics
 from panes.timeline import DurationLike, Geometry, parse_duration
 
-Quantiles = float | str | Mapping[str, float | str]
+Quantiles: TypeAlias = float | str | Mapping[str, float | str]
 """Which quantile a lookup asks for: a number, a column of the requests, or one of these for each output column."""
 
 
@@ -113,10 +113,10 @@ class Index:
         is kept; those behind later ones make their key's rows be laid out anew. Events at one instant count in the
         order in which they come.
         """
-        self._check_whole()
         table = as_table(batch, {name.lower() for name in self._query.used})
         check_columns([self._query], table.schema)
         with self._lock, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self._check_whole()
             self._bind(table.schema)
             events = sorted_events(self._store_plan, self._program, table)
             self.null_times += table.column(field_of(table.schema, self._query.at).name).null_count
@@ -171,7 +171,6 @@ class Index:
             from output columns to these.
         """
         windows = asked(at, over, ago, last, skip)
-        self._check_whole()
         if self._schema is None:
             raise PlanError("the index has no types yet: no event has come. Call update(batch) first.")
         table = as_table(requests)
@@ -180,6 +179,7 @@ class Index:
             raise SchemaError(f"the requests have a column {clash[0]!r}, which the answers have too. Rename one.")
         parts = self._parts(q, table)
         with self._lock, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self._check_whole()
             found = windows_of(windows, self._store, table, self._keys_of(table))
             for reading in self._program.views[0].readings:
                 answer = self._read(reading, found, parts.get(reading.alias))
@@ -213,10 +213,10 @@ class Index:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, as data: Arrow streams with a format version."""
-        self._check_whole()
         if self._schema is None:
             raise PlanError("there is nothing to save: no event has come yet.")
         with self._lock:
+            self._check_whole()
             keys = None if self._dictionary is None else self._dictionary.keys
             saved = Saved.of(self._query, self._keep, self._asked, self.null_times, self._schema, keys, self._store)
         write(path, saved)

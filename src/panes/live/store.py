@@ -95,7 +95,7 @@ class Store:
             owner, states = self._only(self._among_the_last(owner, states, self.keep.rows), owner, states)
         elif self.horizon - self._expired >= (self.keep.micros or 0) // _LAZY:
             self._expire()
-        changed, counts = np.unique(owner, return_counts=True)
+        changed, _, counts = _runs(owner)
         self.rings.append(changed, counts, states)
         for column in self.columns:
             column.updated(len(owner))
@@ -123,8 +123,7 @@ class Store:
     def _with_later_ones(self, owner: Array, states: Mapping[Tenant, State]) -> tuple[Array, dict[Tenant, State]]:
         """Where rows come after later ones of their key, that key's rows are all taken out, to be put back in order."""
         (instants,) = states[self.instants]
-        first = np.flatnonzero(np.diff(owner, prepend=-1))
-        key = owner[first]
+        key, first, _ = _runs(owner)
         held = np.flatnonzero(self.rings.end[key] > self.rings.first[key])
         (last,) = self.instants.at(key[held], self.rings.end[key[held]] - 1)
         behind = key[held][instants[first[held]] < last]
@@ -140,7 +139,7 @@ class Store:
 
     def _among_the_last(self, owner: Array, states: Mapping[Tenant, State], most: int) -> Array:
         """Which rows are among the last so many of their key; rows that are held make room for them."""
-        key, first, count = np.unique(owner, return_index=True, return_counts=True)
+        key, first, count = _runs(owner)
         begin, end = self.rings.first[key], self.rings.end[key]
         leaving = np.maximum(end - begin + count - most, 0)
         skipped = np.maximum(leaving - (end - begin), 0)
@@ -163,3 +162,9 @@ class Store:
         key = key[oldest <= self.horizon]
         if len(key):
             self.rings.expire(key, self.instants.search(key, self.horizon + 1))
+
+
+def _runs(owner: Array) -> tuple[Array, Array, Array]:
+    """Of rows sorted by key: the keys, where the rows of each begin, and how many they are."""
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    return owner[first], first, np.diff(first, append=len(owner))

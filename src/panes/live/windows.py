@@ -93,7 +93,8 @@ def asked(at: str | None, over: DurationLike | None, ago: DurationLike | None, l
     micros, shift = parse_duration(over), 0 if ago is None else parse_duration(ago)
     if micros <= 0 or shift < 0:
         raise DurationError(
-            f"over={over!r}, ago={ago!r}: a window is longer than nothing, and has not begun yet to come."
+            f"over={over!r}, ago={ago!r}: a window is longer than nothing, and does not end in the future. Write for "
+            "example over='15 min', ago='1 hour'."
         )
     return Asked(at=at, over=micros, ago=shift)
 
