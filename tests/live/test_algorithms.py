@@ -196,6 +196,41 @@ def test_memory_is_bounded_by_what_is_held(name):
     stream.check_some(np.random.default_rng(1))
 
 
+@settings(max_examples=60)
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["append", "append", "append", "expire", "keep"]),
+            st.lists(st.tuples(st.integers(0, 5), st.integers(1, 700)), min_size=1, max_size=6),
+        ),
+        max_size=25,
+    )
+)
+def test_rings_neither_overlap_nor_lose_rows(steps):
+    algebra = ALGEBRAS["int sum"]
+    stream = Stream(ALGORITHMS["elements"], algebra, keys=6)
+    for what, numbers in steps:
+        chosen = {key % len(stream.ever): rows for key, rows in numbers}
+        if what == "append":
+            stream.append({key: seeded(algebra, rows) for key, rows in chosen.items()})
+        elif what == "expire":
+            for key, rows in chosen.items():
+                stream.expire(key, rows)
+        else:
+            stream.rings.keep(np.array(sorted(chosen)))
+            stream.ever = [stream.ever[key] for key in sorted(chosen)]
+        rings = stream.rings
+        assert ((rings.size & (rings.size - 1)) == 0).all()
+        assert (rings.end - rings.first < np.maximum(rings.size, 1)).all()
+        some = rings.size > 0
+        begin, size = rings.base[some], rings.size[some]
+        assert (begin % size == 0).all()
+        order = np.argsort(begin)
+        assert ((begin + size)[order][:-1] <= begin[order][1:]).all()
+        assert (begin + size).max(initial=0) <= rings.slots
+        stream.check(np.arange(len(rings)), rings.first, rings.end)
+
+
 def test_partitions_are_as_many_as_widths_differ():
     algebra = ALGEBRAS["float sum"]
     stream = Stream(LandmarkIntervals, algebra, keys=2)
