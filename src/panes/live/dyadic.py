@@ -33,17 +33,17 @@ class BaseIntervals(Levelled):
     def append(self, rows: Runs, state: State) -> None:  # noqa: D102
         place(self._levels[0], rows.slot, state)
         for level, key, interval in completed(self.rings, rows):
-            halves = (self._fetch(level - 1, key, 2 * interval + side) for side in (0, 1))
-            place(self._levels[level], self._slot(level, key, interval), self.operations.combine(*halves))
+            slot = self._slot(level, key, interval)
+            # Rings are aligned, so that the halves of an interval lie below it, as in a tree.
+            halves = (gather(self._levels[level - 1], 2 * slot + side) for side in (0, 1))
+            place(self._levels[level], slot, self.operations.combine(*halves))
 
     def _lookup(self, key: Array | int, lo: Array, hi: Array) -> State:
         def fetch(level: int, pairs: Array, interval: Array) -> State:
-            return self._fetch(level, key if isinstance(key, int) else key[pairs], interval)
+            own = key if isinstance(key, int) else key[pairs]
+            return gather(self._levels[level], self._slot(level, own, interval))
 
         return climb(self.operations, self.like, lo, hi, fetch)
-
-    def _fetch(self, level: int, key: Array | int, interval: Array) -> State:
-        return gather(self._levels[level], self._slot(level, key, interval))
 
     def _slot(self, level: int, key: Array | int, interval: Array) -> Array:
         rings = self.rings
@@ -51,22 +51,29 @@ class BaseIntervals(Levelled):
         return slots
 
 
-def completed(rings: Rings, rows: Runs) -> Iterator[tuple[int, Array, Array]]:
-    """By level from 1 on, the active base intervals that new rows complete: the key and the interval of each.
+def completed(rings: Rings, rows: Runs) -> Iterator[tuple[int, Array | int, Array]]:
+    """By level from 1 on, the active base intervals that new rows complete: the key of each, or of all, and which.
 
     Active are those that begin with a row that is held (step 4 of figure 3).
     """
-    key, lo, hi, level = rows.key, rows.lo, rows.hi, 1
-    first = rings.first[key]
-    while True:
+    key, lo, hi, first, level = rows.key, rows.lo, rows.hi, rings.first[rows.key], 1
+    while len(key) > 1:
         crossed = lo >> level < hi >> level
         key, lo, hi, first = key[crossed], lo[crossed], hi[crossed], first[crossed]
-        if not len(key):
-            return
         begin = np.maximum(lo >> level, -(-first >> level))
         count = np.maximum((hi >> level) - begin, 0)
-        before = np.cumsum(count) - count
         owner = np.repeat(np.arange(len(key)), count)
         if len(owner):
-            yield level, key[owner], np.arange(len(owner)) + (begin - before)[owner]
+            yield level, key[owner], np.arange(len(owner)) + (begin - (np.cumsum(count) - count))[owner]
+        level += 1
+    for one in zip(key.tolist(), lo.tolist(), hi.tolist(), first.tolist(), strict=True):
+        yield from _completed_of_one(*one, level)
+
+
+def _completed_of_one(key: int, lo: int, hi: int, first: int, level: int) -> Iterator[tuple[int, int, Array]]:
+    """The same for one key, from a level on."""
+    while lo >> level < hi >> level:
+        begin = max(lo >> level, -(-first >> level))
+        if begin < hi >> level:
+            yield level, key, np.arange(begin, hi >> level)
         level += 1
