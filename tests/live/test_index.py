@@ -398,11 +398,13 @@ def test_keys_that_are_gone_are_forgotten():
 
 
 def test_null_instants_and_empty_windows():
-    index = pn.Index({"n": pn.count(), "top": pn.max("v")}, at="ts", keep="1 day")
+    faded = pn.aged(pn.count(), half_life="1 min", power=1)
+    index = pn.Index({"n": pn.count(), "top": pn.max("v"), "faded": faded}, at="ts", keep="1 day")
     index.update(pa.table({"ts": seconds(1, 2), "v": [1, 2]}))
     requests = pa.table({"from": pa.array([0, None, 2 * SECOND, 5], pa.timestamp("us")),
-                         "to": pa.array([None, 5, SECOND, 5], pa.timestamp("us"))})  # fmt: skip
-    assert index.lookup(requests).select(["n", "top"]).to_pylist() == [{"n": 0, "top": None}] * 4
+                         "to": pa.array([None, 400 * SECOND, SECOND, 5], pa.timestamp("us"))})  # fmt: skip
+    nothing = {"n": 0, "top": None, "faded": 0.0}
+    assert index.lookup(requests).select(list(nothing)).to_pylist() == [nothing] * 4
     assert index.lookup(requests.slice(0, 0)).num_rows == 0
     index.update(pa.table({"ts": pa.nulls(2, pa.timestamp("us")), "v": [3, 4]}))
     assert (index.null_times, index.rows) == (2, 2)

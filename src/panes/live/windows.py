@@ -29,15 +29,6 @@ class Asked:
     last: int | None = None
     skip: int = 0
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of requests that say where windows lie."""
-        if self.last is not None:
-            return ()
-        if self.over is None:
-            return (FROM, TO)
-        return () if self.at is None else (self.at,)
-
 
 @dataclass(frozen=True)
 class Windows:
@@ -124,7 +115,8 @@ def _span(asked_: Asked, store: Store, requests: pa.Table) -> tuple[Array, Array
     """Instants ``[begin, end)``, how far before them the bounds lie that are shown, and where there are any."""
     if asked_.over is None:
         (begin, some), (end, others) = (_instants(requests, name) for name in (FROM, TO))
-        return begin, end, 0, some & others
+        given = some & others
+        return np.where(given, begin, 0), np.where(given, end, 0), 0, given
     if asked_.at is None:
         now = np.full(requests.num_rows, 0 if store.newest is None else store.newest)
         given = np.full(requests.num_rows, store.newest is not None)
