@@ -1,4 +1,4 @@
-"""The benchmarks still run: one workload without Spark, one with it, both very small. Their figures mean nothing."""
+"""The benchmarks still run: some workloads without Spark, one with it, both very small. Their figures mean nothing."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def test_planning_needs_no_spark(tmp_path: Path) -> None:
     assert found["command"] == "python -m benchmarks planning --quick --events 20000"
     gaps = found["tables"][1]["rows"]
     assert all(row["search mean"] >= 1 for row in gaps)
+
+
+def test_live_windows_need_no_spark(tmp_path: Path) -> None:
+    found = run("asw", tmp_path)
+    rates = [row[name] for table in found["tables"][:3] for row in table["rows"] for name in row if "INT" in name]
+    assert len(rates) == 2 * 3 + 2 * 3 + 2 * 4
+    assert min(rates) > 0
 
 
 def test_hopping_beside_spark(tmp_path: Path, spark: SparkSession) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.runner import Bench
+from benchmarks.workloads.asw import asw
 from benchmarks.workloads.calibrate import calibrate
 from benchmarks.workloads.day import day
 from benchmarks.workloads.granular import granular
@@ -50,5 +51,6 @@ WORKLOADS = {
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
     "join": Workload(join, "trades of two exchanges joined over ten windows at once, beside ten joins of Spark's own"),
     "lookups": Workload(lookups, "point-in-time lookups over 20 windows, beside Spark's joins, DuckDB and Polars"),
+    "asw": Workload(asw, "any window of a live stream: updates and lookups per second of each algorithm"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
     from panes.errors import PanesError
     from panes.joining import join
+    from panes.live.index import Index
     from panes.local.stairs import Stairs
     from panes.looking import lookup
 
@@ -61,6 +62,7 @@ _HOMES = {
     "panes.declare.windows": ("Cumulate", "Window", "cumulate", "hopping", "tumbling"),
     "panes.errors": ("PanesError",),
     "panes.joining": ("join",),
+    "panes.live.index": ("Index",),
     "panes.local.stairs": ("Stairs",),
     "panes.looking": ("lookup",),
 }
@@ -71,6 +73,7 @@ __all__ = [
     "Catalogue",
     "Cumulate",
     "Expression",
+    "Index",
     "Limits",
     "Nested",
     "PanesError",

@@ -163,6 +163,33 @@ def test_merging_after_any_split_gives_what_no_split_gives(name):
         same(reduced(component, pa.concat_arrays(pieces)), whole, component)
 
 
+@pytest.mark.parametrize("name", [name for name, component in COMPONENTS.items() if component.kind != "values"])
+def test_lasting_states_of_several_columns_make_what_one_column_makes(name):
+    """Pieces are decoded apart, and their states combined: what numbers the values of a piece would go wrong."""
+    component, rng = COMPONENTS[name], random.Random(name)
+    stored = component.lift(*arguments_of(component))
+    whole = reduced(component, stored)
+    for _ in range(4):
+        cuts = sorted({0, 40, *(rng.randrange(41) for _ in range(rng.randint(1, 6)))})
+        pieces = [component.decode_lasting(stored.slice(lo, hi - lo)) for lo, hi in pairwise(cuts)]
+        first, valid = pieces[0], np.concatenate([_some(piece) for piece in pieces])
+        kinds = [
+            object if any(p.state[i].dtype == object for p in pieces) else part.dtype
+            for i, part in enumerate(first.state)
+        ]
+        total = tuple(np.full(1, one, kind) for one, kind in zip(first.operations.identity, kinds, strict=True))
+        for piece in pieces:
+            state = tuple(part.astype(kind) for part, kind in zip(piece.state, kinds, strict=True))
+            with np.errstate(all="ignore"):
+                own = Reducer(first.operations, state, kernel="naive").reduce(np.array([0]), np.array([len(state[0])]))
+                total = first.operations.combine(total, own)
+        same(first.restore(total, None if valid.any() else np.array([True])), whole, component)
+
+
+def _some(decoded):
+    return np.ones(len(decoded.state[0]), bool) if decoded.valid is None else decoded.valid
+
+
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_lifted_and_reduced_is_brute_force(name):
     component = COMPONENTS[name]

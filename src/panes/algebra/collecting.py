@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from panes.algebra.aggregates import Aggregate, Bound, brief, is_number
 from panes.algebra.component import as_doubles, numbers
+from panes.algebra.operations import Array
 from panes.algebra.ordering import is_ordered
 from panes.algebra.values import Bags, Values
 
+_SIDES = ("numerator", "denominator")
 _ORDER = "a type with an order (number, string, date, timestamp, ...)"
 
 
@@ -76,22 +78,29 @@ class QuantileOf(_Collecting):
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
         if not self.element:
             self._require(is_number(types[0]), types[0], "a number (method='element' takes every type with an order)")
-        lower = self._element if self.element else self._between
-        return Bound(self._values(arguments, types), types[0] if self.element else pa.float64(), lower)
+        type_ = types[0] if self.element else pa.float64()
+        return Bound(self._values(arguments, types), type_, lambda bags: self.read(bags, self.q))
+
+    def read(self, bags: Bags, q: Array | float) -> pa.Array:
+        """The quantiles of some bags: the same part of the whole for all, or one for each."""
+        return self._element(bags, q) if self.element else self._between(bags, q)
 
     def native(self, arguments: tuple[str, ...]) -> str | None:  # noqa: D102
         return None if self.element else f"percentile({arguments[0]}, {self.q!r})"
 
-    def _element(self, bags: Bags) -> pa.Array:
+    def _element(self, bags: Bags, q: Array | float) -> pa.Array:
         # The place ⌊φN⌋, counted from 1; by whole numbers, since 0.29 · 100 is 28.999999999999996 otherwise.
-        part, sizes = Fraction(repr(self.q)), bags.sizes()
-        if int(sizes.max(initial=0)) * part.numerator >= 2**63:
-            sizes = sizes.astype(object)
-        place = (sizes * part.numerator // part.denominator).astype(np.int64)
+        sizes = bags.sizes()
+        different, which = np.unique(np.broadcast_to(q, sizes.shape), return_inverse=True)
+        parts = [Fraction(repr(part)) for part in different.tolist()]
+        most = max((part.numerator for part in parts), default=0)
+        kind = object if int(sizes.max(initial=0)) * most >= 2**63 else np.int64
+        above, below = (np.array([getattr(part, side) for part in parts], kind)[which] for side in _SIDES)
+        place = (sizes * above // below).astype(np.int64)
         return bags.at(np.maximum(place, 1) - 1)
 
-    def _between(self, bags: Bags) -> pa.Array:
-        place = (bags.sizes() - 1).clip(0) * self.q
+    def _between(self, bags: Bags, q: Array | float) -> pa.Array:
+        place = (bags.sizes() - 1).clip(0) * q
         low, high = np.floor(place), np.ceil(place)
         below, above = (numbers(as_doubles(bags.at(rank.astype(np.int64))), 0.0) for rank in (low, high))
         missing = bags.sizes() == 0

@@ -143,6 +143,13 @@ class Component(ABC):
     def decode(self, stored: pa.Array) -> Decoded:
         """Stored partials made ready for kernels."""
 
+    def decode_lasting(self, stored: pa.Array) -> Decoded:
+        """The same with states that outlive their column, and can be combined with those of another.
+
+        Different where ``decode`` numbers the values of one column.
+        """
+        return self.decode(stored)
+
     def collect(self, stored: pa.Array) -> Collected | None:
         """Stored partials made ready for kernels that look at single values; None where partials are combined."""
         return None

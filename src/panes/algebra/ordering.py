@@ -3,17 +3,23 @@
 Integers, booleans, dates and timestamps are their own 64-bit integers. Strings, binaries and decimals become
 their rank among the distinct values of the column. Floats stay floats: their order in Spark (NaN is largest) is
 that of ``fmin`` and ``maximum``.
+
+Ranks mean something within one column only. Where columns come one after another, values have *lasting* codes instead:
+strings, binaries and unscaled decimals as Python objects, and floats as integers in the same order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import total_ordering
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from panes.algebra.integers import decimals, unscaled
 from panes.algebra.operations import Array
 
 
@@ -68,6 +74,86 @@ def codes(array: pa.Array) -> Codes:
     distinct = encoded.dictionary.take(pa.array(order))
     found = rank[_filled(encoded.indices)] if len(order) else np.zeros(len(array), dtype=np.int64)
     return Codes(found, lambda values, nulls: distinct.take(pa.array(values, mask=nulls)))
+
+
+@total_ordering
+class _Beyond:
+    """An object that is greater than every other, or less."""
+
+    def __init__(self, *, greater: bool) -> None:
+        self._greater = greater
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __lt__(self, other: object) -> bool:
+        return not self._greater and self is not other
+
+
+GREATEST: Final = _Beyond(greater=True)
+LEAST: Final = _Beyond(greater=False)
+
+_SIGN: Final = np.int64(2**63 - 1)
+
+
+def lasting_codes(array: pa.Array) -> Codes:
+    """Encode an array so that codes can be compared with those of other arrays of its type; nulls have any code.
+
+    Codes are 64-bit integers or Python objects. -0.0 becomes 0.0, and every NaN the same one.
+
+    Examples
+    --------
+    >>> one, other = (lasting_codes(pa.array(values)) for values in ([0.5, float("nan")], [-1.5, 0.0]))
+    >>> np.sort(np.concatenate([one.values, other.values])).tolist() == [*other.values, *one.values]
+    True
+    >>> one.restore(other.values, None).to_pylist()
+    [-1.5, 0.0]
+    """
+    type_ = array.type
+    if pa.types.is_floating(type_):
+        return Codes(
+            _ordered_bits(_filled(array)), lambda values, nulls: pa.array(_floats(values), mask=nulls).cast(type_)
+        )
+    if is_integer_like(type_):
+        return codes(array)
+    if pa.types.is_decimal(type_):
+        return Codes(
+            unscaled(array).astype(object),
+            lambda values, nulls: decimals(_where_valid(values, nulls, 0), nulls, type_, "a value"),
+        )
+    none = empty_of(type_)
+    values = np.empty(len(array), dtype=object)
+    values[:] = array.fill_null(none).to_pylist()
+    return Codes(values, lambda found, nulls: pa.array(_where_valid(found, nulls, none), type_, mask=nulls))
+
+
+def empty_of(type_: pa.DataType) -> Any:
+    """A lasting code that nulls may have: it can be compared with all others of the type."""
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        return ""
+    return b"" if pa.types.is_binary(type_) or pa.types.is_large_binary(type_) else 0
+
+
+def _where_valid(values: Array, nulls: Array | None, otherwise: Any) -> Array:
+    return values if nulls is None else np.where(nulls, otherwise, values)
+
+
+def _ordered_bits(values: Array) -> Array:
+    """Floats as integers in the same order; NaN is the largest."""
+    doubles = values.astype(np.float64) + 0.0
+    doubles[np.isnan(doubles)] = np.nan
+    bits = doubles.view(np.int64)
+    ordered: Array = np.where(bits < 0, bits ^ _SIGN, bits)
+    return ordered
+
+
+def _floats(codes_: Array) -> Array:
+    bits = np.where(codes_ < 0, codes_ ^ _SIGN, codes_).astype(np.int64, copy=False)
+    floats: Array = bits.view(np.float64)
+    return floats
 
 
 def is_integer_like(type_: pa.DataType) -> bool:

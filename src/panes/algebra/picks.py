@@ -7,6 +7,7 @@ where either is null are passed over.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from panes.algebra.component import Component, Decoded, call, validity
 from panes.algebra.extrema import LARGEST, SMALLEST
 from panes.algebra.operations import Array, Operations, State
-from panes.algebra.ordering import codes
+from panes.algebra.ordering import codes, empty_of, lasting_codes
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,23 @@ class _Pick(Component):
 
         return Decoded(self.operations, (rank,), valid, restore)
 
+    def decode_lasting(self, stored: pa.Array) -> Decoded:
+        # A pair as it is, and whether there is one: its rank would hold for one column only.
+        valid = validity(stored)
+        some = np.ones(len(stored), np.bool_) if valid is None else valid
+        order, value = (lasting_codes(stored.field(part)) for part in ("order", "value"))
+        state = (some, order.values, value.values)
+        nothing = (False, *(empty_of(type_) for type_ in self.types))
+
+        def restore(found: State, nulls: Array | None) -> pa.Array:
+            parts = [coded.restore(part, nulls) for coded, part in zip((order, value), found[1:], strict=True)]
+            mask = None if nulls is None else pa.array(nulls)
+            return pa.StructArray.from_arrays(parts, fields=list(self.storage), mask=mask)
+
+        before = np.less if self.operations is SMALLEST else np.greater
+        operations = Operations(nothing, partial(_better, before), idempotent=True)
+        return Decoded(operations, state, valid, restore)
+
 
 @dataclass(frozen=True)
 class Least(_Pick):
@@ -81,3 +99,11 @@ class Greatest(_Pick):
 
     kind: ClassVar[str] = "greatest"
     operations: ClassVar[Operations] = LARGEST
+
+
+def _better(before: np.ufunc, left: State, right: State) -> State:
+    """Of two pairs the one that comes before the other, or the only one."""
+    (some, order, value), (some_right, order_right, value_right) = left, right
+    first = before(order_right, order) | ((order_right == order) & before(value_right, value))
+    taken = some_right & (~some | first.astype(np.bool_, copy=False))
+    return tuple(np.where(taken, b, a) for a, b in zip(left, right, strict=True))

@@ -138,6 +138,9 @@ class Values(Component):
 
         return Decoded(Operations(identity=(_NOTHING,), combine=_together), (bags,), validity(stored), restore)
 
+    def decode_lasting(self, stored: pa.Array) -> Decoded:  # noqa: D102
+        raise NotImplementedError(f"{self.name} numbers the values of one column: collect them instead")
+
 
 _NOTHING: Counter[int] = Counter()
 

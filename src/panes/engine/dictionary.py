@@ -44,7 +44,7 @@ class Dictionary:
 
     def ordinals(self, keys: pa.RecordBatch) -> Integers:
         """The ordinals of some keys; those that were never seen get new ones, and are written."""
-        found = self._find(keys)
+        found = self.find(keys)
         unknown = found < 0
         if unknown.any():
             new = keys.filter(pa.array(unknown))
@@ -67,7 +67,8 @@ class Dictionary:
         self._append(kept)
         return new
 
-    def _find(self, keys: pa.RecordBatch) -> Integers:
+    def find(self, keys: pa.RecordBatch) -> Integers:
+        """The ordinals of some keys; -1 for those that were never seen."""
         known = self.keys
         if len(self._schema) == 1 and any(is_plain(self._schema.types[0]) for is_plain in _PLAIN):
             index = pc.index_in(keys.column(0), value_set=known.column(0))

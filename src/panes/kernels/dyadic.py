@@ -11,11 +11,17 @@ paper       B-INT, Arasu & Widom 2004, section 3.1.1, theorem 3.1
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
-from panes.algebra.operations import Operations, State, take
+from panes.algebra.operations import Array, Operations, State, take
 from panes.kernels.kernel import Kernel, Work
 from panes.kernels.pairs import Pairs, gather, place
+
+Fetch: TypeAlias = Callable[[int, Array, Array], State]
+"""From a level, some pairs and a base interval of each there to the states of these intervals."""
 
 
 class Dyadic(Kernel):
@@ -42,23 +48,29 @@ class Dyadic(Kernel):
         return self._levels[level]
 
     def _answer(self, pairs: Pairs) -> State:
-        """Climb the levels: an odd lo gives the left part a base interval, an odd hi the right part.
+        return climb(
+            self.operations, self.state, pairs.lo, pairs.hi, lambda level, _, index: gather(self._level(level), index)
+        )
 
-        The left part grows to the right and the right part to the left, so order is kept.
-        """
-        combine, identities = self.operations.combine, self.operations.identities
-        left, right = identities(self.state, len(pairs)), identities(self.state, len(pairs))
-        rows, lo, hi, level = np.arange(len(pairs)), pairs.lo, pairs.hi, 0
-        while len(rows):
-            base = self._level(level)
-            odd = np.flatnonzero(lo & 1)
-            at = rows[odd]
-            place(left, at, combine(gather(left, at), gather(base, lo[odd])))
-            odd = np.flatnonzero(hi & 1)
-            at = rows[odd]
-            place(right, at, combine(gather(base, hi[odd] - 1), gather(right, at)))
-            lo, hi, level = (lo + 1) >> 1, hi >> 1, level + 1
-            open_ = lo < hi
-            if not open_.all():
-                rows, lo, hi = rows[open_], lo[open_], hi[open_]
-        return combine(left, right)
+
+def climb(operations: Operations, like: State, lo: Array, hi: Array, fetch: Fetch) -> State:
+    """Each pair ``[lo, hi)``, which holds a row, out of its base intervals; the states have the types of another.
+
+    Up the levels, an odd lo gives the left part a base interval, an odd hi the right part. The left part grows to the
+    right and the right part to the left, so order is kept.
+    """
+    combine = operations.combine
+    left, right = operations.identities(like, len(lo)), operations.identities(like, len(lo))
+    rows, level = np.arange(len(lo)), 0
+    while len(rows):
+        odd = np.flatnonzero(lo & 1)
+        at = rows[odd]
+        place(left, at, combine(gather(left, at), fetch(level, at, lo[odd])))
+        odd = np.flatnonzero(hi & 1)
+        at = rows[odd]
+        place(right, at, combine(fetch(level, at, hi[odd] - 1), gather(right, at)))
+        lo, hi, level = (lo + 1) >> 1, hi >> 1, level + 1
+        open_ = lo < hi
+        if not open_.all():
+            rows, lo, hi = rows[open_], lo[open_], hi[open_]
+    return combine(left, right)

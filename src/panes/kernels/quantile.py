@@ -37,7 +37,8 @@ class Quantile:
         >>> Quantile(np.array([5, 1, 4, 1])).at(np.array([0, 0, 2]), np.array([4, 3, 4]), np.array([0, 1, 1]))
         array([1, 4, 4])
         """
-        intervals = self._intervals(lo, hi)
+        intervals = base_intervals(lo, hi)
+        self._grow(max((level for level, _, _ in intervals), default=0))
         least, most = np.zeros(len(lo), np.int64), np.full(len(lo), self._values - 1)
         # The smallest value of which the pair holds more rows at or below it than the rank.
         while (least < most).any():
@@ -54,24 +55,30 @@ class Quantile:
             np.add.at(count, pair, below - (interval << level))
         return count
 
-    def _intervals(self, lo: Array, hi: Array) -> list[tuple[int, Array, Array]]:
-        """By level, the pairs that have a base interval there and which (Theorem 3.1: at most two each)."""
-        found, pair, level = [], np.arange(len(lo)), 0
-        held = lo < hi
-        pair, lo, hi = pair[held], lo[held], hi[held]
-        while len(pair):
-            self._grow(level)
-            for odd, interval in ((lo & 1 == 1, lo), (hi & 1 == 1, hi - 1)):
-                if odd.any():
-                    found.append((level, pair[odd], interval[odd]))
-            lo, hi, level = (lo + 1) >> 1, hi >> 1, level + 1
-            held = lo < hi
-            pair, lo, hi = pair[held], lo[held], hi[held]
-        return found
-
     def _grow(self, level: int) -> None:
         while len(self._levels) <= level:
             below = self._levels[-1]
             code = below % self._values
             interval = (below // self._values) >> 1
             self._levels.append(np.sort(interval * self._values + code, kind="stable"))
+
+
+def base_intervals(lo: Array, hi: Array) -> list[tuple[int, Array, Array]]:
+    """By level, the pairs ``[lo, hi)`` that have a base interval there and which (Theorem 3.1: at most two each).
+
+    Examples
+    --------
+    >>> [(level, interval.tolist()) for level, _, interval in base_intervals(np.array([0]), np.array([43]))]
+    [(0, [42]), (1, [20]), (3, [4]), (5, [0])]
+    """
+    found, level = [], 0
+    pair = np.flatnonzero(lo < hi)
+    lo, hi = lo[pair], hi[pair]
+    while len(pair):
+        for odd, interval in ((lo & 1 == 1, lo), (hi & 1 == 1, hi - 1)):
+            if odd.any():
+                found.append((level, pair[odd], interval[odd]))
+        lo, hi, level = (lo + 1) >> 1, hi >> 1, level + 1
+        held = lo < hi
+        pair, lo, hi = pair[held], lo[held], hi[held]
+    return found

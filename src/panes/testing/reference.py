@@ -68,6 +68,22 @@ def brute_force(queries: Query | Iterable[Query], table: pa.Table) -> pa.Table:
     return pa.concat_tables(whole)
 
 
+def answers_of(
+    aggregate: Aggregate, table: pa.Table, windows: Iterable[tuple[list[int], int, int]], *, at: str
+) -> pa.Array:
+    """One aggregate over windows that no query has: the rows of a table, and the window's bounds in µs.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> table = pa.table({"ts": pa.array([1, 9, 12], pa.timestamp("us")), "temp": [20, 21, 25]})
+    >>> answers_of(pn.sum("temp"), table, [([0, 2], 0, 20), ([], 20, 30)], at="ts").to_pylist()
+    [45, None]
+    """
+    reader = _Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist())
+    return pa.array([reader(rows, start, end, ()) for rows, start, end in windows], reader.type)
+
+
 def comparable(value: Any) -> Any:
     """A value that equals and orders as Spark's keys and extrema do: NaN above all, equal to itself; -0.0 is 0.0.
 

@@ -1,0 +1,170 @@
+"""What an index holds: rings, the instants of rows, and a column for every component; keys are numbers here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.component import Component
+from panes.algebra.operations import Array, State, concatenate, take
+from panes.live.column import Column, CombinedColumn, SortedColumn
+from panes.live.instants import Instants
+from panes.live.rings import Rings, Tenant
+
+_LAZY: Final = 8
+"""Rows leave whenever a part 1/8 of what is kept has expired: sooner would look at every key with every batch."""
+
+_NEVER: Final = -(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How much is held: the last so many µs of the stream, or the last so many rows of each key."""
+
+    micros: int | None = None
+    rows: int | None = None
+
+
+class Store:
+    """Rows of many keys in the order of time, and what windows of them come to.
+
+    Attributes
+    ----------
+    newest
+        The latest instant that has come, None before the first row.
+    left_out
+        How many rows were older than what is kept when they came.
+    """
+
+    def __init__(self, components: Sequence[Component], keep: Keep, algorithm: str | None) -> None:
+        self.keep, self.left_out = keep, 0
+        self.newest: int | None = None
+        self.rings = Rings()
+        self.instants = Instants(self.rings)
+        self.rings.admit(self.instants)
+        self.columns: tuple[Column, ...] = tuple(
+            SortedColumn(c, self.rings)
+            if c.collect(pa.array([], c.storage)) is not None
+            else CombinedColumn(c, self.rings, algorithm)
+            for c in components
+        )
+        # Of each key, the latest instant of a row that has left. Windows that reach further back are not answered.
+        self.forgotten = np.zeros(0, np.int64)
+        self._expired = _NEVER
+
+    @property
+    def horizon(self) -> int:
+        """Everything later than this is held, where instants decide."""
+        return _NEVER if self.newest is None or self.keep.micros is None else self.newest - self.keep.micros
+
+    def know(self, keys: int) -> None:
+        """Have so many keys."""
+        more = keys - len(self.forgotten)
+        if more > 0:
+            self.rings.know(keys)
+            self.forgotten = np.concatenate([self.forgotten, np.full(more, _NEVER)])
+
+    def append(self, key: Array, count: Array, instants: Array, stored: Sequence[pa.Array]) -> None:
+        """Take in rows, key after key and each key's in the order of time.
+
+        Parameters
+        ----------
+        key, count
+            The keys, which all differ, and how many rows each has.
+        instants, stored
+            Of each row, when it happened and what is stored of every component.
+        """
+        self.know(int(key.max(initial=-1)) + 1)
+        if not len(instants):
+            return
+        states: dict[Tenant, State] = {self.instants: (instants,)}
+        for column, values in zip(self.columns, stored, strict=True):
+            states |= column.take_in(values)
+        self.newest = int(instants.max()) if self.newest is None else max(self.newest, int(instants.max()))
+        owner = np.repeat(key, count)
+        # Of a key that is full, a row before one that has left is not among the last any more.
+        known = instants > self.horizon if self.keep.micros is not None else instants >= self.forgotten[owner]
+        self.left_out += int(len(known) - known.sum())
+        owner, states = self._only(known, owner, states)
+        owner, states = self._with_later_ones(owner, states)
+        if self.keep.rows is not None:
+            owner, states = self._only(self._among_the_last(owner, states, self.keep.rows), owner, states)
+        elif self.horizon - self._expired >= (self.keep.micros or 0) // _LAZY:
+            self._expire()
+        changed, _, counts = _runs(owner)
+        self.rings.append(changed, counts, states)
+        for column in self.columns:
+            column.updated(len(owner))
+
+    def between(self, key: Array, begin: Array, end: Array) -> tuple[Array, Array]:
+        """The rows of each key within ``[begin, end)``, as ordinals."""
+        lo, hi = (self.instants.search(key, edge) for edge in (begin, end))
+        return lo, np.maximum(lo, hi)
+
+    def forget(self) -> Array | None:
+        """Forget keys that have no row, once they are the most; those that stay, or None where all do."""
+        some = self.rings.end > self.rings.first
+        if self.keep.micros is None or len(some) < 1024 or some.sum() > len(some) // 2:
+            return None
+        chosen = np.flatnonzero(some)
+        self.rings.keep(chosen)
+        self.forgotten = self.forgotten[chosen]
+        return chosen
+
+    def _only(self, kept: Array, owner: Array, states: Mapping[Tenant, State]) -> tuple[Array, dict[Tenant, State]]:
+        if kept.all():
+            return owner, dict(states)
+        return owner[kept], {tenant: take(state, kept) for tenant, state in states.items()}
+
+    def _with_later_ones(self, owner: Array, states: Mapping[Tenant, State]) -> tuple[Array, dict[Tenant, State]]:
+        """Where rows come after later ones of their key, that key's rows are all taken out, to be put back in order."""
+        (instants,) = states[self.instants]
+        key, first, _ = _runs(owner)
+        held = np.flatnonzero(self.rings.end[key] > self.rings.first[key])
+        (last,) = self.instants.at(key[held], self.rings.end[key[held]] - 1)
+        behind = key[held][instants[first[held]] < last]
+        if not len(behind):
+            return owner, dict(states)
+        rows = self.rings.held(behind)
+        both = {tenant: concatenate([tenant.elements(rows), state]) for tenant, state in states.items()}
+        owners = np.concatenate([np.repeat(behind, rows.width), owner])
+        # Stable, so that of rows at one instant those that came first stay first.
+        order = np.lexsort((both[self.instants][0], owners))
+        self.rings.restart(behind, self.rings.first[behind])
+        return owners[order], {tenant: take(state, order) for tenant, state in both.items()}
+
+    def _among_the_last(self, owner: Array, states: Mapping[Tenant, State], most: int) -> Array:
+        """Which rows are among the last so many of their key; rows that are held make room for them."""
+        key, first, count = _runs(owner)
+        begin, end = self.rings.first[key], self.rings.end[key]
+        leaving = np.maximum(end - begin + count - most, 0)
+        skipped = np.maximum(leaving - (end - begin), 0)
+        old = np.flatnonzero((leaving > 0) & (end > begin))
+        gone = np.minimum(begin + leaving, end)
+        self.forgotten[key[old]] = self.instants.at(key[old], gone[old] - 1)[0]
+        some = np.flatnonzero(skipped)
+        self.forgotten[key[some]] = states[self.instants][0][first[some] + skipped[some] - 1]
+        self.rings.expire(key[leaving > 0], gone[leaving > 0])
+        self.rings.restart(key[some], end[some] + skipped[some])
+        within = np.arange(len(owner)) - np.repeat(first, count)
+        kept: Array = within >= np.repeat(skipped, count)
+        return kept
+
+    def _expire(self) -> None:
+        """Let go what is older than the horizon."""
+        self._expired = self.horizon
+        key = np.flatnonzero(self.rings.end > self.rings.first)
+        (oldest,) = self.instants.at(key, self.rings.first[key])
+        key = key[oldest <= self.horizon]
+        if len(key):
+            self.rings.expire(key, self.instants.search(key, self.horizon + 1))
+
+
+def _runs(owner: Array) -> tuple[Array, Array, Array]:
+    """Of rows sorted by key: the keys, where the rows of each begin, and how many they are."""
+    first = np.flatnonzero(np.diff(owner, prepend=-1))
+    return owner[first], first, np.diff(first, append=len(owner))

@@ -1,0 +1,346 @@
+"""One contract for all live algorithms: after any batches and expiries, every window of rows that are held is answered
+as if its rows were combined one after another.
+
+Each algorithm runs with every algebra whose laws it needs. This catches rings that wrap around wrongly, rows of one key
+that reach another, what has expired and comes back, orders that change, intervals that are made too early or too late,
+and partitions of widths that miss a landmark.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from panes.algebra.operations import concatenate, from_ufunc, take
+from panes.errors import AlgebraError, PlanError
+from panes.live.column import ALGORITHMS
+from panes.live.landmark import LandmarkIntervals
+from panes.live.quantiles import SortedIntervals
+from panes.live.rings import Rings
+from panes.live.selection import select
+from panes.live.up_to_date import UpToDate
+from tests.kernels.test_contract import ALGEBRAS, as_state, assert_answers, seeded
+
+WIDEST = 12
+"""Of the windows that are registered where answers are kept up to date."""
+
+
+def registered(operations, like, rings):
+    windows = [(reach, skipped) for reach in range(1, WIDEST + 1) for skipped in range(reach)]
+    return UpToDate(operations, like, rings, windows)
+
+
+MAKERS = {**ALGORITHMS, UpToDate.name: registered}
+LEGAL = [
+    pytest.param(name, algebra, id=f"{name}-{label}")
+    for name in MAKERS
+    for label, algebra in ALGEBRAS.items()
+    if ALGORITHMS.get(name, UpToDate).can(algebra.operations)
+]
+
+
+class Stream:
+    """An algorithm in rings, and beside it every row that each key ever had."""
+
+    def __init__(self, make, algebra, keys):
+        self.algebra, self.rings = algebra, Rings()
+        self.ever = [as_state(algebra, []) for _ in range(keys)]
+        self.algorithm = make(algebra.operations, self.ever[0], self.rings)
+        self.rings.admit(self.algorithm)
+        self.rings.know(keys)
+
+    def append(self, states):
+        """The next rows of some keys, by key."""
+        states = {key: state for key, state in sorted(states.items()) if len(state[0])}
+        for key, state in states.items():
+            self.ever[key] = concatenate([self.ever[key], state])
+        keys = np.array(list(states), np.int64)
+        counts = np.array([len(state[0]) for state in states.values()], np.int64)
+        together = concatenate(list(states.values())) if states else take(self.ever[0], slice(0))
+        self.rings.append(keys, counts, {self.algorithm: together})
+
+    def expire(self, key, rows):
+        """Let the oldest rows of a key go."""
+        self.rings.expire(np.array([key]), self.rings.first[[key]] + rows)
+
+    def check(self, key, lo, hi):
+        """Windows of rows of keys, answered together and compared one by one."""
+        key, lo, hi = (np.array(values, np.int64) for values in (key, lo, hi))
+        answers = self.algorithm.lookup(key, lo, hi)
+        for one in np.unique(key):
+            some = key == one
+            assert_answers(self.algebra, self.ever[one], lo[some], hi[some], take(answers, some))
+
+    def check_some(self, rng, lookups=20, widest=None):
+        key = rng.integers(0, len(self.ever), lookups)
+        first, end = self.rings.first[key], self.rings.end[key]
+        if widest is not None:
+            first = np.maximum(first, end - widest)
+        edges = np.sort(first[:, None] + (rng.random((lookups, 2)) * (end - first + 1)[:, None]).astype(int), axis=1)
+        edges[: lookups // 4] = np.stack([first, end], axis=1)[: lookups // 4]
+        self.check(key, edges[:, 0], edges[:, 1])
+
+
+@pytest.mark.parametrize(("name", "algebra"), LEGAL)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_any_batches(name, algebra, data):
+    stream = Stream(MAKERS[name], algebra, keys=3)
+    batches = st.dictionaries(st.integers(0, 2), st.lists(algebra.elements, max_size=9), max_size=3)
+    for batch in data.draw(st.lists(batches, max_size=6)):
+        stream.append({key: as_state(algebra, rows) for key, rows in batch.items()})
+        stream.expire(data.draw(st.integers(0, 2)), data.draw(st.integers(0, 6)))
+        key = data.draw(st.lists(st.integers(0, 2), max_size=6))
+        edges = []
+        for one in key:
+            first, end = int(stream.rings.first[one]), int(stream.rings.end[one])
+            first = max(first, end - WIDEST) if name == UpToDate.name else first
+            edges.append(sorted(data.draw(st.tuples(*[st.integers(first, end)] * 2))))
+        stream.check(key, [a for a, _ in edges], [b for _, b in edges])
+
+
+@pytest.mark.parametrize(("name", "algebra"), LEGAL)
+def test_rings_that_wrap_around(name, algebra):
+    """Many batches of all sizes while the oldest rows expire: every ring is written over several times."""
+    rng = np.random.default_rng(3)
+    stream, most = Stream(MAKERS[name], algebra, keys=4), (3, 40, 100, 300)
+    for number in range(40):
+        counts = [int(rng.integers(0, [2, 5, 60, 90][(number + key) % 4] + 1)) for key in range(4)]
+        stream.append({key: seeded(algebra, count, seed=number) for key, count in enumerate(counts)})
+        for key in range(4):
+            stream.expire(key, max(int(stream.rings.end[key] - stream.rings.first[key]) - most[key], 0))
+        stream.check_some(rng, widest=WIDEST if name == UpToDate.name else None)
+    assert (stream.rings.end > 2 * stream.rings.size).any()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_window_of_some_rows(name):
+    """All of them, around the edges of blocks and levels, before and after rows expire."""
+    algebra = ALGEBRAS[
+        "affine maps" if ALGORITHMS.get(name, UpToDate).can(ALGEBRAS["affine maps"].operations) else "int sum"
+    ]
+    stream = Stream(MAKERS[name], algebra, keys=2)
+    for part in (5, 1, 17, 12):
+        stream.append({1: seeded(algebra, part)})
+    for expired in (0, 7, 10):
+        stream.expire(1, expired)
+        first, end = int(stream.rings.first[1]), int(stream.rings.end[1])
+        first = max(first, end - WIDEST) if name == UpToDate.name else first
+        edges = np.array([(a, b) for a in range(first, end + 1) for b in range(a, end + 1)])
+        stream.check(np.ones(len(edges), int), edges[:, 0], edges[:, 1])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_nothing(name):
+    stream = Stream(MAKERS[name], ALGEBRAS["int sum"], keys=2)
+    stream.append({})
+    nothing = np.zeros(0, np.int64)
+    assert len(stream.algorithm.lookup(nothing, nothing, nothing)[0]) == 0
+    stream.check([0, 1], [0, 0], [0, 0])
+    stream.append({1: seeded(ALGEBRAS["int sum"], 3)})
+    stream.expire(1, 3)
+    stream.check([1, 0], [3, 0], [3, 0])
+    stream.append({1: seeded(ALGEBRAS["int sum"], 2)})
+    stream.check([1, 1], [3, 4], [5, 5])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_one_key_for_all_windows(name):
+    stream = Stream(MAKERS[name], ALGEBRAS["int sum"], keys=1)
+    stream.append({0: seeded(ALGEBRAS["int sum"], 30)})
+    lo = np.arange(20, 30)
+    np.testing.assert_array_equal(
+        stream.algorithm.lookup(0, lo, np.full(10, 30))[0], stream.algorithm.lookup(lo * 0, lo, np.full(10, 30))[0]
+    )
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("lo", "hi"), [(3, 6), (7, 11)])
+def test_rows_that_are_not_held_are_refused(name, lo, hi):
+    stream = Stream(MAKERS[name], ALGEBRAS["int sum"], keys=1)
+    stream.append({0: seeded(ALGEBRAS["int sum"], 10)})
+    stream.expire(0, 4)
+    with pytest.raises(PlanError, match="beyond the rows that are held"):
+        stream.algorithm.lookup(0, np.array([lo]), np.array([hi]))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_keys_that_are_forgotten(name):
+    rng = np.random.default_rng(5)
+    stream = Stream(MAKERS[name], ALGEBRAS["int sum"], keys=6)
+    stream.append({key: seeded(ALGEBRAS["int sum"], 9 * key, seed=key) for key in range(6)})
+    stream.check_some(rng, widest=WIDEST)
+    stream.rings.keep(np.array([1, 3, 5]))
+    stream.ever = [stream.ever[key] for key in (1, 3, 5)]
+    stream.check_some(rng, widest=WIDEST)
+    stream.append({key: seeded(ALGEBRAS["int sum"], 50, seed=key) for key in range(3)})
+    stream.check_some(rng, widest=WIDEST)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_memory_is_bounded_by_what_is_held(name):
+    """A long stream in many keys that come and go; and a key that was large is small again."""
+    stream = Stream(MAKERS[name], ALGEBRAS["int sum"], keys=50)
+    stream.append({0: seeded(ALGEBRAS["int sum"], 20_000)})
+    stream.check([0], [0], [20_000])
+    for number in range(60):
+        for key in range(50):
+            if stream.rings.end[key] > stream.rings.first[key]:
+                stream.expire(key, 20_000)
+        stream.append({key % 50: seeded(ALGEBRAS["int sum"], 40) for key in range(number, number + 10)})
+    assert stream.rings.rows == 400
+    assert stream.rings.slots <= 1 << 13
+    assert stream.algorithm.states <= 1 << 17
+    stream.check_some(np.random.default_rng(1))
+
+
+@settings(max_examples=60)
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["append", "append", "append", "expire", "keep"]),
+            st.lists(st.tuples(st.integers(0, 5), st.integers(1, 700)), min_size=1, max_size=6),
+        ),
+        max_size=25,
+    )
+)
+def test_rings_neither_overlap_nor_lose_rows(steps):
+    algebra = ALGEBRAS["int sum"]
+    stream = Stream(ALGORITHMS["elements"], algebra, keys=6)
+    for what, numbers in steps:
+        chosen = {key % len(stream.ever): rows for key, rows in numbers}
+        if what == "append":
+            stream.append({key: seeded(algebra, rows) for key, rows in chosen.items()})
+        elif what == "expire":
+            for key, rows in chosen.items():
+                stream.expire(key, rows)
+        else:
+            stream.rings.keep(np.array(sorted(chosen)))
+            stream.ever = [stream.ever[key] for key in sorted(chosen)]
+        rings = stream.rings
+        assert ((rings.size & (rings.size - 1)) == 0).all()
+        assert (rings.end - rings.first < np.maximum(rings.size, 1)).all()
+        some = rings.size > 0
+        begin, size = rings.base[some], rings.size[some]
+        assert (begin % size == 0).all()
+        order = np.argsort(begin)
+        assert ((begin + size)[order][:-1] <= begin[order][1:]).all()
+        assert (begin + size).max(initial=0) <= rings.slots
+        stream.check(np.arange(len(rings)), rings.first, rings.end)
+
+
+def test_partitions_are_as_many_as_widths_differ():
+    algebra = ALGEBRAS["float sum"]
+    stream = Stream(LandmarkIntervals, algebra, keys=2)
+    stream.append({0: seeded(algebra, 500), 1: seeded(algebra, 300)})
+    lo = np.arange(0, 200, 3)
+    for width in (20, 31, 16):
+        stream.check(lo % 2, lo, lo + width)
+    assert stream.algorithm.partitions == (4,)
+    stream.check([0, 1], [0, 0], [500, 300])
+    assert stream.algorithm.partitions == (4, 8)
+    for _ in range(20):
+        stream.append({0: seeded(algebra, 37), 1: seeded(algebra, 3)})
+        stream.check([0, 1, 0, 1], stream.rings.end[[0, 1, 0, 1]] - [300, 301, 17, 30], stream.rings.end[[0, 1, 0, 1]])
+
+
+@pytest.mark.parametrize("reach", [1, 3])
+def test_suffix_windows_save_space(reach):
+    """Partitions of narrow widths hold few rows: together as many as the widest, not γ times as many."""
+    algebra = ALGEBRAS["affine maps"]
+    stream = Stream(lambda *a: LandmarkIntervals(*a, reach=reach), algebra, keys=2)
+    anywhere = Stream(LandmarkIntervals, algebra, keys=2)
+    rng = np.random.default_rng(2)
+    for number in range(30):
+        counts = rng.integers(0, [400, 30][number % 2], 2)
+        for one in (stream, anywhere):
+            one.append({key: seeded(algebra, int(count), seed=number) for key, count in enumerate(counts)})
+            for key in (0, 1):
+                one.expire(key, max(int(one.rings.end[key] - one.rings.first[key]) - 1000, 0))
+        for key in (0, 1):
+            held = int(stream.rings.end[key] - stream.rings.first[key])
+            width = np.array([w for w in (1, 2, 3, 5, 8, 13, 31, 64, 100, 255, 256, 900) if w <= held])
+            ended = rng.integers(0, np.minimum((reach - 1) * width, held - width) + 1)
+            hi = stream.rings.end[key] - ended
+            for one in (stream, anywhere):
+                one.check(np.full(len(width), key), hi - width, hi)
+    assert len(stream.algorithm.partitions) == len(anywhere.algorithm.partitions) == 8
+    assert stream.algorithm.states < anywhere.algorithm.states / (2 if reach == 1 else 1)
+    with pytest.raises(PlanError, match="ends too long ago"):
+        stream.algorithm.lookup(0, stream.rings.end[:1] - reach * 10 - 1, stream.rings.end[:1] - reach * 10 + 9)
+
+
+def test_windows_that_are_not_registered_are_refused():
+    stream = Stream(registered, ALGEBRAS["int sum"], keys=1)
+    stream.append({0: seeded(ALGEBRAS["int sum"], 50)})
+    with pytest.raises(PlanError, match="not among those"):
+        stream.algorithm.lookup(0, np.array([10]), np.array([50]))
+    none = Stream(UpToDate, ALGEBRAS["int sum"], keys=1)
+    none.append({0: seeded(ALGEBRAS["int sum"], 5)})
+    with pytest.raises(PlanError, match="not among those"):
+        none.algorithm.lookup(0, np.array([0]), np.array([5]))
+
+
+@pytest.mark.parametrize("label", [label for label, a in ALGEBRAS.items() if not a.operations.group])
+def test_an_illegal_algorithm_is_an_error_at_construction(label):
+    algebra = ALGEBRAS[label]
+    with pytest.raises(AlgebraError, match=r"'running' needs a group \(an exact subtract\)"):
+        ALGORITHMS["running"](algebra.operations, as_state(algebra, []), Rings())
+
+
+def test_running_sums_may_wrap_around():
+    """The sum of everything is beyond 64 bits, and the sum of a window is exact."""
+    add = from_ufunc(np.add, 0, subtract=np.subtract)
+    rings = Rings()
+    sums = ALGORITHMS["running"](add, (np.zeros(0, np.int64),), rings)
+    rings.admit(sums)
+    for _ in range(10):
+        rings.append(np.array([0]), np.array([1000]), {sums: (np.full(1000, 2**55 + 1),)})
+    assert sums.lookup(0, np.array([9_900]), np.array([10_000]))[0] == 100 * (2**55 + 1)
+
+
+@pytest.mark.parametrize("objects", [False, True])
+def test_quantiles(objects):
+    """Every rank of random windows, with ties, over rings that wrap around; the rank is a parameter of the lookup."""
+    rng = np.random.default_rng(11)
+    rings, ever = Rings(), [[], [], []]
+    kind = object if objects else np.int64
+    quantiles = SortedIntervals((np.zeros(0, kind),), rings)
+    rings.admit(quantiles)
+    for number in range(30):
+        keys = np.flatnonzero(rng.random(3) < 0.8)
+        batches = [rng.integers(-9, [3, 2**40][number % 2], rng.integers(1, 80)) for _ in keys]
+        for key, batch in zip(keys, batches, strict=True):
+            ever[key] += batch.tolist()
+        if len(keys):
+            rings.append(
+                keys, np.array([len(b) for b in batches]), {quantiles: (np.concatenate(batches).astype(kind),)}
+            )
+        rings.know(3)
+        rings.expire(np.arange(3), rings.end - [5, 90, 200])
+        key = rng.integers(0, 3, 40)
+        lo = rings.first[key] + (rng.random(40) * (rings.end - rings.first)[key]).astype(int)
+        hi = lo + 1 + (rng.random(40) * (rings.end[key] - lo - 1)).astype(int)
+        some = rings.end[key] > rings.first[key]
+        key, lo, hi = key[some], lo[some], hi[some]
+        rank = (rng.random(len(lo)) * (hi - lo)).astype(int)
+        expected = [sorted(ever[k][a:b])[r] for k, a, b, r in zip(key, lo, hi, rank, strict=True)]
+        assert quantiles.at(key, lo, hi, rank).tolist() == expected
+
+
+@given(
+    stretches=st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 5), min_size=1)), min_size=1, max_size=12),
+    part=st.floats(0, 0.999),
+)
+def test_selection(stretches, part):
+    owners = sorted({owner for owner, _ in stretches})
+    stretches = sorted((owners.index(owner), sorted(values)) for owner, values in stretches)
+    values = np.concatenate([values for _, values in stretches])
+    ends = np.cumsum([len(values) for _, values in stretches])
+    owner = np.array([owner for owner, _ in stretches])
+    together = [sorted(v for o, values in stretches for v in values if o == one) for one in range(len(owners))]
+    rank = np.array([int(part * len(values)) for values in together])
+    found = select(values, owner, ends - [len(v) for _, v in stretches], ends, rank)
+    assert found.tolist() == [values[r] for values, r in zip(together, rank, strict=True)]
