@@ -19,6 +19,7 @@ from benchmarks.workloads.price import price
 from benchmarks.workloads.sketches import sketches
 from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
+from benchmarks.workloads.thresholds import thresholds
 from benchmarks.workloads.trades import trades
 from benchmarks.workloads.values import values
 
@@ -46,5 +47,6 @@ WORKLOADS = {
     "granular": Workload(granular, "nested windows: cost per event by rate, levels and extent, and memory"),
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
     "join": Workload(join, "trades of two exchanges joined over ten windows at once, beside ten joins of Spark's own"),
+    "thresholds": Workload(thresholds, "which keys have many events: the collective index beside looking at every key"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
     from panes.errors import PanesError
     from panes.joining import join
+    from panes.live.threshold import Threshold
     from panes.local.stairs import Stairs
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
@@ -57,6 +58,7 @@ _HOMES = {
     "panes.declare.windows": ("Cumulate", "Window", "cumulate", "hopping", "tumbling"),
     "panes.errors": ("PanesError",),
     "panes.joining": ("join",),
+    "panes.live.threshold": ("Threshold",),
     "panes.local.stairs": ("Stairs",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -72,6 +74,7 @@ __all__ = [
     "Plan",
     "Query",
     "Stairs",
+    "Threshold",
     "Window",
     "aged",
     "aggregate",

@@ -25,6 +25,7 @@ from panes.spark.batches import batch_of, large_batches
 from panes.spark.binding import Input
 from panes.spark.chunks import whole_keys
 from panes.spark.naming import END, START, VIEW, floor_to_edges, key, micros, quoted, stored
+from panes.spark.sieve import Sieve
 
 _CHUNK = 1 << 18
 
@@ -56,7 +57,7 @@ def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: 
     return fine.groupBy(*keys, F.col(lanes.INSTANT)).agg(*merged)
 
 
-def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, source: Input) -> DataFrame:
+def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
     """Every view of a store, answered from its panes."""
     count, edges, block = len(store.keys), store.edges, store.block
 
@@ -66,10 +67,10 @@ def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, sou
             start, starts, columns = lanes.one_after_another(start, starts, columns, edges, block)
         return answer_panes(program, start, starts, columns)
 
-    return _answer(_by_key(panes, count), store, program, source, answer)
+    return _answer(_by_key(panes, count), store, program, source, sieve, answer)
 
 
-def answers_from_events(store: StorePlan, program: Program, source: Input) -> DataFrame:
+def answers_from_events(store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
     """Every view of a store, answered from raw events, for aggregates that only Python can build."""
     count, arguments = len(store.keys), program.arguments
     instant = f"{micros(quoted(store.at), source.spark_type(store.at))} AS {lanes.INSTANT}"
@@ -80,7 +81,7 @@ def answers_from_events(store: StorePlan, program: Program, source: Input) -> Da
         instants = chunk.column(count).to_numpy()
         return answer_events(program, instants, starts, dict(zip(arguments, chunk.columns[count + 1 :], strict=True)))
 
-    return _answer(_by_key(events, count), store, program, source, answer)
+    return _answer(_by_key(events, count), store, program, source, sieve, answer)
 
 
 def keep_events(store: StorePlan, source: Input) -> DataFrame:
@@ -104,6 +105,7 @@ def _answer(
     store: StorePlan,
     program: Program,
     source: Input,
+    sieve: Sieve,
     answer: Callable[[pa.RecordBatch, Array], Iterator[Answers]],
 ) -> DataFrame:
     columns = {r.alias: r.bound.type for view in program.views for r in view.readings}
@@ -118,7 +120,7 @@ def _answer(
             *(t.StructField(alias, from_arrow_type(type_)) for alias, type_ in columns.items()),
         ]
     )
-    count = len(store.keys)
+    names, count = store.keys, len(store.keys)
     instant_type = field_of(source.schema, store.at).type
     # Many windows make every chunk dear, so that chunks grow with them.
     rows_per_chunk = max(_CHUNK, 1024 * len(program.nodes)) // store.lanes
@@ -126,9 +128,11 @@ def _answer(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk, starts in whole_keys(batches, count, rows_per_chunk):
             keys = [column.take(pa.array(starts[:-1])) for column in chunk.columns[:count]]
+            named = dict(zip(names, keys, strict=True))
+            found = (sieve.kept(program.views[some.view], some, named) for some in answer(chunk, starts))
             yield from large_batches(
                 batch_of(program.views[answers.view], answers.view, answers, keys, columns, instant_type)
-                for answers in answer(chunk, starts)
+                for answers in found
             )
 
     return rows.mapInArrow(run, schema)

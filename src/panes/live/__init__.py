@@ -1,0 +1,1 @@
+"""Structures in this process that take in events and answer when asked."""
