@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from panes.live.staircase import Staircase
 from panes.live.staircase_stabbing import Stabbing
+from panes.live.threshold_rows import Rows
 
 EXTREMES = [-(2**63), -(2**63) + 1, 2**63 - 1]
 values = st.one_of(st.integers(-5, 5), st.sampled_from(EXTREMES))
@@ -81,3 +82,14 @@ def test_layers_of_many_keys_are_exact() -> None:
         keys, times, all_values = (np.concatenate(parts) for parts in zip(*columns, strict=True))
         since, v = int(rng.integers(0, step + 1)), int(rng.integers(800, 1000))
         assert index.above(v, since).tolist() == np.unique(keys[(times >= since) & (all_values > v)]).tolist()
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=40), max_size=6), st.integers(-1, 10), st.booleans())
+def test_searches_in_rows(rows: list[list[int]], value: int, falling: bool) -> None:
+    found = Rows(0)
+    found.extend(len(rows))
+    flat = [element for row in rows for element in sorted(row, reverse=falling)]
+    sizes = np.array([len(row) for row in rows], np.int64)
+    found.append(np.arange(len(rows)), sizes, np.array(flat, np.int64))
+    expected = [sum(element > value if falling else element < value for element in row) for row in rows]
+    assert found.count_below(np.arange(len(rows)), 0, value, falling=falling).tolist() == expected

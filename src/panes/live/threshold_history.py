@@ -85,7 +85,7 @@ class History:
     >>> history = History(running=True)
     >>> history.extend(1)
     >>> history.append(Grouped(np.array([0]), np.array([3]), np.array([10, 20, 30]), np.array([5, 6, 7])))
-    >>> history.bounds(np.array([0]), 11, 30)
+    >>> history.bounds(np.array([0]), 11, None)
     (array([1]), array([3]))
     >>> history.sums(np.array([0]), np.array([1]), np.array([3]))
     array([13])
@@ -147,15 +147,10 @@ class History:
             values = following - values
         return Grouped(keys, counts, self._rows.columns[0][places], values)
 
-    def bounds(self, keys: Integers, first: int, last: int) -> tuple[Integers, Integers]:
-        """Which elements of some substreams came within ``[first, last]``: half-open index pairs."""
+    def bounds(self, keys: Integers, first: int, last: int | None) -> tuple[Integers, Integers]:
+        """Which elements of some substreams came within ``[first, last]``: half-open index pairs. None is for ever."""
         lo = self._rows.count_below(keys, 0, first)
-        ends = self._rows.sizes[keys]
-        late = np.flatnonzero((ends > 0) & (self._last_or(keys, first) > last))
-        if len(late):
-            ends = ends.copy()
-            ends[late] = self._rows.count_below(keys[late], 0, last + 1)
-        return lo, np.maximum(lo, ends)
+        return lo, self._rows.sizes[keys] if last is None else self._rows.count_below(keys, 0, last + 1)
 
     def sums(self, keys: Integers, lo: Integers, hi: Integers) -> Array:
         """The sums of integers between bounds: the running one up to hi, less that up to lo."""
@@ -168,12 +163,6 @@ class History:
         values = self._rows.columns[1][ranges(self._rows.starts[keys] + lo, counts)]
         found: Array = self._folded.reduceat(values, np.cumsum(counts) - counts) if len(keys) else values
         return found
-
-    def _last_or(self, keys: Integers, otherwise: int) -> Integers:
-        last = np.full(len(keys), otherwise)
-        there = np.flatnonzero(self._rows.sizes[keys])
-        last[there] = self.newest(keys[there])
-        return last
 
     def _before(self, keys: Integers, index: Integers) -> Array:
         """The sum of the elements before an index."""

@@ -137,7 +137,7 @@ class _Totals(Measure):
         return keys if at_most is None or not window.suffix else self._index.not_more(at_most, window.first, keys)
 
     def answers(self, asked: Asked, window: Window, keys: Integers) -> tuple[Integers, pa.Array]:
-        lo, hi = self.history.bounds(keys, window.first, window.last)
+        lo, hi = self.history.bounds(keys, window.first, None if window.suffix else window.last)
         there = np.flatnonzero(hi > lo)
         keys = keys[there]
         values = self._between(keys, lo[there], hi[there])

@@ -70,7 +70,10 @@ class WholeRange:
         >>> WholeRange.of(Asked(10, None)), WholeRange.of(Asked(0.5, Decimal("9.99")), scale=2)
         (WholeRange(at_least=11, at_most=None), WholeRange(at_least=51, at_most=998))
         """
-        low, high = (None if v is None else Fraction(v) * 10**scale for v in (asked.above, asked.below))
+        low, high = (
+            None if v is None else v * 10**scale if isinstance(v, int) else Fraction(v) * 10**scale
+            for v in (asked.above, asked.below)
+        )
         return cls(None if low is None else math.floor(low) + 1, None if high is None else math.ceil(high) - 1)
 
     def holds(self, values: Array) -> Array:

@@ -93,20 +93,21 @@ class Rows:
     def count_below(self, rows: Integers, column: int, values: Array | int, *, falling: bool = False) -> Integers:
         """How many elements at the front of each row are less than a value; of falling rows, how many are greater.
 
-        By bisection in step: a row takes part until its own search ends.
+        By bisection of all rows in step, each until its own search ends.
         """
-        array, starts = self.columns[column], self.starts[rows]
-        low, high = np.zeros(len(rows), np.int64), self.sizes[rows].copy()
-        wanted = np.broadcast_to(np.asarray(values), low.shape)
-        todo = np.flatnonzero(high)
+        found = np.zeros(len(rows), np.int64)
+        todo = np.flatnonzero(self.sizes[rows])
+        start, low, high = self.starts[rows[todo]], found[todo], self.sizes[rows[todo]]
+        wanted = np.broadcast_to(np.asarray(values), found.shape)[todo]
         while len(todo):
-            middle = (low[todo] + high[todo]) >> 1
-            found = array[starts[todo] + middle]
-            before = found > wanted[todo] if falling else found < wanted[todo]
-            low[todo] = np.where(before, middle + 1, low[todo])
-            high[todo] = np.where(before, high[todo], middle)
-            todo = todo[low[todo] < high[todo]]
-        return low
+            middle = (low + high) >> 1
+            here = self.columns[column][start + middle]
+            before = here > wanted if falling else here < wanted
+            low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
+            found[todo] = low
+            on = np.flatnonzero(low < high)
+            todo, start, low, high, wanted = todo[on], start[on], low[on], high[on], wanted[on]
+        return found
 
     def _make_space(self, needed: int) -> None:
         """Room for so many elements at the end: what moved rows left behind is given back first."""
