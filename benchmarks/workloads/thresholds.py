@@ -2,30 +2,35 @@
 
 Paper: Arasu and Widom, Resource Sharing in Continuous Sliding-Window Aggregates (2004), section 6.3 and figure 12. All
 contenders read the same batches and number the same keys; they differ in what they keep beside the events, and in the
-keys that a lookup looks at. Lookups are exact. All runs in one process, without Spark.
+keys that a lookup looks at. Lookups are exact. All runs in one process, without Spark, and figures are its processor
+time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from statistics import median
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import mean, median
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.random import Generator
 
 import panes as pn
 from benchmarks import data
 from benchmarks.report import Timings
-from benchmarks.runner import Bench, timed
+from benchmarks.runner import Bench
 from panes.live.collective_levels import Integers, Levels
 from panes.live.threshold_history import Grouped
 from panes.live.threshold_measures import Active, Counts, Measure, Window
 from panes.live.threshold_ranges import Asked, WholeRange
 from panes.timeline import HOUR, MINUTE
 
-SUBSTREAMS = (5_000, 20_000, 100_000, 500_000, 1_000_000, 2_000_000)
+SUBSTREAMS = (5_000, 50_000, 250_000, 1_000_000, 2_000_000)
 PLACES = (1, 2, 4, 8, 16, 32)
 RATIOS = (1, 10, 100, 1_000, 10_000)
 _EVENTS_EACH = 10
@@ -33,7 +38,13 @@ _KEEP = 3 * HOUR
 _INPUTS = 50
 """A batch of so many events is followed by so many lookups."""
 
+FEW, MANY = (2e-5, 2e-4), (0.03, 0.05)
 _SKEW = 1.5
+_DEAR = 5
+"""So many of the lookups are made after each batch where a lookup is dear."""
+
+_CHECKED = 3
+T = TypeVar("T")
 
 
 class EveryKey(Counts):
@@ -68,7 +79,7 @@ class EveryEvent(EveryKey):
 
     def __init__(self, levels: Levels) -> None:
         super().__init__(levels)
-        self._times = self._keys = np.zeros(1 << 16, np.int64)
+        self._times, self._keys = np.zeros(1 << 16, np.int64), np.zeros(1 << 16, np.int64)
         self._length = 0
 
     def insert(self, new: Grouped) -> None:
@@ -108,104 +119,105 @@ class Ask:
     over: int
     above: int
 
-    def of(self, index: pn.Threshold) -> pa.Table:
-        return index.lookup(over=f"{self.over} us", above=self.above)
+    def of(self, index: pn.Threshold, *, exact: bool = True) -> pa.Table:
+        return index.lookup(over=f"{self.over} us", above=self.above, exact=exact)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Batches of events, each followed by the same lookups."""
+
+    name: str
+    batches: Sequence[pa.Table]
+    asks: Sequence[Ask]
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Events of many substreams: some to begin with, and then batches, with lookups for after each of them."""
+    """Events of many substreams: some to begin with, and then phase after phase."""
 
+    name: str
     first: pa.Table
-    batches: Sequence[pa.Table]
-    asks: Sequence[Sequence[Ask]]
+    phases: Sequence[Phase]
 
-    def started(self, index: pn.Threshold) -> pn.Threshold:
-        """An index that has seen the first events and one lookup of each kind, which sorts what they left."""
-        index.update(self.first)
-        for asks in self.asks:
-            for ask in asks:
-                ask.of(index)
-        return index
 
-    def run(self, index: pn.Threshold, lookups: int | None = None) -> int:
-        """Take in all batches, with lookups in between (all, or the first few of each): the number of keys found."""
-        found = 0
-        for batch, asks in zip(self.batches, self.asks, strict=True):
-            index.update(batch)
-            for ask in asks[:lookups]:
-                found += ask.of(index).num_rows
-        return found
+@dataclass
+class Took:
+    """Seconds of processor time: of each batch, and of each lookup."""
+
+    updates: list[float] = field(default_factory=list)
+    lookups: list[float] = field(default_factory=list)
+    found: list[list[object]] = field(default_factory=list)
+
+    def per_input(self, events: int, lookups: int) -> float:
+        """Of a batch and so many lookups, divided by the number of events and lookups."""
+        return (median(self.updates) + lookups * mean(self.lookups)) / (events + lookups)
 
 
 def thresholds(bench: Bench) -> None:
     """Figure 12, more and more substreams, more events for each lookup, and real events."""
     _figure_12(bench)
     _substreams(bench)
-    _ratios(bench)
     _real(bench)
 
 
 def _figure_12(bench: Bench) -> None:
     keys = 500 if bench.options.quick else SUBSTREAMS[0]
-    stream = _synthetic(keys, selectivity=(0.03, 0.05), rounds=2 if bench.options.quick else 8)
+    stream = _synthetic(keys, [("many", MANY, _INPUTS, _INPUTS)], rounds=2 if bench.options.quick else 10)
     table = bench.report.table(
         f"Figure 12: {keys:,} substreams, windows of 15 min to 3 h, selectivity 0.03 to 0.05; inputs per second",
-        f"An input is an event or a lookup: {_INPUTS} events in one batch, then {_INPUTS} lookups. Median of rounds.",
+        f"An input is an event or a lookup: {_INPUTS} events in one batch, then {_INPUTS} lookups.",
     )
-    naive = _raced(bench, f"{keys} substreams", stream, {"every key": Other(EveryKey)})["every key"]
-    table.rows.append({"": "every key (R-INT)", "inputs/s": 2 * _INPUTS * len(stream.batches) / naive, "faster ×": 1.0})
-    for p in bench.few(PLACES):
-        index = pn.Threshold(pn.count(), by="key", at="ts", keep="3 hours", p=p)
-        took = _raced(bench, f"{keys} substreams", stream, {f"p={p}": index})[f"p={p}"]
-        asks = stream.asks[-1]
-        exact = sum(ask.of(index).num_rows for ask in asks)
-        some = sum(index.lookup(over=f"{a.over} us", above=a.above, exact=False).num_rows for a in asks)
-        table.rows.append(
-            {
-                "": f"index, p = {p}",
+    others = {"every key": Other(EveryKey), "long keys": Other(LongKeys), "every event": Other(EveryEvent)}
+    indexes = {f"index, p = {p}": pn.Threshold(pn.count(), by="key", at="ts", keep="3 hours", p=p) for p in PLACES}
+    contenders = {**others, **dict(bench.few(list(indexes.items())))}
+    took = {name: _run(bench, stream, name, index)["many"] for name, index in contenders.items()}
+    _agree(took)
+    rates = {name: 1 / each.per_input(_INPUTS, _INPUTS) for name, each in took.items()}
+    for name, index in contenders.items():
+        row: dict[str, object] = {"": name, "inputs/s": rates[name], "faster ×": rates[name] / rates["every key"]}
+        if name in indexes:
+            found, candidates = (
+                sum(ask.of(index, exact=exact).num_rows for ask in stream.phases[0].asks) for exact in (True, False)
+            )
+            row |= {
                 "ε": index.epsilon,
-                "inputs/s": 2 * _INPUTS * len(stream.batches) / took,
-                "faster ×": naive / took,
-                "candidates per key found": some / max(1, exact),
+                "candidates per key found": candidates / max(1, found),
+                "update, µs per event": 1e6 * median(took[name].updates) / _INPUTS,
+                "lookup, µs": 1e6 * mean(took[name].lookups),
             }
-        )
+        table.rows.append(row)
 
 
 def _substreams(bench: Bench) -> None:
-    for few, selectivity in ((True, (2e-5, 2e-4)), (False, (0.03, 0.05))):
-        table = bench.report.table(
-            f"Substreams; {'few' if few else 'many'} keys qualify ({selectivity[0]:g} to {selectivity[1]:g} of them); "
-            "microseconds per input",
-            f"{_INPUTS} events in one batch, then {_INPUTS} lookups (of those that look at every key, the first 5, "
-            f"and their time counts ten times); {_EVENTS_EACH} events for each substream in three hours. p = 4.",
+    inputs = f"{_INPUTS} events in one batch, then {_INPUTS} lookups; {_EVENTS_EACH} events for each substream in 3 h."
+    tables = {
+        name: bench.report.table(
+            f"Substreams; {name} keys qualify ({low:g} to {high:g} of them); microseconds per input", inputs
         )
-        for keys in (200, 1000) if bench.options.quick else SUBSTREAMS:
-            stream = _synthetic(keys, selectivity=selectivity, rounds=2 if bench.options.quick else 6)
-            took = {}
-            for name, index in _contenders().items():
-                took[name] = _per_input(bench, f"{keys} substreams, {selectivity}", stream, name, index)
-            row: dict[str, object] = {"substreams": keys, **{name: 1e6 * seconds for name, seconds in took.items()}}
-            others = {name: seconds for name, seconds in took.items() if name != "index"}
-            row["faster than every key ×"] = took["every key"] / took["index"]
-            row["than the best other ×"] = min(others.values()) / took["index"]
-            table.rows.append(row)
-
-
-def _ratios(bench: Bench) -> None:
-    keys = 1000 if bench.options.quick else 1_000_000
-    table = bench.report.table(
-        f"{keys:,} substreams, few keys qualify, more events for each lookup; milliseconds for a batch and a lookup",
+        for name, (low, high) in (("few", FEW), ("many", MANY))
+    }
+    ratios = bench.report.table(
+        "The most substreams but one, few keys qualify, more events for each lookup; milliseconds for both"
     )
-    for events in bench.few(RATIOS):
-        stream = _synthetic(keys, selectivity=(2e-5, 2e-4), rounds=6, size=events, lookups=1)
-        took = {
-            name: _raced(bench, f"{events} events per lookup", stream, {name: index})[name] / len(stream.batches)
-            for name, index in _contenders().items()
-        }
-        row: dict[str, object] = {"events per lookup": events, **{name: 1e3 * each for name, each in took.items()}}
-        row["faster than every key ×"] = took["every key"] / took["index"]
-        table.rows.append(row)
+    sizes = (200, 1000) if bench.options.quick else SUBSTREAMS
+    for keys in sizes:
+        phases = [("few", FEW, _INPUTS, _INPUTS), ("many", MANY, _INPUTS, _INPUTS)]
+        if keys == sizes[-2]:
+            phases += [(f"{events:,} events", FEW, events, 1) for events in bench.few(RATIOS)]
+        stream = _synthetic(keys, phases, rounds=2 if bench.options.quick else 6)
+        took = {name: _run(bench, stream, name, make()) for name, make in _CONTENDERS.items()}
+        for name, _, events, lookups in phases:
+            _agree({contender: each[name] for contender, each in took.items()})
+            seconds = {contender: each[name].per_input(events, lookups) for contender, each in took.items()}
+            row: dict[str, object] = {"substreams" if name in tables else "events per lookup": keys}
+            scale = 1e6 if name in tables else 1e3 * (events + 1)
+            if name not in tables:
+                row["events per lookup"] = events
+            row |= {contender: scale * each for contender, each in seconds.items()}
+            row["faster than every key ×"] = seconds["every key"] / seconds["index"]
+            row["than the best other ×"] = min(v for n, v in seconds.items() if n != "index") / seconds["index"]
+            tables.get(name, ratios).rows.append(row)
 
 
 def _real(bench: Bench) -> None:
@@ -214,83 +226,84 @@ def _real(bench: Bench) -> None:
         f"{_INPUTS} events in one batch, then {_INPUTS} lookups of windows of 15 min to 3 h.",
     )
     for name, events in _real_events():
-        stream = _replayed(events, rounds=2 if bench.options.quick else 20)
-        row: dict[str, object] = {"": name}
-        for contender, index in _contenders().items():
-            took = _raced(bench, name, stream, {contender: index})[contender]
-            row[contender] = 2 * _INPUTS * len(stream.batches) / took
-        table.rows.append(row)
+        stream = _replayed(name, events.slice(0, bench.events(events.num_rows)), 2 if bench.options.quick else 10)
+        took = {contender: _run(bench, stream, contender, make())["many"] for contender, make in _CONTENDERS.items()}
+        _agree(took)
+        rates = {contender: 1 / each.per_input(_INPUTS, _INPUTS) for contender, each in took.items()}
+        table.rows.append({"": name, **rates, "faster than every key ×": rates["index"] / rates["every key"]})
     if not table.rows:
         table.notes = ("Skipped: the data are not beside the checkout.",)
 
 
-def _contenders() -> dict[str, pn.Threshold]:
-    return {
-        "every key": Other(EveryKey),
-        "long keys": Other(LongKeys),
-        "every event": Other(EveryEvent),
-        "index": pn.Threshold(pn.count(), by="key", at="ts", keep="3 hours"),
-    }
+_CONTENDERS: dict[str, Callable[[], pn.Threshold]] = {
+    "every key": lambda: Other(EveryKey),
+    "long keys": lambda: Other(LongKeys),
+    "every event": lambda: Other(EveryEvent),
+    "index": lambda: pn.Threshold(pn.count(), by="key", at="ts", keep="3 hours"),
+}
 
 
-def _per_input(bench: Bench, case: str, stream: Stream, name: str, index: pn.Threshold) -> float:
-    """Seconds per event or lookup; where lookups are dear only some are made."""
-    if name == "index":
-        return _raced(bench, case, stream, {name: index})[name] / (2 * _INPUTS * len(stream.batches))
-    lookups = 5
-    stream.started(index)
-    updating = median(timed(index.update, batch)[0] for batch in stream.batches)
-    looking = [timed(ask.of, index)[0] for asks in stream.asks for ask in asks[:lookups]]
-    bench.report.record(case, "synthetic", Timings({f"{name}, update": [updating], f"{name}, lookup": looking}))
-    return (updating + _INPUTS * median(looking)) / (2 * _INPUTS)
+def _run(bench: Bench, stream: Stream, name: str, index: pn.Threshold) -> dict[str, Took]:
+    """Take in all phases: a first batch and its lookups to warm up, then the others. Few lookups suffice if dear."""
+    index.update(stream.first)
+    took: dict[str, Took] = {}
+    for phase in stream.phases:
+        found = took[phase.name] = Took()
+        asks = phase.asks if name.startswith("index") else phase.asks[:_DEAR]
+        for number, batch in enumerate(phase.batches):
+            updating, _ = _seconds(index.update, batch)
+            looking = [_seconds(ask.of, index) for ask in asks]
+            if number:
+                found.updates.append(updating)
+                found.lookups += [seconds for seconds, _ in looking]
+                found.found += [sorted(answer["key"].to_pylist()) for _, answer in looking[:_CHECKED]]
+        seconds = Timings({f"{name}, update": found.updates, f"{name}, lookup": found.lookups})
+        bench.report.record(f"{stream.name}, {phase.name}", "events", seconds)
+    return took
 
 
-def _raced(bench: Bench, case: str, stream: Stream, contenders: dict[str, pn.Threshold]) -> dict[str, float]:
-    """Seconds that all batches and lookups take: medians over the batches, times their number."""
-    medians = {}
-    for name, index in contenders.items():
-        stream.started(index)
-        took = []
-        for batch, asks in zip(stream.batches, stream.asks, strict=True):
-            took.append(timed(Stream(stream.first, [batch], [asks]).run, index)[0])
-        bench.report.record(case, "events", Timings({name: took}))
-        medians[name] = median(took) * len(took)
-    return medians
+def _agree(took: Mapping[str, Took]) -> None:
+    """Stop the benchmark unless everybody has found the same."""
+    reference, *others = took.items()
+    for name, each in others:
+        if each.found != reference[1].found:
+            raise AssertionError(f"{name} finds other keys than {reference[0]}")
 
 
-def _synthetic(
-    keys: int, *, selectivity: tuple[float, float], rounds: int, size: int = _INPUTS, lookups: int = _INPUTS
-) -> Stream:
-    """Substreams of very different rates."""
+def _seconds(work: Callable[..., T], *arguments: object) -> tuple[float, T]:
+    """Seconds of processor time that some work takes, and its result."""
+    start = time.process_time()
+    result = work(*arguments)
+    return time.process_time() - start, result
+
+
+def _synthetic(keys: int, phases: Sequence[tuple[str, tuple[float, float], int, int]], rounds: int) -> Stream:
+    """Substreams of very different rates; a phase has a name, a selectivity, and a number of events and lookups."""
     rng = np.random.default_rng(keys)
-    events = keys * _EVENTS_EACH
+    first = keys * _EVENTS_EACH
+    total = first + sum((rounds + 1) * events for _, _, events, _ in phases)
     rates = np.cumsum(rng.lognormal(0, _SKEW, keys))
-    total = events + rounds * size
     drawn = np.searchsorted(rates, rng.uniform(0, rates[-1], total))
     # The first three hours, and then at the same pace.
-    times = data.START + np.sort(rng.uniform(0, _KEEP * total / events, total)).astype(np.int64)
+    times = data.START + np.sort(rng.uniform(0, _KEEP * total / first, total)).astype(np.int64)
     table = pa.table({"ts": pa.array(times).cast(pa.timestamp("us", "UTC")), "key": drawn})
-    first = table.slice(0, events)
-    batches = [table.slice(events + i * size, size) for i in range(rounds)]
-    # As many kinds of lookups as a batch is followed by; their thresholds come from the first events.
-    asks = _asks(drawn[:events], times[:events], keys, selectivity, lookups, rng)
-    return Stream(first, batches, [asks] * rounds)
+    found, at = [], first
+    for name, selectivity, events, lookups in phases:
+        batches = [table.slice(at + i * events, events) for i in range(rounds + 1)]
+        found.append(Phase(name, batches, _asks(drawn[:first], times[:first], keys, selectivity, lookups, rng)))
+        at += (rounds + 1) * events
+    return Stream(f"{keys} substreams", table.slice(0, first), found)
 
 
 def _asks(
-    keys: Integers,
-    times: Integers,
-    distinct: int,
-    selectivity: tuple[float, float],
-    lookups: int,
-    rng: np.random.Generator,
+    keys: Integers, times: Integers, distinct: int, selectivity: tuple[float, float], lookups: int, rng: Generator
 ) -> list[Ask]:
+    """Lookups whose thresholds so many keys exceed."""
     asks = []
     for _ in range(lookups):
         over = int(rng.uniform(15 * MINUTE, _KEEP))
         counts = np.bincount(keys[np.searchsorted(times, times[-1] - over, side="right") :], minlength=distinct)
         wanted = max(1, int(distinct * rng.uniform(*selectivity)))
-        # So many keys have more than this, ties aside.
         asks.append(Ask(over, int(np.partition(counts, -wanted - 1)[-wanted - 1])))
     return asks
 
@@ -300,8 +313,8 @@ def _real_events() -> Iterator[tuple[str, pa.Table]]:
     if trades is not None:
         table = pq.read_table(trades.path, columns=["ts", "symbol", "exch"])
         days = table["ts"].cast(pa.date32())
-        table = table.filter(pa.compute.equal(days, days[0]))
-        joined = pa.compute.binary_join_element_wise(table["symbol"], table["exch"].cast(pa.string()), "/")
+        table = table.filter(pc.equal(days, days[0]))
+        joined = pc.binary_join_element_wise(*(table[name].cast(pa.string()) for name in ("symbol", "exch")), "/")
         yield "trades of a day by symbol and exchange", pa.table({"ts": table["ts"], "key": joined})
     options = data.SHARED / "goog_option_quotes.parquet"
     if options.exists():
@@ -309,12 +322,13 @@ def _real_events() -> Iterator[tuple[str, pa.Table]]:
         yield "option quotes by contract", pa.table({"ts": table["ts"], "key": table["contract"]})
 
 
-def _replayed(events: pa.Table, rounds: int) -> Stream:
+def _replayed(name: str, events: pa.Table, rounds: int) -> Stream:
     """Real events: all but the last, then batches of the last."""
-    split = events.num_rows - rounds * _INPUTS
+    split = events.num_rows - (rounds + 1) * _INPUTS
     first = events.slice(0, split)
     coded = first["key"].combine_chunks().dictionary_encode()
     keys, distinct = coded.indices.to_numpy().astype(np.int64), len(coded.dictionary)
     times = first["ts"].cast(pa.timestamp("us", first["ts"].type.tz)).cast(pa.int64()).to_numpy()
-    asks = _asks(keys, times, distinct, (0.03, 0.05), _INPUTS, np.random.default_rng(0))
-    return Stream(first, [events.slice(split + i * _INPUTS, _INPUTS) for i in range(rounds)], [asks] * rounds)
+    asks = _asks(keys, times, distinct, MANY, _INPUTS, np.random.default_rng(0))
+    batches = [events.slice(split + i * _INPUTS, _INPUTS) for i in range(rounds + 1)]
+    return Stream(f"{name}, {distinct} substreams", first, [Phase("many", batches, asks)])
