@@ -26,7 +26,7 @@ from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from panes.live.collective_levels import Integers, Levels
 from panes.live.threshold_history import Grouped
-from panes.live.threshold_measures import Active, Counts, Measure, Window
+from panes.live.threshold_measures import Active, Counts, Measure, Totals, Window
 from panes.live.threshold_ranges import Asked, WholeRange
 from panes.timeline import HOUR, MINUTE
 
@@ -157,6 +157,7 @@ class Took:
 def thresholds(bench: Bench) -> None:
     """Figure 12, more and more substreams, more events for each lookup, and real events."""
     _figure_12(bench)
+    _updates(bench)
     _substreams(bench)
     _real(bench)
 
@@ -186,6 +187,38 @@ def _figure_12(bench: Bench) -> None:
                 "update, µs per event": 1e6 * median(took[name].updates) / _INPUTS,
                 "lookup, µs": 1e6 * mean(took[name].lookups),
             }
+        table.rows.append(row)
+
+
+def _updates(bench: Bench) -> None:
+    keys, size = (500, 1000) if bench.options.quick else (100_000, 10_000)
+    stream = _synthetic(keys, [("updates", FEW, size, 0)], rounds=2 if bench.options.quick else 10)
+    table = bench.report.table(
+        f"What an index adds to an update: {keys:,} substreams, batches of {size:,} events; microseconds per event",
+        "Values of sums are 1 to 1000. Memory is that of the index, without the events. Nobody looks anything up. The "
+        "first line has no index: reading a batch, finding its keys and keeping its events.",
+    )
+    rng = np.random.default_rng(0)
+
+    def valued(events: pa.Table) -> pa.Table:
+        return events.append_column("x", pa.array(rng.integers(1, 1001, events.num_rows)))
+
+    first, batches = valued(stream.first), [valued(batch) for batch in stream.phases[0].batches]
+
+    def per_event(name: str, index: pn.Threshold) -> float:
+        index.update(first)
+        took = [_seconds(index.update, batch)[0] for batch in batches[1:]]
+        bench.report.record("updates", "events", Timings({name: took}))
+        return 1e6 * median(took) / size
+
+    table.rows.append({"p": "none", "count": per_event("no index", Other(EveryKey))})
+    for p in bench.few(PLACES):
+        row: dict[str, object] = {"p": p, "ε": Levels(p).epsilon}
+        for name, aggregate in (("count", pn.count()), ("sum", pn.sum("x"))):
+            index = pn.Threshold(aggregate, by="key", at="ts", keep="3 hours", p=p)
+            row[name] = per_event(f"{name}, p = {p}", index)
+            assert isinstance(index._measure, Totals)
+            row[f"{name}, bytes per substream"] = index._measure.index.nbytes / keys
         table.rows.append(row)
 
 

@@ -54,6 +54,8 @@ class Layers(Generic[S]):
 
     def note(self, keys: Integers) -> None:
         """Some keys have changed."""
+        if not len(keys):
+            return
         self._changed.append(keys)
         self._noted += len(keys)
         if self._noted > self._most:

@@ -241,16 +241,18 @@ class Threshold:
 
     def _take_in(self, table: pa.Table) -> None:
         timed = _column(table, self._query.at).is_valid()
-        self.left_out += table.num_rows - (pc.sum(timed).as_py() or 0)
+        untimed = table.num_rows - int(pc.sum(timed).as_py())
         if self._query.where is not None:
             timed = pc.and_(timed, pc.fill_null(evaluate(self._query.where, table), False))
         table = table.filter(timed)
+        # What may fail comes before anything changes.
+        values, valid = self._measure.read(_whole(evaluate(self._aggregate.arguments[0], table)))
+        self.left_out += untimed
         if not table.num_rows:
             return
         times = _column(table, self._query.at).view(pa.int64()).to_numpy()
         newest = int(times.max())
         self._latest = newest if self._latest is None else max(newest, self._latest)
-        values, valid = self._measure.read(_whole(evaluate(self._aggregate.arguments[0], table)))
         kept = times > self._latest - self._keep
         self.left_out += int(len(kept) - np.count_nonzero(kept))
         if valid is not None:

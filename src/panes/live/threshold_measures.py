@@ -112,31 +112,37 @@ class Measure(ABC):
         return False
 
 
-class _Totals(Measure):
-    """Counts and sums: CI-COUNT or CI-SUM gives candidates, R-INT their answers."""
+class Totals(Measure):
+    """Counts and sums: CI-COUNT or CI-SUM gives candidates, R-INT their answers.
+
+    Attributes
+    ----------
+    index
+        The collective index.
+    """
 
     def __init__(self, levels: Levels, history: History) -> None:
-        self.history, self._index = history, Collective(levels)
+        self.history, self.index = history, Collective(levels)
 
-    def extend(self, keys: int) -> None:
+    def extend(self, keys: int) -> None:  # noqa: D102
         self.history.extend(keys)
-        self._index.extend(keys)
+        self.index.extend(keys)
 
-    def forget(self, keys: Integers) -> None:
+    def forget(self, keys: Integers) -> None:  # noqa: D102
         self.history.forget(keys)
-        self._index.forget(keys)
+        self.index.forget(keys)
 
-    def insert(self, new: Grouped) -> None:
+    def insert(self, new: Grouped) -> None:  # noqa: D102
         self.history.append(new)
-        self._index.insert(new.keys, new.counts, new.times, self._copies_of(new.values))
+        self.index.insert(new.keys, new.counts, new.times, self._copies_of(new.values))
 
-    def candidates(self, asked: Asked, window: Window, active: Active) -> Integers:
+    def candidates(self, asked: Asked, window: Window, active: Active) -> Integers:  # noqa: D102
         at_least, at_most = self._bounds(asked)
-        keys = active() if at_least <= 0 else self._index.at_least(at_least, window.first)
+        keys = active() if at_least <= 0 else self.index.at_least(at_least, window.first)
         # Of a window that has ended, the one up to now may hold any number more.
-        return keys if at_most is None or not window.suffix else self._index.not_more(at_most, window.first, keys)
+        return keys if at_most is None or not window.suffix else self.index.not_more(at_most, window.first, keys)
 
-    def answers(self, asked: Asked, window: Window, keys: Integers) -> tuple[Integers, pa.Array]:
+    def answers(self, asked: Asked, window: Window, keys: Integers) -> tuple[Integers, pa.Array]:  # noqa: D102
         lo, hi = self.history.bounds(keys, window.first, None if window.suffix else window.last)
         there = np.flatnonzero(hi > lo)
         keys = keys[there]
@@ -145,8 +151,8 @@ class _Totals(Measure):
         return keys[held], self._shown(values[held])
 
     @property
-    def full(self) -> bool:
-        return self._index.longest >= MOST_ELEMENTS
+    def full(self) -> bool:  # noqa: D102
+        return self.index.longest >= MOST_ELEMENTS
 
     @abstractmethod
     def _copies_of(self, values: Array | None) -> Integers | None:
@@ -169,7 +175,7 @@ class _Totals(Measure):
         """Answers as they come out."""
 
 
-class Counts(_Totals):
+class Counts(Totals):
     """``count()``."""
 
     def __init__(self, levels: Levels) -> None:
@@ -200,7 +206,7 @@ class Counts(_Totals):
         return pa.array(values, pa.int64())
 
 
-class Sums(_Totals):
+class Sums(Totals):
     """``sum(x)`` of integers and decimals, and ``count(x)``, which sums 0 and 1.
 
     Parameters
@@ -252,7 +258,7 @@ class Sums(_Totals):
         return pa.array(within_bigint(values, self._name), pa.int64())
 
 
-class RealSums(_Totals):
+class RealSums(Totals):
     """``sum(x)`` of floats, which are only ever added up."""
 
     def __init__(self, levels: Levels, name: str, argument: pa.DataType, type_: pa.DataType) -> None:

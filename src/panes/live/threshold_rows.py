@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from panes.algebra.operations import Array
-from panes.live.collective_levels import Integers
+from panes.live.collective_levels import Integers, bit_lengths
 
 _LEAST = 4
 
@@ -93,20 +93,25 @@ class Rows:
     def count_below(self, rows: Integers, column: int, values: Array | int, *, falling: bool = False) -> Integers:
         """How many elements at the front of each row are less than a value; of falling rows, how many are greater.
 
-        By bisection of all rows in step, each until its own search ends.
+        By bisection of all rows in step, from the longest steps down to 1; a row joins with the first step that is not
+        longer than itself.
         """
-        found = np.zeros(len(rows), np.int64)
-        todo = np.flatnonzero(self.sizes[rows])
-        start, low, high = self.starts[rows[todo]], found[todo], self.sizes[rows[todo]]
-        wanted = np.broadcast_to(np.asarray(values), found.shape)[todo]
-        while len(todo):
-            middle = (low + high) >> 1
-            here = self.columns[column][start + middle]
-            before = here > wanted if falling else here < wanted
-            low, high = np.where(before, middle + 1, low), np.where(before, high, middle)
-            found[todo] = low
-            on = np.flatnonzero(low < high)
-            todo, start, low, high, wanted = todo[on], start[on], low[on], high[on], wanted[on]
+        sizes = self.sizes[rows]
+        bits = bit_lengths(sizes).astype(np.uint8)
+        order = np.argsort(255 - bits, kind="stable")
+        first = self.starts[rows[order]]
+        before, last = first - 1, first + sizes[order] - 1
+        wanted = values[order] if isinstance(values, np.ndarray) else values
+        joined = np.cumsum(np.bincount(bits, minlength=1)[::-1])[::-1]
+        for step in reversed(range(len(joined) - 1)):
+            some = slice(0, joined[step + 1])
+            probe = before[some] + (1 << step)
+            here = self.columns[column][np.minimum(probe, last[some])]
+            sought = wanted[some] if isinstance(wanted, np.ndarray) else wanted
+            np.copyto(before[some], probe, where=here > sought if falling else here < sought)
+        found = np.empty(len(rows), np.int64)
+        # Beyond its last element a row was probed only where all of it is before.
+        found[order] = np.minimum(before, last) - first + 1
         return found
 
     def _make_space(self, needed: int) -> None:
