@@ -22,6 +22,7 @@ from benchmarks.workloads.sketches import sketches
 from benchmarks.workloads.sliding import sliding
 from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
+from benchmarks.workloads.thresholds import thresholds
 from benchmarks.workloads.trades import trades
 from benchmarks.workloads.values import values
 
@@ -52,5 +53,6 @@ WORKLOADS = {
     "join": Workload(join, "trades of two exchanges joined over ten windows at once, beside ten joins of Spark's own"),
     "lookups": Workload(lookups, "point-in-time lookups over 20 windows, beside Spark's joins, DuckDB and Polars"),
     "asw": Workload(asw, "any window of a live stream: updates and lookups per second of each algorithm"),
+    "thresholds": Workload(thresholds, "which keys have many events: the collective index beside looking at every key"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

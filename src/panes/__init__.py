@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from panes.errors import PanesError
     from panes.joining import join
     from panes.live.index import Index
+    from panes.live.threshold import Threshold
     from panes.local.stairs import Stairs
     from panes.looking import lookup
 
@@ -63,6 +64,7 @@ _HOMES = {
     "panes.errors": ("PanesError",),
     "panes.joining": ("join",),
     "panes.live.index": ("Index",),
+    "panes.live.threshold": ("Threshold",),
     "panes.local.stairs": ("Stairs",),
     "panes.looking": ("lookup",),
 }
@@ -81,6 +83,7 @@ __all__ = [
     "Query",
     "Sliding",
     "Stairs",
+    "Threshold",
     "Window",
     "aged",
     "aggregate",

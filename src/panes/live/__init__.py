@@ -1,1 +1,1 @@
-"""Windows over a live stream: structures in this process that take in events and answer lookups at any time."""
+"""Structures in this process that take in the events of a stream and answer lookups at any time."""

@@ -26,6 +26,7 @@ from panes.spark.batches import batch_of, large_batches
 from panes.spark.binding import Input
 from panes.spark.chunks import arguments_of, keys_of, whole_keys
 from panes.spark.naming import END, START, VIEW, floor_to_edges, key, micros, quoted, stored
+from panes.spark.sieve import Sieve
 
 CHUNK = 1 << 18
 
@@ -57,7 +58,7 @@ def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: 
     return fine.groupBy(*keys, F.col(lanes.INSTANT)).agg(*merged)
 
 
-def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, source: Input) -> DataFrame:
+def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
     """Every view of a store, answered from its panes."""
     count, edges, block = len(store.keys), store.edges, store.block
 
@@ -67,17 +68,17 @@ def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, sou
             start, starts, columns = lanes.one_after_another(start, starts, columns, edges, block)
         return answer_panes(program, start, starts, columns)
 
-    return _answer(_by_key(panes, count), store, program, source, answer)
+    return _answer(_by_key(panes, count), store, program, source, sieve, answer)
 
 
-def answers_from_events(store: StorePlan, program: Program, source: Input) -> DataFrame:
+def answers_from_events(store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
     """Every view of a store, answered from raw events: for aggregates that only Python can build, and per event."""
     count, names = len(store.keys), program.arguments
 
     def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
         return answer_events(program, chunk.column(count).to_numpy(), starts, arguments_of(chunk, count, names))
 
-    return _answer(events_by_key(store, program, source), store, program, source, answer)
+    return _answer(events_by_key(store, program, source), store, program, source, sieve, answer)
 
 
 def events_by_key(store: StorePlan, program: Program, source: Input) -> DataFrame:
@@ -108,6 +109,7 @@ def _answer(
     store: StorePlan,
     program: Program,
     source: Input,
+    sieve: Sieve,
     answer: Callable[[pa.RecordBatch, Array], Iterator[Answers]],
 ) -> DataFrame:
     columns = {r.alias: r.bound.type for view in program.views for r in view.readings}
@@ -122,7 +124,7 @@ def _answer(
             *(t.StructField(alias, from_arrow_type(type_)) for alias, type_ in columns.items()),
         ]
     )
-    count = len(store.keys)
+    names, count = store.keys, len(store.keys)
     instant_type = field_of(source.schema, store.at).type
     # Many windows make every chunk dear, so that chunks grow with them.
     rows_per_chunk = max(CHUNK, 1024 * len(program.nodes)) // store.lanes
@@ -130,9 +132,11 @@ def _answer(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk, starts in whole_keys(batches, count, rows_per_chunk):
             keys = keys_of(chunk, count, starts)
+            named = dict(zip(names, keys, strict=True))
+            found = (sieve.kept(program.views[some.view], some, named) for some in answer(chunk, starts))
             yield from large_batches(
                 batch_of(program.views[answers.view], answers.view, answers, keys, columns, instant_type)
-                for answers in answer(chunk, starts)
+                for answers in found
             )
 
     return rows.mapInArrow(run, schema)

@@ -26,6 +26,7 @@ from panes.spark.batches import batch_of, large_batches, parts_of
 from panes.spark.naming import END, START, VIEW, key
 from panes.spark.packing import EVENTS, READ
 from panes.spark.placing import labels
+from panes.spark.sieve import Sieve
 
 HIGHEST = ("open_windows", "watermark")
 """Figures of which the highest of all shards counts, not the sum."""
@@ -56,6 +57,8 @@ class Job:
         The key columns and the aggregate columns of all answers, with their types.
     instant
         The type of the bounds of windows.
+    sieve
+        Which answers need not come out.
     """
 
     stores: tuple[Store, ...]
@@ -63,6 +66,7 @@ class Job:
     keys: Mapping[str, pa.DataType]
     columns: Mapping[str, pa.DataType]
     instant: pa.DataType
+    sieve: Sieve
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -82,12 +86,16 @@ class Job:
         number = -1
         if answered.number is not None:
             number = answered.number + sum(len(other.program.views) for other in self.stores[: answered.store])
-        batch = batch_of(answered.view, number, answered.answers, keys, self.columns, self.instant)
+        answers, coverage = answered.answers, answered.coverage
+        wanted = self.sieve.wanted(answered.view, answers, dict(zip(self.keys, keys, strict=True)))
+        if wanted is not None:
+            answers, coverage = answers.where(wanted), coverage[wanted]
+        batch = batch_of(answered.view, number, answers, keys, self.columns, self.instant)
         if not self.terms.remarks:
             return batch
         labelled = {KIND: ANSWER, NAME: answered.name, WINDOW_NAME: answered.view.window.name}
         remarks = {name: pa.repeat(pa.scalar(text, pa.string()), len(batch)) for name, text in labelled.items()}
-        return self._filled({**_columns(batch), **remarks, COVERAGE: pa.array(answered.coverage)}, len(batch))
+        return self._filled({**_columns(batch), **remarks, COVERAGE: pa.array(coverage)}, len(batch))
 
     def remarks(self, kind: str, details: Sequence[str]) -> pa.RecordBatch:
         """Rows that are no answers: what was refused and why, or an event that came too late."""

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.program import Program, emitting_all
+from panes.engine.schema import field_of
 from panes.local.schema import answer_schema
 from panes.planning.blueprint import Blueprint
 from panes.spark.binding import Input, bind, bind_family, examine
@@ -18,6 +19,7 @@ from panes.spark.naming import quoted
 from panes.spark.native import native
 from panes.spark.rewrite import rewrite
 from panes.spark.side_by_side import all_at_one_instant, wide_per_event
+from panes.spark.sieve import Sieve
 
 
 def run(
@@ -99,10 +101,12 @@ def _run_store(
 
 def _columnar(blueprint: Blueprint, number: int, programs: list[Program], source: Input) -> DataFrame:
     store, program = blueprint.stores[number], programs[number]
+    keys = {name: field_of(source.schema, name).type for name in store.keys}
+    sieve = Sieve.of(blueprint.queries, keys, program.views)
     if store.from_events:
-        return answers_from_events(store, program, source)
+        return answers_from_events(store, program, source, sieve)
     if store.source is None:
-        return answers_from_panes(panes(store, program, source), store, program, source)
+        return answers_from_panes(panes(store, program, source), store, program, source, sieve)
     finer = blueprint.stores[store.source]
     fine = panes(finer, programs[store.source], source)
-    return answers_from_panes(coarser_panes(fine, finer, store, program), store, program, source)
+    return answers_from_panes(coarser_panes(fine, finer, store, program), store, program, source, sieve)

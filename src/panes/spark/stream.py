@@ -52,6 +52,7 @@ from panes.spark.processor import (
     Job,
     unpack_answers,
 )
+from panes.spark.sieve import Sieve
 from panes.timeline import format_duration, parse_duration
 
 Late: TypeAlias = Literal["count", "emit"]
@@ -132,7 +133,9 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     partial = asked.catalogue is not None or (asked.limits is not None and asked.limits.emit)
     remarked = partial or asked.late == "emit"
     terms = Terms(asked.mode, asked.shards, partial=partial, remarks=remarked, bounds=_bounds(asked))
-    job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant)
+    views = [view for program in programs for view in program.views]
+    sieve = Sieve.of(blueprint.queries, schema.keys, views)
+    job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant, sieve)
     if asked.checkpoint is not None:
         check_checkpoint(events.sparkSession, asked.checkpoint, job)
     operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
@@ -142,7 +145,6 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     instant = source.spark_type(blueprint.queries[0].at)
     packed_answers = observed.where(f"{DATA} IS NOT NULL").select(DATA)
     answers = packed_answers.mapInArrow(unpack_answers, _answers(job, shape, instant))
-    views = [view for program in programs for view in program.views]
     remarks = None
     if terms.remarks:
         coverage = {"coverage": COVERAGE} if partial else {}
