@@ -80,7 +80,7 @@ def answers_of(
     >>> answers_of(pn.sum("temp"), table, [([0, 2], 0, 20), ([], 20, 30)], at="ts").to_pylist()
     [45, None]
     """
-    reader = _Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist())
+    reader = Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist())
     return pa.array([reader(rows, start, end, ()) for rows, start, end in windows], reader.type)
 
 
