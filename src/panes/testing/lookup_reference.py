@@ -12,7 +12,7 @@ from panes.declare.expressions import expression
 from panes.declare.kinds import Last
 from panes.declare.lookups import Lookup, declare_lookup
 from panes.local.evaluate import evaluate
-from panes.testing.reference import Reader, comparable
+from panes.testing.reference import answers_of, comparable
 
 
 def brute_force_lookup(events: pa.Table, requests: pa.Table, **asked: Any) -> pa.Table:
@@ -35,19 +35,16 @@ def brute_force_lookup(events: pa.Table, requests: pa.Table, **asked: Any) -> pa
     ties = _ties(events, dict(query.aggregates))
     kept = [i for i, t in enumerate(instants) if t is not None and passed[i]]
     kept.sort(key=lambda i: (instants[i], [column[i] for column in ties]))
-    readers = {alias: Reader(aggregate, events, instants) for alias, aggregate in query.aggregates}
     asking = requests.column(lookup.asked_at).combine_chunks().cast(pa.int64()).to_pylist()
-    of_requests = _keys(requests, query.by)
-    found: dict[str, list[Any]] = {name: [] for _, _, name in lookup.features}
-    types = {alias: reader.type for alias, reader in readers.items()}
-    for t, key in zip(asking, of_requests, strict=True):
+    seen: dict[str, list[tuple[list[int], int, int]]] = {window.name: [] for window in lookup.windows}
+    for t, key in zip(asking, _keys(requests, query.by), strict=True):
         own = [] if t is None else [i for i in kept if keys[i] == key]
         for window in lookup.windows:
-            rows, start, end = _window(lookup, window, own, instants, 0 if t is None else t)
-            for alias, reader in readers.items():
-                found[f"{alias}_{window.name}"].append(reader(rows, start, end, ()))
-    columns = {name: pa.array(found[name], types[alias]) for _, alias, name in lookup.features}
-    return pa.table({**{name: requests[name] for name in requests.column_names}, **columns})
+            seen[window.name].append(_window(lookup, window, own, instants, 0 if t is None else t))
+    found, of = requests, dict(query.aggregates)
+    for name, alias, column in lookup.features:
+        found = found.append_column(column, answers_of(of[alias], events, seen[name], at=query.at))
+    return found
 
 
 def _window(lookup: Lookup, window: Any, own: list[int], instants: list[int], t: int) -> tuple[list[int], int, int]:

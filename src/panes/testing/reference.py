@@ -80,7 +80,7 @@ def answers_of(
     >>> answers_of(pn.sum("temp"), table, [([0, 2], 0, 20), ([], 20, 30)], at="ts").to_pylist()
     [45, None]
     """
-    reader = Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist())
+    reader = _Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist())
     return pa.array([reader(rows, start, end, ()) for rows, start, end in windows], reader.type)
 
 
@@ -107,7 +107,7 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
     passed = [True] * len(table) if query.where is None else evaluate(query.where, table).to_pylist()
     keys = list(zip(*(_column(table, key).to_pylist() for key in query.by), strict=True)) or [()] * len(table)
     kept = [i for i, t in enumerate(instants) if t is not None and passed[i]]
-    readers = [(alias, Reader(aggregate, table, instants)) for alias, aggregate in query.aggregates]
+    readers = [(alias, _Reader(aggregate, table, instants)) for alias, aggregate in query.aggregates]
     rows: list[tuple[str, int, int, Row, list[int], tuple[int, ...]]] = []
     for window in query.windows:
         if window.per_event:
@@ -162,7 +162,7 @@ def _starts(geometry: Geometry, instant: int) -> list[int]:
     return found[::-1]
 
 
-class Reader:
+class _Reader:
     """One aggregate over some rows of a table."""
 
     def __init__(self, aggregate: Aggregate, table: pa.Table, instants: list[int | None]) -> None:
@@ -188,7 +188,6 @@ class Reader:
             self.arguments = [instants, *self.arguments]
 
     def __call__(self, rows: list[int], start: int, end: int, bounds: tuple[int, ...]) -> Any:
-        """The answer over some rows of a window; ``bounds`` says where the levels of a nested one begin."""
         if self.levels is not None:
             return self.read(self.levels(rows, bounds))
         values = [tuple(argument[i] for argument in self.arguments) for i in rows]
