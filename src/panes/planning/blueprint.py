@@ -215,7 +215,13 @@ def _check_misfits(query: Query) -> None:
     """Refuse windows that an aggregate of theirs makes no sense for."""
     for alias, aggregate in query.aggregates:
         for window in query.windows:
-            if (reason := aggregate.misfit(window.geometry)) is not None:
+            reason = aggregate.misfit(window.geometry)
+            if window.per_event and aggregate.in_order:
+                reason = (
+                    f"{aggregate} has a value per tick, and a sliding window begins at any instant, within a tick too. "
+                    "Take a hopping window, or leave every= out."
+                )
+            if reason is not None:
                 raise DeclarationError(f"query {query.name!r}, column {alias!r}, window {window.name!r}: {reason}")
 
 
