@@ -298,6 +298,15 @@ def test_events_without_a_time_or_too_old_are_counted() -> None:
     assert index.lookup(over="10s", above=0)["k"].to_pylist() == ["b", "d"]
 
 
+def test_a_batch_that_fails_changes_nothing() -> None:
+    index = pn.Threshold(pn.sum("10 / x"), by="k", at="ts", keep="10s")
+    index.update(table_of([("a", 1, 5)], pa.int32()))
+    with pytest.raises(ExpressionError, match="division by zero"):
+        index.update(table_of([("a", 50, 0), ("b", 50, 1)], pa.int32()))
+    assert index.lookup(over="10s", above=0).to_pylist() == [{"k": "a", "value": 2.0}]
+    assert index.left_out == 0
+
+
 def test_nothing_but_events_that_do_not_count() -> None:
     index = pn.Threshold(pn.max("x"), by="k", at="ts", keep="10s")
     index.update(table_of([], pa.int32()))
