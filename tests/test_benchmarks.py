@@ -1,4 +1,4 @@
-"""The benchmarks still run: some workloads without Spark, one with it, both very small. Their figures mean nothing."""
+"""The benchmarks still run: some without Spark, one with it, all very small. Their figures mean nothing."""
 
 from __future__ import annotations
 
@@ -39,6 +39,14 @@ def test_live_windows_need_no_spark(tmp_path: Path) -> None:
     rates = [row[name] for table in found["tables"][:3] for row in table["rows"] for name in row if "INT" in name]
     assert len(rates) == 2 * 3 + 2 * 3 + 2 * 4
     assert min(rates) > 0
+
+
+def test_thresholds_need_no_spark(tmp_path: Path) -> None:
+    found = run("thresholds", tmp_path)
+    figure_12, updates, few, many, ratios, _ = (table["rows"] for table in found["tables"])
+    assert [row["ε"] for row in figure_12 if "ε" in row] == [row["ε"] for row in updates if "ε" in row] == [0.75, 0.5]
+    assert all(row["candidates per key found"] >= 1 for row in figure_12 if "ε" in row)
+    assert len(few) == len(many) == len(ratios) == 2
 
 
 def test_hopping_beside_spark(tmp_path: Path, spark: SparkSession) -> None:

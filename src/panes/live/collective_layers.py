@@ -67,11 +67,10 @@ class Layers(Generic[S]):
         """Distinct keys: those that layers give when asked, and the few that no layer has as they are."""
         changed = self._together()
         if len(changed) > _FEW:
-            self._changed, self._noted = [], 0
+            while self._layers and _TIMES * len(changed) > len(self._layers[-1].keys):
+                changed = np.union1d(changed, self._layers.pop().keys)
             self._layers.append(self._build(changed))
-            while len(self._layers) > 1 and _TIMES * len(self._layers[-1].keys) > len(self._layers[-2].keys):
-                upper, lower = self._layers.pop(), self._layers.pop()
-                self._layers.append(self._build(np.union1d(upper.keys, lower.keys)))
+            self._changed, self._noted = [], 0
             changed = changed[:0]
         found = [changed, *(keys for layer in self._layers for keys in ask(layer))]
         return np.unique(np.concatenate(found))

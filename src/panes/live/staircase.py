@@ -59,11 +59,6 @@ class Staircase:
         self._steps = Rows(NEVER, 0)
         self._layers = Layers(self._layer, np.zeros(0, np.int64))
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory the steps take."""
-        return self._steps.nbytes
-
     def extend(self, keys: int) -> None:
         """Have at least so many substreams, numbered from 0."""
         self._steps.extend(keys)

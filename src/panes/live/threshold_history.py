@@ -98,11 +98,6 @@ class History:
         self._largest = 0.0
         self.elements = self.longest = 0
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory the elements take."""
-        return self._rows.nbytes
-
     def extend(self, keys: int) -> None:
         """Have at least so many substreams, numbered from 0."""
         self._rows.extend(keys)
