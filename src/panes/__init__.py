@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from panes.errors import PanesError
     from panes.joining import join
     from panes.local.stairs import Stairs
+    from panes.windowing import policy
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
@@ -60,6 +61,7 @@ _HOMES = {
     "panes.errors": ("PanesError",),
     "panes.joining": ("join",),
     "panes.local.stairs": ("Stairs",),
+    "panes.windowing": ("policy",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -97,6 +99,7 @@ __all__ = [
     "min",
     "nested",
     "plan",
+    "policy",
     "quantile",
     "query",
     "recurring",

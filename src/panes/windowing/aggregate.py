@@ -1,0 +1,239 @@
+"""The Aggregate operator: output functions over every window, for each group in it.
+
+Paper: Gedik 2014, section 6.1.1. It supports every window configuration: four evictions of tumbling windows and nine
+pairs of policies of sliding ones, each with four ways to evict partitions (none among them), 52 in all. Tumbling
+windows are summarized, so that their tuples are not stored, where all output functions allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, ClassVar
+
+from panes.algebra.aggregates import Aggregate as Declared
+from panes.errors import DeclarationError
+from panes.windowing.accumulators import Accumulator
+from panes.windowing.clocks import Clock
+from panes.windowing.events import Event
+from panes.windowing.operator import Operator
+from panes.windowing.operator_model import SLIDING_WINDOWS, TUMBLING_WINDOWS, InputPort, OperatorModel
+from panes.windowing.output_functions import OutputFunction, output_function
+from panes.windowing.policy import Attribute, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.punctuations import GENERATING, PUNCTUATION, InputMode
+from panes.windowing.rewriting import rewrite as rewritten
+from panes.windowing.summarizers import Summarizer
+from panes.windowing.window import Window
+
+Groups = dict[Hashable, list[Any]]
+
+
+class Aggregate(Operator):
+    """Compute over every window, and let out a tuple for each group, then a window punctuation.
+
+    Output tuples have the partition-by attributes, the group-by attributes, and those of ``select``. A window without
+    tuples gives none, only the punctuation.
+
+    Parameters
+    ----------
+    window
+        Any window of ``pn.policy``.
+    select
+        Output attributes: aggregates as ``pn.sum("value")``, or functions of the tuples of a window or group.
+    group_by
+        Attributes that group the tuples inside a window. This is not partitioning, which makes several windows.
+    partial_windows
+        Whether a sliding window is processed before it has been full for the first time.
+    evicted_partitions
+        Whether a subwindow is processed once more when its partition is evicted.
+    rewrite
+        Whether a sliding window may be replaced by a tumbling one and a smaller sliding one; see ``rewriting``.
+    clock
+        What time-based policies go by; a wall clock of its own where nothing is given.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> totals = Aggregate(pn.policy.tumbling(pn.policy.count(3)), {"total": pn.sum("x")}, group_by="k")
+    >>> totals.run([{"k": "a", "x": 1}, {"k": "b", "x": 2}, {"k": "a", "x": 3}])
+    [{'k': 'a', 'total': 4}, {'k': 'b', 'total': 2}, PUNCTUATION]
+    """
+
+    model: ClassVar[OperatorModel] = OperatorModel(
+        "Aggregate", (InputPort((TUMBLING_WINDOWS, SLIDING_WINDOWS), InputMode.WINDOW_BOUND),), (GENERATING,)
+    )
+
+    def __init__(
+        self,
+        window: WindowDeclaration,
+        select: Mapping[str, Declared | Callable[[Sequence[Any]], Any]],
+        *,
+        group_by: str | Iterable[str] = (),
+        partial_windows: bool = True,
+        evicted_partitions: bool = False,
+        rewrite: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(window, clock=clock)
+        self._functions = [output_function(alias, declared) for alias, declared in select.items()]
+        self._aliases = list(select)
+        names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+        self._group_of: Callable[[Any], Hashable] | None = itemgetter(*names) if names else None
+        self._group_names = names
+        self._partition_names = partition_attributes("Aggregate", window)
+        _check_names(self._aliases, [*names, *self._partition_names])
+        self._partial = partial_windows
+        starts = [function.start for function in self._functions]
+        self._starts = [start for start in starts if start is not None]
+        summarizes = len(self._starts) == len(starts)
+        # What it really does: the window as declared, or the two that replace it.
+        self.stages: tuple[WindowDeclaration, ...] = (window,)
+        if isinstance(window, Sliding) and summarizes and rewrite:
+            self.stages = rewritten(window) or self.stages
+        look = (Event.PARTITION_EVICTION,) if evicted_partitions else ()
+        first, *rest = self.stages
+        summarizer = self._summary if summarizes else None
+        if rest:
+            self._input: Any = self.window(first, Event.BEFORE_FLUSH, handler=_Feed(self), summarizer=summarizer)
+            self._summaries: Window[Any] = self.window(rest[0], *self._triggers())
+        elif isinstance(first, Tumbling):
+            self._input = self.window(first, Event.BEFORE_FLUSH, *look, summarizer=summarizer)
+        else:
+            self._input = self.window(first, *self._triggers(), *look)
+        self._summarizes = summarizes and isinstance(first, Tumbling)
+
+    def process(self, item: Any, port: int = 0) -> None:
+        """Insert a tuple."""
+        self._input.insert(item)
+
+    def punctuate(self, port: int = 0) -> None:
+        """End the window, where it has a punctuation policy."""
+        if isinstance(self.stages[0], Tumbling):
+            self._input.punctuate()
+
+    # Events
+
+    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+        """Process a tumbling window."""
+        self._answer(partition, self._groups(partition, window))
+
+    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+        """Process a sliding window."""
+        if self._partial or window.full(partition):
+            self._answer(partition, self._groups(partition, window))
+
+    def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
+        """Process subwindows for the last time."""
+        for partition, _ in evicted:
+            self._answer(partition, self._groups(partition, window))
+
+    # What is computed
+
+    def _triggers(self) -> tuple[Event, ...]:
+        return (Event.TRIGGER,) if self._partial else (Event.TRIGGER, Event.INITIAL_FULL)
+
+    def _summary(self) -> Summary:
+        return Summary(self._starts, self._group_of)
+
+    def _groups(self, partition: Hashable, window: Window[Any]) -> Groups:
+        """The values of each group of a subwindow, in the order in which groups first occur."""
+        if len(self.stages) == 2:
+            merged = self._summary()
+            for part in window.tuples(partition):
+                merged.merge(part)
+            return merged.values()
+        if self._summarizes:
+            summary: Summary | None = window.summarizer(partition)
+            return {} if summary is None else summary.values()
+        return _computed(self._functions, self._group_of, window.tuples(partition))
+
+    def _answer(self, partition: Hashable, groups: Groups) -> None:
+        keys = dict(zip(self._partition_names, _several(partition, self._partition_names), strict=True))
+        for group, values in groups.items():
+            row = dict(keys)
+            row.update(zip(self._group_names, _several(group, self._group_names), strict=True))
+            row.update(zip(self._aliases, values, strict=True))
+            self.submit(row)
+        self.submit(PUNCTUATION)
+
+
+class _Feed:
+    """The handler of the first of two windows: its summaries are the tuples of the second."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        self._aggregate = aggregate
+
+    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+        """Pass on a summary, also one of no tuple: the second window counts periods."""
+        summary = window.summarizer(partition) or self._aggregate._summary()
+        self._aggregate._summaries.insert(summary, partition)
+
+
+class Summary(Summarizer):
+    """Accumulators for each group of a window."""
+
+    def __init__(self, starts: Sequence[Callable[[], Accumulator]], group_of: Callable[[Any], Hashable] | None) -> None:
+        self._starts = starts
+        self._group_of = group_of
+        self._groups: dict[Hashable, list[Accumulator]] = {}
+
+    def insert(self, item: Any) -> None:
+        """Take in a tuple."""
+        group = () if self._group_of is None else self._group_of(item)
+        accumulators = self._groups.get(group)
+        if accumulators is None:
+            accumulators = self._groups[group] = [start() for start in self._starts]
+        for accumulator in accumulators:
+            accumulator.insert(item)
+
+    def merge(self, later: Summary) -> None:
+        """Take in the summary of later tuples, which is not changed."""
+        for group, others in later._groups.items():
+            accumulators = self._groups.get(group)
+            if accumulators is None:
+                accumulators = self._groups[group] = [start() for start in self._starts]
+            for accumulator, other in zip(accumulators, others, strict=True):
+                accumulator.merge(other)
+
+    def values(self) -> Groups:
+        """The answers for each group."""
+        return {group: [each.value() for each in accumulators] for group, accumulators in self._groups.items()}
+
+
+def _computed(
+    functions: Sequence[OutputFunction], group_of: Callable[[Any], Hashable] | None, tuples: Sequence[Any]
+) -> Groups:
+    if not tuples:
+        return {}
+    if group_of is None:
+        return {(): [function.over(tuples) for function in functions]}
+    groups: dict[Hashable, list[Any]] = {}
+    for item in tuples:
+        groups.setdefault(group_of(item), []).append(item)
+    return {group: [function.over(members) for function in functions] for group, members in groups.items()}
+
+
+def partition_attributes(operator: str, window: WindowDeclaration) -> tuple[Attribute, ...]:
+    """The attributes by which the window of an operator is partitioned; it needs some, if it is."""
+    if window.partitioned is None:
+        return ()
+    if not window.partitioned.by:
+        raise DeclarationError(
+            f"{operator} has a window that is partitioned by no attribute. Write for example partitioned='state'."
+        )
+    return window.partitioned.by
+
+
+def _several(value: Any, names: Sequence[Any]) -> tuple[Any, ...]:
+    """The values of some attributes: the value itself where there is one attribute."""
+    return (value,) if len(names) == 1 else tuple(value)
+
+
+def _check_names(aliases: list[str], attributes: list[Attribute]) -> None:
+    if not aliases:
+        raise DeclarationError("Aggregate computes nothing: select= is empty. Write for example {'n': pn.count()}.")
+    taken = [alias for alias in aliases if alias in attributes]
+    if taken:
+        raise DeclarationError(
+            f"{taken[0]!r} is an output attribute of select=, and one that groups or partitions. Rename it in select=."
+        )
