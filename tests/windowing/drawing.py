@@ -67,11 +67,16 @@ def windows(by=()):
     return st.one_of(tumbling(by), sliding(by))
 
 
-def happenings(most=40):
+def often(*strategies):
+    """A list, as a rule of some length: Hypothesis alone would draw five elements."""
+    return st.one_of(st.lists(st.one_of(*strategies), min_size=least, max_size=60) for least in (15, 12, 0))
+
+
+def happenings():
     """Tuples of some partition (with steps of both attributes), time that passes, and punctuations."""
     arrival = st.tuples(st.just("insert"), st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
     passing = st.tuples(st.just("advance"), st.integers(1, 9))
-    return st.lists(st.one_of(arrival, arrival, arrival, passing, st.just(("punctuate",))), max_size=most)
+    return often(arrival, arrival, arrival, passing, st.just(("punctuate",)))
 
 
 class Recorder:

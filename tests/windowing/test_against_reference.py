@@ -54,9 +54,10 @@ def test_events(declared, happened):
 
 
 @settings(max_examples=300)
-@given(windows(), happenings(), st.integers(0, 40))
-def test_a_window_continues_from_its_state(declared, happened, at):
+@given(windows(), happenings(), st.data())
+def test_a_window_continues_from_its_state(declared, happened, data):
     """Save in the middle, and load into a window on a new clock."""
+    at = data.draw(st.integers(0, len(happened)))
     window, recorder, clock = make(declared)
     partitioned, state = declared.partitioned is not None, {}
     number = [0]
