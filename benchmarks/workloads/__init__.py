@@ -21,6 +21,7 @@ from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.trades import trades
 from benchmarks.workloads.values import values
+from benchmarks.workloads.windowing import windowing
 
 
 @dataclass(frozen=True)
@@ -46,5 +47,6 @@ WORKLOADS = {
     "granular": Workload(granular, "nested windows: cost per event by rate, levels and extent, and memory"),
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
     "join": Workload(join, "trades of two exchanges joined over ten windows at once, beside ten joins of Spark's own"),
+    "windowing": Workload(windowing, "Aggregate of the windowing library beside loops by hand; 100,000 partitions"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

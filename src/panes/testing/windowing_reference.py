@@ -119,8 +119,9 @@ class ReferenceWindow:
         sub.updates.append((self.now, self.insertions))
         declared = self.declared
         # A subwindow is full "when the next tuple to be admitted would break the delta invariant".
-        if isinstance(declared, Sliding) and isinstance(declared.evict, Delta) and not sub.full:
-            if sub.items and self._delta(declared.evict, item, sub.items[0][0]) > declared.evict.by:
+        if isinstance(declared, Sliding) and isinstance(declared.evict, Delta) and not sub.full and sub.items:
+            would_break = self._delta(declared.evict, item, sub.items[0][0]) > declared.evict.by
+            if would_break:
                 self._fill(sub)
         order = (
             TABLE_I[declared.evict.kind]
@@ -157,9 +158,8 @@ class ReferenceWindow:
         if isinstance(policy, Count):
             if len(sub.items) == policy.n:
                 self._flush(sub)
-        elif isinstance(policy, Delta) and sub.items:
-            if self._delta(policy, item, sub.items[0][0]) > policy.by:
-                self._flush(sub)
+        elif isinstance(policy, Delta) and sub.items and self._delta(policy, item, sub.items[0][0]) > policy.by:
+            self._flush(sub)
 
     def _flush(self, sub: _Subwindow) -> None:
         self.emit("before_flush", sub.partition, sub.tuples())

@@ -82,10 +82,13 @@ class Aggregate(Operator):
         self._group_names = names
         self._partition_names = partition_attributes("Aggregate", window)
         _check_names(self._aliases, [*names, *self._partition_names])
+        self._names = [*self._partition_names, *names, *self._aliases]
         self._partial = partial_windows
         starts = [function.start for function in self._functions]
         self._starts = [start for start in starts if start is not None]
-        summarizes = len(self._starts) == len(starts)
+        # Whoever selects partitions may want to look at their tuples.
+        selects = window.partitioned is not None and callable(window.partitioned.select)
+        summarizes = len(self._starts) == len(starts) and not selects
         # What it really does: the window as declared, or the two that replace it.
         self.stages: tuple[WindowDeclaration, ...] = (window,)
         if isinstance(window, Sliding) and summarizes and rewrite:
@@ -148,12 +151,10 @@ class Aggregate(Operator):
         return _computed(self._functions, self._group_of, window.tuples(partition))
 
     def _answer(self, partition: Hashable, groups: Groups) -> None:
-        keys = dict(zip(self._partition_names, _several(partition, self._partition_names), strict=True))
+        keys = _several(partition, self._partition_names)
         for group, values in groups.items():
-            row = dict(keys)
-            row.update(zip(self._group_names, _several(group, self._group_names), strict=True))
-            row.update(zip(self._aliases, values, strict=True))
-            self.submit(row)
+            # A group-by attribute may be a partition-by attribute too: it has one value.
+            self.submit(dict(zip(self._names, [*keys, *_several(group, self._group_names), *values], strict=True)))
         self.submit(PUNCTUATION)
 
 
@@ -183,6 +184,9 @@ class Summary(Summarizer):
         accumulators = self._groups.get(group)
         if accumulators is None:
             accumulators = self._groups[group] = [start() for start in self._starts]
+            if self._group_of is None and len(accumulators) == 1:
+                # From now on a tuple goes straight to the one accumulator there is.
+                self.__dict__["insert"] = accumulators[0].insert
         for accumulator in accumulators:
             accumulator.insert(item)
 
@@ -224,9 +228,9 @@ def partition_attributes(operator: str, window: WindowDeclaration) -> tuple[Attr
     return window.partitioned.by
 
 
-def _several(value: Any, names: Sequence[Any]) -> tuple[Any, ...]:
+def _several(value: Any, names: Sequence[Any]) -> Any:
     """The values of some attributes: the value itself where there is one attribute."""
-    return (value,) if len(names) == 1 else tuple(value)
+    return (value,) if len(names) == 1 else value
 
 
 def _check_names(aliases: list[str], attributes: list[Attribute]) -> None:

@@ -133,9 +133,7 @@ def _fold(start: Callable[[], Accumulator], tuples: Tuples) -> Any:
 
 
 def _quantile(attribute: str, q: float, element: bool, tuples: Tuples) -> Any:
-    values = [item[attribute] for item in tuples]
-    if None in values:
-        values = [value for value in values if value is not None]
+    values = [value for item in tuples if (value := item[attribute]) is not None]
     if not values:
         return None
     values.sort(key=ordered if _holds_nan(values) else None)
@@ -148,10 +146,11 @@ def _quantile(attribute: str, q: float, element: bool, tuples: Tuples) -> Any:
 
 
 def _holds_nan(values: list[Any]) -> bool:
-    """Whether a plain sort would go wrong. Only floats can be NaN, and then so is their sum: no loop in Python."""
-    if not any(issubclass(each, float) for each in set(map(type, values))):
+    """Whether a plain sort might go wrong. If a number is NaN, so is the sum: no loop in Python."""
+    try:
+        total = sum(values)
+    except TypeError:
         return False
-    total = sum(values)
     return bool(total != total)
 
 

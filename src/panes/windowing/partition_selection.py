@@ -125,6 +125,8 @@ class LeastFrequentlyUpdated:
 class Candidates:
     """The subwindows among which somebody selects: iterate over partitions and tuples, and mark some.
 
+    Where a summarizer takes the tuples, there are none to look at.
+
     Examples
     --------
     >>> from collections import deque

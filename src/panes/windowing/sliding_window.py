@@ -13,6 +13,7 @@ when a period has passed since the first tuple; this is known before the window 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -67,23 +68,32 @@ class SlidingWindow(Window[T]):
         self._after_eviction: tuple[Callable[..., None], ...] = ()
         self._trigger: tuple[Callable[..., None], ...] = ()
         self._initial_full: tuple[Callable[..., None], ...] = ()
-        steps = {**self._eviction(declared.evict), TRIGGER: self._triggering(declared.trigger)}
-        self._ordered = tuple(steps[name] for name in SLIDING[declared.evict.kind, declared.trigger.kind])
-        self._steps = self._ordered
+        self._step = {**self._eviction(declared.evict), TRIGGER: self._triggering(declared.trigger)}
+        self._steps = self._in_order()
 
     def register(self, handler: object, *events: Event) -> None:
         """See ``Window``."""
         super().register(handler, *events)
-        if self._initial_full and isinstance(self.declared.evict, Delta):
+        if not self._initial_full:
+            return
+        if isinstance(self.declared.evict, Count):
+            self._step[INSERT] = self._insert_until_full
+            self._steps = self._in_order()
+        elif isinstance(self.declared.evict, Delta):
             # Known before anything else happens with the tuple that breaks the invariant.
-            self._steps = (self._full_by_delta, *self._ordered)
+            self._steps = (self._full_by_delta, *self._in_order())
+
+    def _in_order(self) -> tuple[Step, ...]:
+        declared = self.declared
+        assert isinstance(declared, Sliding)
+        return tuple(self._step[name] for name in SLIDING[declared.evict.kind, declared.trigger.kind])
 
     # Eviction policies: they insert as well as evict
 
     def _eviction(self, policy: Count | Delta | Time) -> dict[str, Step]:
         if isinstance(policy, Count):
             self._most = policy.n
-            return {EVICT: self._evict_by_count, INSERT: self._insert_by_count}
+            return {EVICT: self._evict_by_count, INSERT: self._insert}
         if isinstance(policy, Delta):
             self._evict_delta = DeltaReader(policy, "latest_evict")
             self._deltas = (*self._deltas, self._evict_delta)
@@ -113,9 +123,9 @@ class SlidingWindow(Window[T]):
         if subwindow.size == self._most:
             self._evict_oldest(subwindow)
 
-    def _insert_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+    def _insert_until_full(self, subwindow: Subwindow[T], item: T, now: int) -> None:
         self._insert(subwindow, item, now)
-        if self._initial_full and not subwindow.full and subwindow.size == self._most:
+        if not subwindow.full and subwindow.size == self._most:
             self._fill(subwindow)
 
     def _evict_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
@@ -135,6 +145,8 @@ class SlidingWindow(Window[T]):
     def _insert_by_time(self, subwindow: Subwindow[T], item: T, now: int) -> None:
         if not subwindow.tuples:
             self._wait(subwindow, now + self._longest + 1, EVICTION, self._evict_by_time)
+        if subwindow.arrivals is None:
+            subwindow.arrivals = deque()
         subwindow.arrivals.append(now)
         self._insert(subwindow, item, now)
 
@@ -210,11 +222,13 @@ class SlidingWindow(Window[T]):
 
     def _wait(self, subwindow: Subwindow[T], due: int, rank: int, action: Callable[[Subwindow[T], int], None]) -> None:
         assert self.clock is not None
-        alarms: list[Alarm] = subwindow.alarms
-        if not alarms:
+        if subwindow.alarms is None:
             # One place for each rank.
-            alarms.extend([0, rank, 0, None] for rank in (EVICTION, FULL, PROCESSING))
-        alarms[rank] = self.clock.alarm(due, rank, subwindow.serial, partial(action, subwindow))
+            subwindow.alarms = [_NO_ALARM, _NO_ALARM, _NO_ALARM]
+        subwindow.alarms[rank] = self.clock.alarm(due, rank, subwindow.serial, partial(action, subwindow))
+
+
+_NO_ALARM: Alarm = [0, 0, 0, None]
 
 
 def _on_the_clock(subwindow: Subwindow[Any], item: Any, now: int) -> None:

@@ -27,7 +27,8 @@ class Subwindow(Generic[T]):
     tuples
         In the order of their arrival; empty where a summarizer takes them.
     arrivals
-        When each of them arrived; kept by time-based eviction from sliding windows only.
+        When each of them arrived; kept by time-based eviction from sliding windows only, since an empty queue takes
+        half a kilobyte.
     size
         How many tuples the subwindow holds, stored or summarized.
     updated, updates
@@ -55,7 +56,7 @@ class Subwindow(Generic[T]):
     partition: Hashable
     opened: int = 0
     tuples: deque[T] = field(default_factory=deque)
-    arrivals: deque[int] = field(default_factory=deque)
+    arrivals: deque[int] | None = None
     size: int = 0
     updated: int = 0
     updates: int = 0
@@ -68,15 +69,15 @@ class Subwindow(Generic[T]):
     due: int = 0
     summarizer: Any = None
     serial: int = 0
-    alarms: list[Any] = field(default_factory=list)
+    alarms: list[Any] | None = None
 
     def saved(self) -> dict[str, Any]:
         """Plain values of all fields that are state. Containers are copied; tuples and summarizers are not."""
         state = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("serial", "alarms")}
-        return state | {"tuples": list(self.tuples), "arrivals": list(self.arrivals)}
+        return state | {"tuples": list(self.tuples), "arrivals": list(self.arrivals or ())}
 
     @classmethod
     def loaded(cls, state: dict[str, Any]) -> Subwindow[T]:
         """The subwindow that was saved."""
-        containers = {"tuples": deque(state["tuples"]), "arrivals": deque(state["arrivals"])}
+        containers = {"tuples": deque(state["tuples"]), "arrivals": deque(state["arrivals"]) or None}
         return cls(**(state | containers))

@@ -71,6 +71,7 @@ class TumblingWindow(Window[T]):
         self._before_flush: tuple[Callable[..., None], ...] = ()
         self._after_flush: tuple[Callable[..., None], ...] = ()
         self._summarizer = summarizer
+        self._stores = summarizer is None
         policy = declared.evict
         evict = None
         if isinstance(policy, Count):
@@ -170,4 +171,4 @@ class TumblingWindow(Window[T]):
     def _wait(self, subwindow: Subwindow[T]) -> None:
         assert self.clock is not None
         action = partial(self._evict_by_time, subwindow)
-        subwindow.alarms[:] = [self.clock.alarm(subwindow.due, PROCESSING, subwindow.serial, action)]
+        subwindow.alarms = [self.clock.alarm(subwindow.due, PROCESSING, subwindow.serial, action)]

@@ -7,6 +7,7 @@ Paper: Gedik 2014, sections 4.1.1 to 4.1.4 and 4.2. A window that is not partiti
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -29,6 +30,7 @@ WHOLE: Final = ()
 """The one partition of a window that is not partitioned."""
 
 _DECLARED: Final = object()
+_NOTHING: Final[deque[Any]] = deque(maxlen=0)
 _FORMAT: Final = 1
 
 
@@ -55,12 +57,15 @@ class Window(ABC, Generic[T]):
         self.clock = clock if clock is not None or not (self.timed or aged) else WallClock()
         self._deltas: tuple[DeltaReader, ...] = ()
         self._steps: tuple[Step, ...] = ()
-        self._partition_of = partition_reader(partitioned)
+        self._partition_of = None if partitioned is None else partition_reader(partitioned)
         self._keeper = self._keep(partitioned)
         self._guard: AbstractContextManager[Any] = nullcontext()
         if self.timed and self.clock is not None:
             self._guard = self.clock.guard
         self._asks_clock = self.timed or aged
+        self._plain = not self._asks_clock and self._keeper is None
+        # Whether tuples are stored: an empty queue takes more memory than all the rest of a subwindow.
+        self._stores = True
         self._before_insertion: tuple[Callable[..., None], ...] = ()
         self._after_insertion: tuple[Callable[..., None], ...] = ()
         self._partition_eviction: tuple[Callable[..., None], ...] = ()
@@ -101,7 +106,17 @@ class Window(ABC, Generic[T]):
             To which subwindow the tuple belongs; by default what its partition-by attributes say.
         """
         if partition is _DECLARED:
-            partition = self._partition_of(item)
+            partition = WHOLE if self._partition_of is None else self._partition_of(item)
+        if self._plain:
+            # Most windows, and nothing to ask anybody: the same as below, without the calls.
+            subwindow = self.subwindows.get(partition)
+            for delta in self._deltas:
+                delta.look(item, subwindow)
+            if subwindow is None:
+                subwindow = self._open(partition, 0)
+            for step in self._steps:
+                step(subwindow, item, 0)
+            return
         if not self._asks_clock:
             self._admit(item, partition, 0)
             return
@@ -208,7 +223,7 @@ class Window(ABC, Generic[T]):
     # Subwindows that come and go
 
     def _open(self, partition: Hashable, now: int) -> Subwindow[T]:
-        subwindow: Subwindow[T] = Subwindow(partition, opened=now)
+        subwindow: Subwindow[T] = Subwindow(partition, now, deque() if self._stores else _NOTHING)
         if self.clock is not None:
             subwindow.serial = self.clock.serial()
         self.subwindows[partition] = subwindow
@@ -229,10 +244,10 @@ class Window(ABC, Generic[T]):
         self.held -= subwindow.size
         if self._keeper is not None:
             self._keeper.forget(subwindow.partition)
-        if self.clock is not None:
+        if subwindow.alarms and self.clock is not None:
             for alarm in subwindow.alarms:
                 self.clock.deadlines.cancel(alarm)
-            subwindow.alarms.clear()
+            subwindow.alarms = None
 
     def evict_partitions(self, partitions: Sequence[Hashable]) -> None:
         """Remove subwindows, after the operator has had a look at them."""
