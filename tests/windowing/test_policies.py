@@ -9,8 +9,9 @@ from decimal import Decimal
 import pytest
 
 import panes as pn
+from panes import windowing
 from panes.errors import DeclarationError, OrderError, PanesError, SchemaError, StateError
-from panes.windowing import EventClock, SlidingWindow, TumblingWindow
+from panes.windowing import Event, EventClock, SlidingWindow, TumblingWindow
 from panes.windowing.policy import Partitions, Sliding, Tumbling
 from tests.windowing.drawing import make
 
@@ -121,8 +122,6 @@ def test_a_partition_that_nobody_names():
 
 
 def test_handlers_come_before_tuples_and_have_methods():
-    from panes.windowing import Event
-
     window = TumblingWindow(p.tumbling(p.count(9)))
     with pytest.raises(DeclarationError, match="object has no method before_flush"):
         window.register(object(), Event.BEFORE_FLUSH)
@@ -138,3 +137,19 @@ def test_states_that_cannot_be_loaded():
         window.load(window.save())
     with pytest.raises(StateError, match="the format 99"):
         SlidingWindow(p.sliding(p.count(2))).load({"format": 99})
+
+
+def test_public_names_are_documented():
+    for name in windowing.__all__:
+        value = getattr(windowing, name)
+        assert name.isupper() or value.__doc__, name
+        if isinstance(value, type):
+            for method, function in vars(value).items():
+                assert method.startswith("_") or not callable(function) or function.__doc__, f"{name}.{method}"
+
+
+def test_a_partition_of_a_window_that_has_none():
+    window = TumblingWindow(p.tumbling(p.count(2)))
+    window.insert(1, ())
+    with pytest.raises(DeclarationError, match="the window is not partitioned"):
+        window.insert(1, "a")

@@ -1,8 +1,9 @@
 """The Aggregate operator: output functions over every window, for each group in it.
 
 Paper: Gedik 2014, section 6.1.1. It supports every window configuration: four evictions of tumbling windows and nine
-pairs of policies of sliding ones, each with four ways to evict partitions (none among them), 52 in all. Tumbling
-windows are summarized, so that their tuples are not stored, where all output functions allow it.
+pairs of policies of sliding ones, each with four ways to evict partitions (none among them), 52 in all. Where all
+output functions can be merged, tuples of tumbling windows are not stored, and sliding windows are replaced by smaller
+ones (``rewriting``) or followed (``incremental``). Elsewhere a window is computed anew whenever it is processed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from panes.errors import DeclarationError
 from panes.windowing.accumulators import Accumulator
 from panes.windowing.clocks import Clock
 from panes.windowing.events import Event
+from panes.windowing.incremental import TwoStacks
 from panes.windowing.operator import Operator
 from panes.windowing.operator_model import SLIDING_WINDOWS, TUMBLING_WINDOWS, InputPort, OperatorModel
 from panes.windowing.output_functions import OutputFunction, output_function
-from panes.windowing.policy import Attribute, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.policy import Attribute, Count, Sliding, Tumbling, WindowDeclaration
 from panes.windowing.punctuations import GENERATING, PUNCTUATION, InputMode
 from panes.windowing.rewriting import rewrite as rewritten
 from panes.windowing.summarizers import Summarizer
@@ -84,6 +86,10 @@ class Aggregate(Operator):
         _check_names(self._aliases, [*names, *self._partition_names])
         self._names = [*self._partition_names, *names, *self._aliases]
         self._partial = partial_windows
+        self._evicted = evicted_partitions
+        # Where a sliding window is processed with every tuple: its summary, by partition.
+        self._follows = False
+        self._following: dict[Hashable, TwoStacks] = {}
         starts = [function.start for function in self._functions]
         self._starts = [start for start in starts if start is not None]
         # Whoever selects partitions may want to look at their tuples.
@@ -102,7 +108,9 @@ class Aggregate(Operator):
         elif isinstance(first, Tumbling):
             self._input = self.window(first, Event.BEFORE_FLUSH, *look, summarizer=summarizer)
         else:
-            self._input = self.window(first, *self._triggers(), *look)
+            self._follows = summarizes and first.trigger == Count(1) and self._group_of is None
+            follow = (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.PARTITION_EVICTION)
+            self._input = self.window(first, *self._triggers(), *(follow if self._follows else look))
         self._summarizes = summarizes and isinstance(first, Tumbling)
 
     def process(self, item: Any, port: int = 0) -> None:
@@ -128,7 +136,28 @@ class Aggregate(Operator):
     def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
         """Process subwindows for the last time."""
         for partition, _ in evicted:
-            self._answer(partition, self._groups(partition, window))
+            if self._evicted:
+                self._answer(partition, self._groups(partition, window))
+            self._following.pop(partition, None)
+
+    def after_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+        """Follow a sliding window."""
+        following = self._following.get(partition)
+        if following is None:
+            following = self._following[partition] = TwoStacks(self._starts)
+        following.insert(item)
+
+    def before_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+        """Follow a sliding window."""
+        self._following[partition].evict()
+
+    def load(self, state: Sequence[dict[str, Any]]) -> None:
+        """Continue where an Aggregate of the same declaration was saved."""
+        super().load(state)
+        if self._follows:
+            for partition, tuples in self._input:
+                for item in tuples:
+                    self.after_insertion(item, partition, self._input)
 
     # What is computed
 
@@ -148,6 +177,8 @@ class Aggregate(Operator):
         if self._summarizes:
             summary: Summary | None = window.summarizer(partition)
             return {} if summary is None else summary.values()
+        if self._follows:
+            return {(): self._following[partition].values()} if window.tuples(partition) else {}
         return _computed(self._functions, self._group_of, window.tuples(partition))
 
     def _answer(self, partition: Hashable, groups: Groups) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from panes.errors import DeclarationError, nearest
+from panes.windowing.clocks import WallClock
 from panes.windowing.operator import Operator
 from panes.windowing.punctuations import FREE, InputMode, OutputMode
 
@@ -48,6 +49,7 @@ class Graph:
         self._readers: dict[str, list[tuple[Operator, int]]] = {}
         self._inputs: dict[int, list[list[str]]] = {}
         self._collected: dict[str, list[Any]] = {}
+        self._clock: WallClock | None = None
 
     def source(self, name: str, mode: OutputMode = FREE) -> None:
         """Declare a stream that comes from outside; ``mode=GENERATING`` if it has window punctuations."""
@@ -79,6 +81,7 @@ class Graph:
             )
         if len(writes) > operator.outputs:
             raise DeclarationError(f"{name} has {operator.outputs} output ports, and writes= names {len(writes)}.")
+        self._check_clock(operator)
         for port, streams in enumerate(inputs):
             for stream in streams:
                 if stream not in self._streams:
@@ -107,7 +110,13 @@ class Graph:
         if known is None or known.operator is not None:
             sources = [each.name for each in self._streams.values() if each.operator is None]
             raise DeclarationError(f"{stream!r} is no source: {nearest(stream, sources)}.")
-        self._deliver(stream, item)
+        if self._clock is None:
+            self._deliver(stream, item)
+            return
+        # The thread of the clock sends tuples through the same operators.
+        with self._clock.guard:
+            self._clock.settle()
+            self._deliver(stream, item)
 
     def run(self, arrivals: Iterable[tuple[str, Any]], *, collect: Sequence[str]) -> Mapping[str, list[Any]]:
         """Let tuples come in, each with the name of its source, and collect what streams carry because of it."""
@@ -131,6 +140,16 @@ class Graph:
             raise DeclarationError(f"there are two streams {stream.name!r}: give each a name of its own.")
         self._streams[stream.name] = stream
         self._readers[stream.name] = []
+
+    def _check_clock(self, operator: Operator) -> None:
+        if not isinstance(operator.clock, WallClock):
+            return
+        if self._clock is not None and operator.clock is not self._clock:
+            raise DeclarationError(
+                f"{operator.model.name} has a wall clock of its own, and so has another operator of the graph: their "
+                "threads would get into each other's way. Make one WallClock() and give it to all of them as clock=."
+            )
+        self._clock = operator.clock
 
     def _check_expecting(self, operator: str, port: int, streams: list[str]) -> None:
         what = f"{operator} expects window punctuations on port {port}, and"

@@ -45,6 +45,7 @@ class Operator(WindowEvents):
                 self.model.check(declared, port)
         self.declared = tuple(windows)
         self.clock = clock
+        self._owns_clock = clock is None
         self.outputs = len(self.model.outputs) if outputs is None else outputs
         self.windows: list[Window[Any]] = []
         self._sinks: list[list[Callable[[Any], object]]] = [[] for _ in range(self.outputs)]
@@ -144,6 +145,6 @@ class Operator(WindowEvents):
             window.load(saved)
 
     def close(self) -> None:
-        """Stop the clock, where it has a thread."""
-        if self.clock is not None:
+        """Stop the clock, unless it was given from outside."""
+        if self.clock is not None and self._owns_clock:
             self.clock.close()

@@ -20,6 +20,7 @@ from typing import Any
 from panes.errors import SchemaError
 from panes.timeline import parse_instant
 from panes.windowing.clocks import EventClock
+from panes.windowing.graph import Graph
 from panes.windowing.operator import Operator
 from panes.windowing.policy import Attribute
 
@@ -29,8 +30,8 @@ class Replay:
 
     Parameters
     ----------
-    operator
-        One that was made with ``clock``.
+    target
+        An operator, or a graph of them, made with ``clock``.
     at
         The attribute with the timestamp: int µs, or a ``datetime``.
     ties
@@ -51,20 +52,22 @@ class Replay:
     """
 
     def __init__(
-        self, operator: Operator, clock: EventClock, *, at: Attribute, ties: Callable[[Any], Any] | None = None
+        self, target: Operator | Graph, clock: EventClock, *, at: Attribute, ties: Callable[[Any], Any] | None = None
     ) -> None:
-        self._operator = operator
+        self._deliver: Callable[[Any, Any], None] = (
+            target.process if isinstance(target, Operator) else lambda item, source: target.send(source, item)
+        )
         self._clock = clock
         self._at: Callable[[Any], Any] = itemgetter(at)
         self._ties = ties
-        self._waiting: list[tuple[int, Any, int, Any, int]] = []
+        self._waiting: list[tuple[int, Any, int, Any, int | str]] = []
         self._arrived = 0
         self._watermark: int | None = None
         self.late = 0
         """How many tuples came behind the watermark; they are left out."""
 
-    def add(self, items: Iterable[Any], port: int = 0) -> None:
-        """Take in tuples, in any order."""
+    def add(self, items: Iterable[Any], port: int | str = 0) -> None:
+        """Take in tuples, in any order, for a port of an operator or a source of a graph."""
         for item in items:
             instant = self._at(item)
             if isinstance(instant, datetime):
@@ -86,7 +89,7 @@ class Replay:
         while waiting and waiting[0][0] < watermark:
             instant, _, _, item, port = heapq.heappop(waiting)
             self._clock.advance(instant)
-            self._operator.process(item, port)
+            self._deliver(item, port)
         self._clock.advance(watermark)
         self._watermark = watermark
 

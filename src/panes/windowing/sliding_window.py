@@ -114,6 +114,8 @@ class SlidingWindow(Window[T]):
         for call in self._before_eviction:
             call(subwindow.tuples[0], subwindow.partition, self)
         item = subwindow.tuples.popleft()
+        if subwindow.arrivals:
+            subwindow.arrivals.popleft()
         subwindow.size -= 1
         self.held -= 1
         for call in self._after_eviction:
@@ -152,11 +154,13 @@ class SlidingWindow(Window[T]):
 
     def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
         arrivals, longest = subwindow.arrivals, self._longest
-        while arrivals and due - arrivals[0] > longest:
-            arrivals.popleft()
-            self._evict_oldest(subwindow)
-        if arrivals:
-            self._wait(subwindow, arrivals[0] + longest + 1, EVICTION, self._evict_by_time)
+        try:
+            while arrivals and due - arrivals[0] > longest:
+                self._evict_oldest(subwindow)
+        finally:
+            # Even if a handler failed: otherwise no tuple would ever leave again.
+            if arrivals:
+                self._wait(subwindow, arrivals[0] + longest + 1, EVICTION, self._evict_by_time)
 
     def _fill(self, subwindow: Subwindow[T], _: int = 0) -> None:
         subwindow.full = True

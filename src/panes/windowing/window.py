@@ -107,6 +107,11 @@ class Window(ABC, Generic[T]):
         """
         if partition is _DECLARED:
             partition = WHOLE if self._partition_of is None else self._partition_of(item)
+        elif self._partition_of is None and partition != WHOLE:
+            raise DeclarationError(
+                f"the window is not partitioned, so a tuple cannot go to the partition {partition!r}. Write "
+                "partitioned=pn.policy.partitions() to say for each tuple where it belongs."
+            )
         if self._plain:
             # Most windows, and nothing to ask anybody: the same as below, without the calls.
             subwindow = self.subwindows.get(partition)
