@@ -184,6 +184,19 @@ def test_every_configuration_of_aggregate(configuration, partitioned):
     assert answers(operator, clock, STREAM) == expected
 
 
+@pytest.mark.parametrize("evicted", [False, True], ids=["", "evicted too"])
+@pytest.mark.parametrize("configuration", [each for each in AGGREGATE if each.trigger == "count"], ids=name)
+def test_windows_that_are_followed(configuration, evicted):
+    """Processed with every tuple: the summary goes up and down with the window, and away with its partition."""
+    declared = window_of(configuration, every=1)
+    clock = EventClock(0)
+    operator = Aggregate(declared, SELECT, evicted_partitions=evicted, clock=clock)
+    expected = list(aggregated(declared, STREAM, False, True, evicted, EXPECTED))
+    assert operator._follows
+    assert answers(operator, clock, STREAM) == expected
+    assert operator._following.keys() == operator.windows[0].subwindows.keys()
+
+
 def test_what_is_summarized_is_not_stored():
     declared = pn.policy.tumbling(pn.policy.count(1000), partitioned="k")
     operator = Aggregate(declared, SELECT)
