@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from panes.windowing import Aggregate, Join, Sort
-from panes.windowing.policy import (
+from panes.windowing.declarations import (
     Count,
     Delta,
     PartitionAge,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from panes.windowing import EventClock, SlidingWindow, TumblingWindow
-from panes.windowing.policy import (
+from panes.windowing.declarations import (
     SELECTIONS,
     Count,
     Delta,

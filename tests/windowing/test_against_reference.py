@@ -16,7 +16,7 @@ import panes as pn
 from panes.errors import DeclarationError
 from panes.testing.windowing_reference import TABLE_I, TABLE_II, ReferenceWindow
 from panes.windowing import Event, SlidingWindow, TumblingWindow, order_of_events
-from panes.windowing.policy import Count, Delta, Sliding, Tumbling
+from panes.windowing.declarations import Count, Delta, Sliding, Tumbling
 from tests.windowing.drawing import happenings, make, play, policies, windows
 
 

@@ -9,6 +9,7 @@ import datetime as dt
 import itertools
 import pickle
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from panes.errors import AnswerOverflowError, DeclarationError
 from panes.testing.windowing_reference import ReferenceWindow
 from panes.windowing import PUNCTUATION, Aggregate, EventClock, Join, Sort
 from panes.windowing.accumulators import Variance
-from panes.windowing.policy import Count, Partitions, Sliding, Time, Tumbling
+from panes.windowing.declarations import Count, Partitions, Sliding, Time, Tumbling
 from tests.windowing.configurations import AGGREGATE, JOIN, SORT, name, window_of
 from tests.windowing.drawing import often, partitions, policies, tumbling, windows
 
@@ -365,7 +366,10 @@ def two_windows(draw):
         partitioned = draw(partitions(("k",)).filter(lambda p: (p is not None) == both))
         return Sliding(draw(st.one_of(policies(), policies(), st.just(Count(0)))), Count(1), partitioned)
 
-    return one(), one()
+    left, right = one(), one()
+    if left.evict == right.evict == Count(0):
+        right = replace(right, evict=Count(2))
+    return left, right
 
 
 @settings(max_examples=400)
@@ -400,6 +404,17 @@ def test_unmatched_tuples_on_ports_of_their_own():
         [{"x": 1}, PUNCTUATION],
         [{"x": 2}, PUNCTUATION],
         [{"x": 9}, PUNCTUATION],
+    ]
+
+
+def test_a_one_sided_partitioned_join_looks_up_the_last_row_of_each_key():
+    last = pn.policy.sliding(pn.policy.count(1), partitioned="k")
+    join = Join(last, pn.policy.sliding(pn.policy.count(0), partitioned="k"))
+    for k, price in (("a", 1), ("b", 2), ("a", 3)):
+        join.process({"k": k, "price": price})
+    assert join.run([{"k": "a", "asks": 1}, {"k": "c", "asks": 2}], port=1) == [
+        {"k": "a", "price": 3, "asks": 1},
+        PUNCTUATION,
     ]
 
 
@@ -576,6 +591,10 @@ def test_an_operator_continues_from_its_state(kind, data, happened):
                 pn.policy.sliding(pn.policy.count(1), partitioned="k"), pn.policy.sliding(pn.policy.count(1)), on="x"
             ),
             "partitioned by 1 and 0 attributes",
+        ),
+        (
+            lambda: Join(pn.policy.sliding(pn.policy.count(0)), pn.policy.sliding(pn.policy.count(0)), on="x"),
+            "two empty windows",
         ),
         (lambda: Sort(pn.policy.tumbling(pn.policy.count(1)), by=[]), "nothing to sort by"),
     ],

@@ -12,7 +12,7 @@ import panes as pn
 from panes import windowing
 from panes.errors import DeclarationError, OrderError, PanesError, SchemaError, StateError
 from panes.windowing import Event, EventClock, SlidingWindow, TumblingWindow
-from panes.windowing.policy import Partitions, Sliding, Tumbling
+from panes.windowing.declarations import Partitions, Sliding, Tumbling
 from tests.windowing.drawing import make
 
 p = pn.policy

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from panes.windowing.policy import (
+from panes.windowing.declarations import (
     LEAST_FREQUENTLY_UPDATED,
     LEAST_RECENTLY_UPDATED,
     OLDEST,

@@ -14,20 +14,17 @@ from typing import Any, ClassVar
 
 from panes.algebra.aggregates import Aggregate as Declared
 from panes.errors import DeclarationError
-from panes.windowing.accumulators import Accumulator
 from panes.windowing.clocks import Clock
+from panes.windowing.declarations import Attribute, Count, Sliding, Tumbling, WindowDeclaration
 from panes.windowing.events import Event
+from panes.windowing.grouping import Groups, Summary, computed, several
 from panes.windowing.incremental import TwoStacks
-from panes.windowing.operator import Operator
+from panes.windowing.operator import Operator, partition_attributes
 from panes.windowing.operator_model import SLIDING_WINDOWS, TUMBLING_WINDOWS, InputPort, OperatorModel
-from panes.windowing.output_functions import OutputFunction, output_function
-from panes.windowing.policy import Attribute, Count, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.output_functions import output_function
 from panes.windowing.punctuations import GENERATING, PUNCTUATION, InputMode
 from panes.windowing.rewriting import rewrite as rewritten
-from panes.windowing.summarizers import Summarizer
 from panes.windowing.window import Window
-
-Groups = dict[Hashable, list[Any]]
 
 
 class Aggregate(Operator):
@@ -179,13 +176,13 @@ class Aggregate(Operator):
             return {} if summary is None else summary.values()
         if self._follows:
             return {(): self._following[partition].values()} if window.tuples(partition) else {}
-        return _computed(self._functions, self._group_of, window.tuples(partition))
+        return computed(self._functions, self._group_of, window.tuples(partition))
 
     def _answer(self, partition: Hashable, groups: Groups) -> None:
-        keys = _several(partition, self._partition_names)
+        keys = several(partition, self._partition_names)
         for group, values in groups.items():
             # A group-by attribute may be a partition-by attribute too: it has one value.
-            self.submit(dict(zip(self._names, [*keys, *_several(group, self._group_names), *values], strict=True)))
+            self.submit(dict(zip(self._names, [*keys, *several(group, self._group_names), *values], strict=True)))
         self.submit(PUNCTUATION)
 
 
@@ -199,69 +196,6 @@ class _Feed:
         """Pass on a summary, also one of no tuple: the second window counts periods."""
         summary = window.summarizer(partition) or self._aggregate._summary()
         self._aggregate._summaries.insert(summary, partition)
-
-
-class Summary(Summarizer):
-    """Accumulators for each group of a window."""
-
-    def __init__(self, starts: Sequence[Callable[[], Accumulator]], group_of: Callable[[Any], Hashable] | None) -> None:
-        self._starts = starts
-        self._group_of = group_of
-        self._groups: dict[Hashable, list[Accumulator]] = {}
-
-    def insert(self, item: Any) -> None:
-        """Take in a tuple."""
-        group = () if self._group_of is None else self._group_of(item)
-        accumulators = self._groups.get(group)
-        if accumulators is None:
-            accumulators = self._groups[group] = [start() for start in self._starts]
-            if self._group_of is None and len(accumulators) == 1:
-                # From now on a tuple goes straight to the one accumulator there is.
-                self.__dict__["insert"] = accumulators[0].insert
-        for accumulator in accumulators:
-            accumulator.insert(item)
-
-    def merge(self, later: Summary) -> None:
-        """Take in the summary of later tuples, which is not changed."""
-        for group, others in later._groups.items():
-            accumulators = self._groups.get(group)
-            if accumulators is None:
-                accumulators = self._groups[group] = [start() for start in self._starts]
-            for accumulator, other in zip(accumulators, others, strict=True):
-                accumulator.merge(other)
-
-    def values(self) -> Groups:
-        """The answers for each group."""
-        return {group: [each.value() for each in accumulators] for group, accumulators in self._groups.items()}
-
-
-def _computed(
-    functions: Sequence[OutputFunction], group_of: Callable[[Any], Hashable] | None, tuples: Sequence[Any]
-) -> Groups:
-    if not tuples:
-        return {}
-    if group_of is None:
-        return {(): [function.over(tuples) for function in functions]}
-    groups: dict[Hashable, list[Any]] = {}
-    for item in tuples:
-        groups.setdefault(group_of(item), []).append(item)
-    return {group: [function.over(members) for function in functions] for group, members in groups.items()}
-
-
-def partition_attributes(operator: str, window: WindowDeclaration) -> tuple[Attribute, ...]:
-    """The attributes by which the window of an operator is partitioned; it needs some, if it is."""
-    if window.partitioned is None:
-        return ()
-    if not window.partitioned.by:
-        raise DeclarationError(
-            f"{operator} has a window that is partitioned by no attribute. Write for example partitioned='state'."
-        )
-    return window.partitioned.by
-
-
-def _several(value: Any, names: Sequence[Any]) -> Any:
-    """The values of some attributes: the value itself where there is one attribute."""
-    return (value,) if len(names) == 1 else value
 
 
 def _check_names(aliases: list[str], attributes: list[Attribute]) -> None:

@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 from panes.errors import OrderError
 from panes.windowing.deadlines import Alarm, Deadlines
@@ -20,6 +20,9 @@ from panes.windowing.deadlines import Alarm, Deadlines
 
 class Clock(ABC):
     """What tells windows the time, and calls them back."""
+
+    threaded: ClassVar[bool] = False
+    """Whether it calls back from a thread of its own."""
 
     def __init__(self) -> None:
         self.deadlines = Deadlines()
@@ -34,7 +37,7 @@ class Clock(ABC):
         """What has to be held while a window changes or is looked into; nothing where there are no threads."""
         return nullcontext()
 
-    def settle(self) -> None:  # noqa: B027 - an event clock has nothing left to do
+    def settle(self) -> None:  # noqa: B027 - an event clock settles when it is advanced
         """Let everything happen that is due by now."""
 
     def alarm(self, due: int, rank: int, serial: int, action: Callable[[int], None]) -> Alarm:
@@ -100,7 +103,8 @@ class EventClock(Clock):
         try:
             deadlines = self.deadlines
             while (due := deadlines.next_due()) is not None and due <= to:
-                self._now = due
+                # Of a window that was loaded, something may be due that should have happened before: it does now.
+                self._now = due if self._now is None else max(due, self._now)
                 deadlines.take()
         finally:
             self._advancing = False
@@ -120,6 +124,8 @@ class WallClock(Clock):
     ...     before <= clock.now()
     True
     """
+
+    threaded: ClassVar[bool] = True
 
     def __init__(self, now: Callable[[], int] | None = None) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from typing import Any
 
 from panes.errors import OrderError, SchemaError
 from panes.timeline import parse_instant
-from panes.windowing.policy import Delta
+from panes.windowing.declarations import Delta
 from panes.windowing.subwindow import Subwindow
 
 

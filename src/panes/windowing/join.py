@@ -12,12 +12,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, ClassVar
 
 from panes.errors import DeclarationError, SchemaError
-from panes.windowing.aggregate import partition_attributes
 from panes.windowing.clocks import Clock
+from panes.windowing.declarations import Count, Sliding, WindowDeclaration
 from panes.windowing.events import Event, WindowEvents
-from panes.windowing.operator import Operator
+from panes.windowing.operator import Operator, partition_attributes
 from panes.windowing.operator_model import SLIDING_POLICIES, InputPort, OperatorModel, Supported
-from panes.windowing.policy import Count, Sliding, WindowDeclaration
 from panes.windowing.punctuations import GENERATING, PUNCTUATION
 from panes.windowing.window import Window, partition_reader
 
@@ -83,11 +82,14 @@ class Join(Operator):
         kept = [side for side in _SIDES if outer in (side, "full")]
         super().__init__(left, right, clock=clock, outputs=1 + len(kept) * unmatched_ports)
         _check_partitions(left, right)
+        if left.evict == right.evict == Count(0):
+            raise DeclarationError("Join has two empty windows, so that no tuple could meet another. Fill one of them.")
         pairs = _pairs(on)
-        if not pairs and match is None:
+        if not pairs and match is None and left.partitioned is None:
             raise DeclarationError("Join has no condition. Write on='key', or match=lambda left, right: ...")
         self._match = match
-        shared = {name for name, other in pairs.items() if name == other}
+        equal = [*pairs.items(), *zip(*(partition_attributes("Join", window) for window in (left, right)), strict=True)]
+        shared = {name for name, other in equal if name == other}
         self._select = select or (lambda one, other: _merged(one, other, shared))
         ports = {name: 1 + number if unmatched_ports else 0 for number, name in enumerate(kept)}
         self._sides = [
@@ -246,7 +248,7 @@ def _pairs(on: str | Iterable[str] | Mapping[str, str]) -> dict[str, str]:
     return dict(on) if isinstance(on, Mapping) else {name: name for name in on}
 
 
-def _merged(left: Any, right: Any, shared: set[str]) -> dict[str, Any]:
+def _merged(left: Any, right: Any, shared: set[Any]) -> dict[str, Any]:
     if left is None or right is None:
         return dict(right if left is None else left)
     both = {**left, **right}

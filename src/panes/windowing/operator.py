@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from panes.errors import DeclarationError
-from panes.windowing.clocks import Clock, WallClock
+from panes.windowing.clocks import Clock
+from panes.windowing.declarations import Attribute, Sliding, Tumbling, WindowDeclaration
 from panes.windowing.events import Event, WindowEvents
 from panes.windowing.operator_model import OperatorModel
-from panes.windowing.policy import Sliding, Tumbling, WindowDeclaration
 from panes.windowing.punctuations import PUNCTUATION, InputMode, OutputMode
 from panes.windowing.sliding_window import SlidingWindow
 from panes.windowing.summarizers import Summarizer
@@ -133,7 +133,7 @@ class Operator(WindowEvents):
     def lock(self) -> AbstractContextManager[Any] | None:
         """What guards the windows of this operator; None where no thread changes them."""
         timed = [window for window in self.windows if window.timed]
-        return timed[0].lock() if timed and isinstance(self.clock, WallClock) else None
+        return timed[0].lock() if timed and self.clock is not None and self.clock.threaded else None
 
     def save(self) -> list[dict[str, Any]]:
         """The state of the operator as plain values: that of its windows, unless it keeps more."""
@@ -148,3 +148,14 @@ class Operator(WindowEvents):
         """Stop the clock, unless it was given from outside."""
         if self.clock is not None and self._owns_clock:
             self.clock.close()
+
+
+def partition_attributes(operator: str, window: WindowDeclaration) -> tuple[Attribute, ...]:
+    """The attributes by which the window of an operator is partitioned; it needs some, if it is."""
+    if window.partitioned is None:
+        return ()
+    if not window.partitioned.by:
+        raise DeclarationError(
+            f"{operator} has a window that is partitioned by no attribute. Write for example partitioned='state'."
+        )
+    return window.partitioned.by

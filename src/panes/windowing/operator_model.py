@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from panes.errors import DeclarationError
-from panes.windowing.policy import Count, Punctuation, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.declarations import Count, Punctuation, Sliding, Tumbling, WindowDeclaration
 from panes.windowing.punctuations import InputMode, OutputMode
 
 EVICTIONS_OF_PARTITIONS = ("partition count", "tuple count", "partition age")

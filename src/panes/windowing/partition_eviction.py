@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
+from panes.windowing.declarations import PartitionAge, PartitionCount, TupleCount
 from panes.windowing.partition_selection import LeastRecentlyUpdated, Selection
-from panes.windowing.policy import PartitionAge, PartitionCount, TupleCount
 from panes.windowing.subwindow import Subwindow
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from panes.errors import DeclarationError
-from panes.windowing.policy import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST
+from panes.windowing.declarations import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST
 from panes.windowing.subwindow import Subwindow
 
 

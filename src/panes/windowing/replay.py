@@ -20,9 +20,9 @@ from typing import Any
 from panes.errors import SchemaError
 from panes.timeline import parse_instant
 from panes.windowing.clocks import EventClock
+from panes.windowing.declarations import Attribute
 from panes.windowing.graph import Graph
 from panes.windowing.operator import Operator
-from panes.windowing.policy import Attribute
 
 
 class Replay:

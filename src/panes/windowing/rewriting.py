@@ -14,7 +14,7 @@ next tuple. By count it may be, unless partitions are evicted, which would go by
 
 from __future__ import annotations
 
-from panes.windowing.policy import Count, Partitions, Sliding, Time, Tumbling
+from panes.windowing.declarations import Count, Partitions, Sliding, Time, Tumbling
 
 
 def rewrite(window: Sliding) -> tuple[Tumbling, Sliding] | None:

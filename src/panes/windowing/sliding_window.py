@@ -21,10 +21,10 @@ from typing import Any, ClassVar, TypeVar
 from panes.errors import DeclarationError
 from panes.windowing.clocks import Clock
 from panes.windowing.deadlines import EVICTION, FULL, PROCESSING, Alarm
+from panes.windowing.declarations import Count, Delta, Sliding, Time
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import OF_SLIDING, Event
 from panes.windowing.order_of_events import EVICT, INSERT, SLIDING, TRIGGER
-from panes.windowing.policy import Count, Delta, Sliding, Time
 from panes.windowing.subwindow import Subwindow
 from panes.windowing.window import Step, Window
 

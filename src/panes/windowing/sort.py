@@ -13,12 +13,11 @@ from typing import Any, ClassVar
 
 from panes.errors import DeclarationError
 from panes.windowing.accumulators import ordered
-from panes.windowing.aggregate import partition_attributes
 from panes.windowing.clocks import Clock
+from panes.windowing.declarations import Tumbling, WindowDeclaration
 from panes.windowing.events import Event
-from panes.windowing.operator import Operator
+from panes.windowing.operator import Operator, partition_attributes
 from panes.windowing.operator_model import EVERY_TUPLE, TUMBLING_WINDOWS, InputPort, OperatorModel
-from panes.windowing.policy import Tumbling, WindowDeclaration
 from panes.windowing.punctuations import GENERATING, PUNCTUATION, InputMode
 from panes.windowing.window import Window
 

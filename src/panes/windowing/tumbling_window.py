@@ -19,10 +19,10 @@ from typing import ClassVar, TypeVar
 
 from panes.windowing.clocks import Clock
 from panes.windowing.deadlines import PROCESSING
+from panes.windowing.declarations import Count, Delta, Punctuation, Time, Tumbling
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import OF_TUMBLING, Event
 from panes.windowing.order_of_events import EVICT, INSERT, TUMBLING
-from panes.windowing.policy import Count, Delta, Punctuation, Time, Tumbling
 from panes.windowing.subwindow import Subwindow
 from panes.windowing.summarizers import Summarizer
 from panes.windowing.window import WHOLE, Step, Window

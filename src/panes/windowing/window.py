@@ -16,11 +16,11 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from panes.errors import DeclarationError, StateError
 from panes.windowing.clocks import Clock, WallClock
+from panes.windowing.declarations import BY_OPERATOR, PartitionAge, Partitions, Policy, Time, WindowDeclaration
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import Event
 from panes.windowing.partition_eviction import Keeper, keeper
 from panes.windowing.partition_selection import BUILT_IN, Candidates, Selection, UserDefined
-from panes.windowing.policy import BY_OPERATOR, PartitionAge, Partitions, Policy, Time, WindowDeclaration
 from panes.windowing.subwindow import Subwindow
 
 T = TypeVar("T")
@@ -59,9 +59,9 @@ class Window(ABC, Generic[T]):
         self._steps: tuple[Step, ...] = ()
         self._partition_of = None if partitioned is None else partition_reader(partitioned)
         self._keeper = self._keep(partitioned)
-        self._guard: AbstractContextManager[Any] = nullcontext()
-        if self.timed and self.clock is not None:
-            self._guard = self.clock.guard
+        # Only a thread that calls back makes a lock necessary.
+        self._threaded = self.timed and self.clock is not None and self.clock.threaded
+        self._guard = self.clock.guard if self._threaded and self.clock is not None else nullcontext()
         self._asks_clock = self.timed or aged
         self._plain = not self._asks_clock and self._keeper is None
         # Whether tuples are stored: an empty queue takes more memory than all the rest of a subwindow.
@@ -127,7 +127,7 @@ class Window(ABC, Generic[T]):
             return
         clock = self.clock
         assert clock is not None
-        if not self.timed:
+        if not self._threaded:
             self._admit(item, partition, clock.now())
             return
         with self._guard:
