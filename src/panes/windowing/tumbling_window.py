@@ -136,10 +136,13 @@ class TumblingWindow(Window[T]):
             subwindow.oldest = value
 
     def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
-        if not self._removes:
-            subwindow.due = due + self._period
-            self._wait(subwindow)
-        self._flush(subwindow)
+        try:
+            self._flush(subwindow)
+        finally:
+            # It is gone if it is partitioned, unless a handler failed: then the next period is another chance.
+            if self.subwindows.get(subwindow.partition) is subwindow:
+                subwindow.due = due + self._period
+                self._wait(subwindow)
 
     def _flush(self, subwindow: Subwindow[T]) -> None:
         partition = subwindow.partition
