@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from operator import itemgetter
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from panes.errors import DeclarationError, StateError
@@ -19,6 +18,7 @@ from panes.windowing.clocks import Clock, WallClock
 from panes.windowing.declarations import BY_OPERATOR, PartitionAge, Partitions, Policy, Time, WindowDeclaration
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import Event
+from panes.windowing.keys import KeyReader
 from panes.windowing.partition_eviction import Keeper, keeper
 from panes.windowing.partition_selection import BUILT_IN, Candidates, Selection, UserDefined
 from panes.windowing.subwindow import Subwindow
@@ -291,8 +291,7 @@ def partition_reader(partitioned: Partitions | None) -> Callable[[Any], Hashable
         return lambda _: WHOLE
     if not partitioned.by:
         return _nobody_said
-    reader: Callable[[Any], Hashable] = itemgetter(*partitioned.by)
-    return reader
+    return KeyReader(partitioned.by)
 
 
 def _nobody_said(item: object) -> Hashable:
