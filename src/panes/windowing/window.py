@@ -94,6 +94,31 @@ class Window(ABC, Generic[T]):
                 )
             name = f"_{event.value}"
             setattr(self, name, (*getattr(self, name), call))
+        self._steps = self._in_order()
+
+    @abstractmethod
+    def _in_order(self) -> tuple[Step, ...]:
+        """What happens to a tuple that comes in, in the order of the tables; what nobody wants to hear is left out."""
+
+    def _heard(self, insert: Step) -> Step:
+        """An insertion with its events, where somebody registered for them."""
+        before, after = self._before_insertion, self._after_insertion
+        if not before and not after:
+            return insert
+
+        def heard(subwindow: Subwindow[T], item: T, now: int) -> None:
+            for call in before:
+                call(item, subwindow.partition, self)
+            insert(subwindow, item, now)
+            for call in after:
+                call(item, subwindow.partition, self)
+
+        return heard
+
+    def _insert(self, subwindow: Subwindow[T], item: T, _: int) -> None:
+        subwindow.tuples.append(item)
+        subwindow.size += 1
+        self.held += 1
 
     # Tuples that come in
 
