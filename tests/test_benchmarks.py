@@ -49,6 +49,12 @@ def test_thresholds_need_no_spark(tmp_path: Path) -> None:
     assert len(few) == len(many) == len(ratios) == 2
 
 
+def test_windowing_checks_its_loops_by_hand(tmp_path: Path) -> None:
+    found = run("windowing", tmp_path)
+    assert {t["contender"] for t in found["timings"]} == {"library", "by hand"}
+    assert found["tables"][2]["rows"][-1]["partitions held"] > 1000
+
+
 def test_hopping_beside_spark(tmp_path: Path, spark: SparkSession) -> None:
     found = run("hopping", tmp_path, spark)
     assert {t["contender"] for t in found["timings"]} == {"Spark's own", "Panes", "DuckDB", "Polars"}

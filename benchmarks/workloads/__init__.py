@@ -25,6 +25,7 @@ from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.thresholds import thresholds
 from benchmarks.workloads.trades import trades
 from benchmarks.workloads.values import values
+from benchmarks.workloads.windowing import windowing
 
 
 @dataclass(frozen=True)
@@ -54,5 +55,6 @@ WORKLOADS = {
     "lookups": Workload(lookups, "point-in-time lookups over 20 windows, beside Spark's joins, DuckDB and Polars"),
     "asw": Workload(asw, "any window of a live stream: updates and lookups per second of each algorithm"),
     "thresholds": Workload(thresholds, "which keys have many events: the collective index beside looking at every key"),
+    "windowing": Workload(windowing, "Aggregate of the windowing library beside loops by hand; 100,000 partitions"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }
