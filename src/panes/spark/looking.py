@@ -79,7 +79,7 @@ def _side_by_side(task: _Task, source: Input, requests: DataFrame, cut: Slices |
         *(F.expr(sql).alias(stored(i)) for i, sql in enumerate(task.bound.arguments)),
         *(F.lit(None).cast(type_).alias(f"{_OTHER}{i}") for i, type_ in enumerate(kinds)),
     )
-    # By position: names of requests need not be what SQL takes, nor unique among themselves.
+    # By position: names of requests need not be what SQL takes.
     plain = requests.toDF(*(f"{_OTHER}{i}" for i in range(len(requests.columns))))
     arguments = happened.schema.fields[len(names) + 2 : len(names) + 2 + len(task.bound.arguments)]
     asking = plain.select(
