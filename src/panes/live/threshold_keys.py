@@ -84,8 +84,11 @@ def _hashable(columns: Sequence[pa.Array]) -> list[Hashable]:
 
 
 def _values(column: pa.Array) -> list[Hashable]:
+    # Python's calendar ends with the year 9999.
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())
+    elif pa.types.is_date32(column.type):
+        column = column.view(pa.int32())
     values = column.to_pylist()
     if pa.types.is_nested(column.type):
         return [repr(value) for value in values]
