@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 import pyarrow as pa
 
-from panes.engine.keys import key_ordinals, one_zero
+from panes.engine.keys import key_ordinals, one_zero, plain_value
 from panes.live.collective_levels import Integers
 
 _NAN = "NaN"
@@ -91,7 +91,7 @@ def _values(column: pa.Array) -> list[Hashable]:
         column = column.view(pa.int32())
     values = column.to_pylist()
     if pa.types.is_nested(column.type):
-        return [repr(value) for value in values]
+        return [repr(plain_value(value)) for value in values]
     if pa.types.is_floating(column.type):
         return [_NAN if value is not None and value != value else value for value in values]
     found: list[Hashable] = values
