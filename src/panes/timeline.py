@@ -162,14 +162,18 @@ def parse_instant(value: InstantLike) -> int:
 
 
 def format_instant(micros: int) -> str:
-    """Write an instant in UTC, readable by ``parse_instant``.
+    """Write an instant in UTC, readable by ``parse_instant`` where it is in the years 1 to 9999.
 
     Examples
     --------
     >>> format_instant(1_500_000)
     '1970-01-01 00:00:01.500000'
     """
-    return str(datetime(1970, 1, 1) + timedelta(microseconds=micros))
+    try:
+        return str(datetime(1970, 1, 1) + timedelta(microseconds=micros))
+    except OverflowError:
+        # Messages have to tell of instants that Python's calendar does not reach.
+        return f"{micros:,} µs after 1970"
 
 
 @dataclass(frozen=True, slots=True, order=True)

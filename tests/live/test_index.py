@@ -586,3 +586,37 @@ def test_other_sources_of_arrow_data():
     events_ = {"ts": [dt.datetime(2026, 1, 1)], "k": pa.array(["a"]).dictionary_encode(), "d": [Decimal("1.5")]}
     index.update(pa.RecordBatch.from_pydict(events_))
     assert index.lookup({"k": ["a"]}, over="1 s").to_pylist() == [{"k": "a", "n": 1, "d": Decimal("1.5")}]
+
+
+def test_a_batch_that_is_refused_leaves_nothing_behind():
+    index = pn.Index({"n": pn.count()}, by="k", at="ts", keep="1 h")
+    index.update(pa.table({"ts": pa.array([0], pa.timestamp("us")), "k": ["a"]}))
+    with pytest.raises(PlanError, match="36,000 years"):
+        index.update(pa.table({"ts": pa.array([2**61, None], pa.timestamp("us")), "k": ["new", "a"]}))
+    assert index.lookup(pa.table({"k": ["new", "a"]}), over="1 s")["n"].to_pylist() == [0, 1]
+    assert index.null_times == 0
+
+
+@pytest.mark.parametrize("columns", [("when",), ("from", "to")])
+def test_times_with_and_without_a_zone_are_not_compared(columns):
+    index = pn.Index({"n": pn.count()}, by="k", at="ts", keep="1 h")
+    index.update(pa.table({"ts": pa.array([0], pa.timestamp("us", "UTC")), "k": ["a"]}))
+    times = dict.fromkeys(columns, pa.array([0], pa.timestamp("us")))
+    where = {"over": "1 s", "at": "when"} if columns == ("when",) else {}
+    with pytest.raises(SchemaError, match="a time in a zone and one without"):
+        index.lookup(pa.table({"k": ["a"], **times}), **where)
+
+
+def test_messages_tell_of_instants_beyond_the_calendar():
+    index = pn.Index({"n": pn.count()}, by="k", at="ts", keep="1 h")
+    index.update(pa.table({"ts": pa.array([2**59], pa.timestamp("us")), "k": ["a"]}))
+    with pytest.raises(PlanError, match=r"µs after 1970, but the index keeps 1h"):
+        index.lookup(pa.table({"k": ["a"]}), over="2 h")
+
+
+def test_a_column_of_quantiles_is_of_numbers_whatever_its_case():
+    index = pn.Index({"mid": pn.quantile("x", 0.5)}, at="ts", keep="1 h")
+    index.update(pa.table({"ts": pa.array([0, 1], pa.timestamp("us")), "x": [1.0, 3.0]}))
+    assert index.lookup(pa.table({"Part": [0.0, 1.0]}), over="1 s", q="part")["mid"].to_pylist() == [1.0, 3.0]
+    with pytest.raises(SchemaError, match="'part' is of type string"):
+        index.lookup(pa.table({"part": ["half"]}), over="1 s", q="part")

@@ -426,3 +426,20 @@ def test_folders_that_are_no_thresholds(tmp_path: Path) -> None:
     file.write_text(file.read_text(encoding="utf-8").replace('"format": 1', '"format": 2'), encoding="utf-8")
     with pytest.raises(StateError, match="format 2"):
         pn.Threshold.load(tmp_path)
+
+
+def test_days_beyond_the_calendar_are_keys():
+    days = pa.array([10**7, 10**7, -(10**7)], pa.int32()).cast(pa.date32())
+    found = pn.Threshold(pn.count(), by="k", at="ts", keep="1 h")
+    found.update(pa.table({"ts": pa.array([0, 1, 2], pa.timestamp("us")), "k": days}))
+    answers = found.lookup(over="1 s", above=1)
+    assert answers["k"].cast(pa.int32()).to_pylist() == [10**7]
+    assert answers["value"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("zeros", [(0.0, -0.0), ({"x": 0.0}, {"x": -0.0}), ([0.0], [-0.0])])
+def test_both_zeros_are_one_key_over_batches(zeros: tuple[Any, Any]) -> None:
+    found = pn.Threshold(pn.count(), by="k", at="ts", keep="1 h")
+    for instant, zero in enumerate(zeros):
+        found.update(pa.table({"ts": pa.array([instant], pa.timestamp("us")), "k": [zero]}))
+    assert found.lookup(over="1 s", above=0)["value"].to_pylist() == [2]

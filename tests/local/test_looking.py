@@ -14,6 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.lookups import declare_lookup
+from panes.engine.request_columns import request_columns
+from panes.errors import SchemaError
 from panes.testing import assert_same_answers, brute_force_lookup
 
 TIME = pa.timestamp("us", "UTC")
@@ -192,6 +195,10 @@ ERRORS = {
     "levels": (terms(select={"r": pn.recurring("x")}), "compares the levels"),
     "ticks": (terms(select={"t": pn.trend("x", every="1 min")}), "value per tick"),
     "too old": (terms(select={"o": pn.aged(pn.sum("x"), half_life="1 min", power=2)}), "weighs nothing"),
+    "of any age": (
+        terms(select={"o": pn.aged(pn.count(), half_life="9 days", power=1)}, over=pn.last(3)),
+        "the last 3 events may lie any time back",
+    ),
     "expires": (terms(select={"n": pn.count(), "e": "expires"}), "for one instant"),
     "twins": (terms(select={"n": pn.count(), "n_1h": pn.count()}, over={"1h": "1h", "1h_1h": "2h"}), "two columns"),
 }
@@ -218,8 +225,9 @@ def test_errors_of_requests():
         pn.lookup(EVENTS, [1], **terms())
     with pytest.raises(pn.PanesError, match="takes no skip="):
         pn.last("x", skip=2)
-    with pytest.raises(pn.PanesError, match="no event"):
-        pn.last(0)
+    for many in (0, True, 2**61):
+        with pytest.raises(pn.PanesError, match="number of events from 1 to"):
+            pn.last(many)
 
 
 @given(st.integers(0, 2**32), st.integers(0, 14))
@@ -265,3 +273,11 @@ def test_errors_of_a_query():
         pn.lookup(EVENTS, REQUESTS, some)
     with pytest.raises(pn.PanesError, match="the lookup has no over="):
         pn.lookup(EVENTS, REQUESTS, by="k", at="ts", select={"n": pn.count()})
+
+
+def test_requests_with_two_columns_of_one_name_are_refused():
+    declared = declare_lookup(by="k", at="ts", select={"n": pn.count()}, over="1 h")
+    events = pa.schema([("ts", TIME), ("k", pa.string())])
+    twins = pa.schema([("ts", TIME), ("k", pa.string()), ("x", pa.int64()), ("X", pa.string())])
+    with pytest.raises(SchemaError, match="two columns of the requests are called 'x'"):
+        request_columns(declared, events, twins)

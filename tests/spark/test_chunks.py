@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panes.spark.chunks import whole_keys
+from panes.spark.chunks import keys_of, whole_keys
 
 
 @given(
@@ -41,3 +42,8 @@ def test_the_last_key_has_no_chunk_of_its_own() -> None:
 def test_chunks_stay_small_while_keys_are() -> None:
     batches = [pa.record_batch({"key": [number] * 10}) for number in range(20)]
     assert max(chunk.num_rows for chunk, _ in whole_keys(batches, 1, 10)) <= 30
+
+
+def test_keys_show_one_zero() -> None:
+    chunk = pa.RecordBatch.from_pydict({"k": [-0.0, 0.0, 1.0]})
+    assert [str(key) for key in keys_of(chunk, 1, np.array([0, 2, 3]))[0].to_pylist()] == ["0.0", "1.0"]

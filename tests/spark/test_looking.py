@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import panes as pn
 from panes.spark.pieces import pieces
 from panes.testing import assert_same_answers, events, spark_lookups
+from tests.spark.test_corner_cases import setting
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -167,3 +168,17 @@ def test_pieces_have_all_that_their_requests_reach(size, reach, rows):
             held = {*row[own][at[own] <= request["at"]]}
             assert {*wanted, *last} <= held
     assert seen == np.flatnonzero(asks).tolist()
+
+
+def test_what_the_zone_of_the_session_decides_is_refused(spark):
+    events_ = frame(spark, pa.table({"ts": pa.array([0], UTC_TIME), "date_n": [1]}))
+    asked = {"by": "date_n", "at": "ts", "over": "1h"}
+    late = {"n": pn.count(), "late": "window.end > TIMESTAMP '2026-01-01 00:00:00'"}
+    day = {"n": pn.count(), "late": "window.end > DATE '2026-01-01'"}
+    alike = {"n": pn.count(), "begun": "window.start", "more": "date_n + n"}
+    with setting(spark, "spark.sql.session.timeZone", "America/New_York"):
+        for select in (late, day):
+            with pytest.raises(pn.PanesError, match="time zone of the session, America/New_York"):
+                pn.lookup(events_, events_, select=select, **asked)
+        assert pn.lookup(events_, events_, select=alike, **asked).collect()[0]["more_1h"] == 2
+    assert pn.lookup(events_, events_, select=late, **asked).collect()[0]["late_1h"] is False

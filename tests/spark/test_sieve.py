@@ -67,6 +67,16 @@ def test_derived_columns_are_written_out() -> None:
 
 def test_times_are_left_to_spark() -> None:
     assert kept("CAST(latest AS STRING) > '2026'", {"n": pn.sum("x"), "latest": pn.max("ts")}) is None
+    assert kept("n > 0 AND TIMESTAMP '2026-01-01 00:00:00' = TIMESTAMP '2026-01-01 05:00:00Z'") is None
+
+
+def test_times_within_keys_are_left_to_spark(spark: SparkSession) -> None:
+    rows = [(dt.datetime(2026, 1, 1, hour, tzinfo=dt.UTC), 1) for hour in (3, 12)]
+    events = spark.createDataFrame(rows, "ts timestamp, x int").selectExpr("ts", "x", "struct(ts AS t) AS k")
+    having = "n > 0 AND k.t < TIMESTAMP '2026-01-01 00:00:00'"
+    plan = pn.plan(pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.sliding("1 h"), having=having))
+    with setting(spark, "spark.sql.session.timeZone", "America/New_York"):
+        assert plan.run(events).count() == 1
 
 
 @pytest.fixture

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Final, overload
 
 from panes.algebra import declare as aggregates
 from panes.algebra.aggregates import Aggregate
 from panes.declare.kinds import Last
 from panes.declare.windows import checked_name
 from panes.errors import DeclarationError
+
+_MOST: Final = 2**60
+"""More events than anybody has, and places of them still fit 64 bits."""
 
 
 @overload
@@ -45,9 +48,11 @@ def last(value: str | int, *, skip: int = 0, name: str | None = None) -> Aggrega
                 "a number, as pn.last(100, skip=50)."
             )
         return aggregates.last(value)
-    if value <= 0:
-        raise DeclarationError(f"last({value}) would hold no event. Write how many it holds, as pn.last(100).")
-    if isinstance(skip, bool) or not isinstance(skip, int) or skip < 0:
-        raise DeclarationError(f"skip={skip!r} is not a number of events to leave out. Write 0 or more.")
+    if isinstance(value, bool) or value > _MOST or value <= 0:
+        raise DeclarationError(
+            f"last({value}) is not a number of events from 1 to {_MOST:,}. Write how many it holds, as pn.last(100)."
+        )
+    if isinstance(skip, bool) or not isinstance(skip, int) or not 0 <= skip <= _MOST:
+        raise DeclarationError(f"skip={skip!r} is not a number of events to leave out. Write one from 0 to {_MOST:,}.")
     label = f"last_{value}{f'_skip_{skip}' if skip else ''}" if name is None else checked_name(name)
     return Last(label, value, 1, skip)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from panes.algebra.aggregates import Aggregate
 from panes.declare.expressions import ExpressionLike
@@ -21,6 +21,9 @@ Back: TypeAlias = Sliding | Last
 """A window that looks back from a request: over time, or over a number of events."""
 
 BackLike: TypeAlias = "DurationLike | Back"
+
+_ANY_AGE: Final = 2**60
+"""No two events are further apart, in µs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +206,16 @@ def _check_aggregates(declared: Query, windows: tuple[Back, ...]) -> None:
                 "any instant. Leave it to a query."
             )
         for window in windows:
-            if isinstance(window, Sliding) and (reason := aggregate.misfit(Geometry(window.size, 1))) is not None:
-                raise DeclarationError(f"the lookup selects {alias!r} over {window.name!r}: {reason}")
+            # However few events are counted, the oldest of them may be of any age.
+            size = window.size if isinstance(window, Sliding) else _ANY_AGE
+            if (reason := aggregate.misfit(Geometry(size, 1))) is None:
+                continue
+            if isinstance(window, Last):
+                reason = (
+                    f"{aggregate} suits windows up to some length, and the last {window.count:,} events may lie any "
+                    "time back. Take a window over time, or another aggregate (aged without power= has no such end)."
+                )
+            raise DeclarationError(f"the lookup selects {alias!r} over {window.name!r}: {reason}")
 
 
 def _refuse_twins(lookup: Lookup) -> None:

@@ -41,7 +41,7 @@ def _codes(column: pa.Array) -> tuple[Array, int]:
     if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         seen: dict[str, int] = {}
         codes = np.array(
-            [seen.setdefault(repr(plain(value)), len(seen)) for value in column.to_pylist()], dtype=np.int64
+            [seen.setdefault(repr(plain_value(value)), len(seen)) for value in column.to_pylist()], dtype=np.int64
         )
         return codes, len(seen)
     if pa.types.is_floating(column.type):
@@ -54,14 +54,14 @@ def _codes(column: pa.Array) -> tuple[Array, int]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A nested value with one zero, as Spark compares keys."""
     if isinstance(value, float):
         return value + 0.0
     if isinstance(value, list):
-        return [plain(part) for part in value]
+        return [plain_value(part) for part in value]
     if isinstance(value, dict):
-        return {name: plain(part) for name, part in value.items()}
+        return {name: plain_value(part) for name, part in value.items()}
     return value
 
 

@@ -31,6 +31,7 @@ def request_columns(lookup: Lookup, events: pa.Schema, requests: pa.Schema) -> R
         The schema of the events, which was checked before.
     """
     query = lookup.query
+    _check_twins(requests)
     keys = tuple(position(f"by={key!r}", key, _SIDES[1], requests) for key in query.by)
     at = time_position(f"at={lookup.asked_at!r}", lookup.asked_at, _SIDES[1], requests)
     for key, place in zip(query.by, keys, strict=True):
@@ -39,6 +40,16 @@ def request_columns(lookup: Lookup, events: pa.Schema, requests: pa.Schema) -> R
     check_times((f"at={query.at!r}", f"at={lookup.asked_at!r}"), _SIDES, times)
     _check_names(lookup, requests)
     return RequestColumns(keys, at)
+
+
+def _check_twins(requests: pa.Schema) -> None:
+    lowered = [name.lower() for name in requests.names]
+    twins = next((name for name in requests.names if lowered.count(name.lower()) > 1), None)
+    if twins is not None:
+        raise SchemaError(
+            f"two columns of the requests are called {twins!r} (upper and lower case count as equal), and no answer "
+            "could name one of them. Drop or rename one."
+        )
 
 
 def _check_names(lookup: Lookup, requests: pa.Schema) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.aggregates import Aggregate
+from panes.algebra.aggregates import Aggregate, is_number
 from panes.algebra.collecting import QuantileOf
 from panes.algebra.component import numbers
 from panes.algebra.operations import Array
@@ -119,14 +119,18 @@ class Index:
             self._check_whole()
             self._bind(table.schema)
             events = sorted_events(self._store_plan, self._program, table)
-            self.null_times += table.column(field_of(table.schema, self._query.at).name).null_count
+            untimed = table.column(field_of(table.schema, self._query.at).name).null_count
             if not len(events.instants):
+                self.null_times += untimed
                 return
+            # What may fail comes before anything changes.
+            instants = near_enough(events.instants)
             stored = [
                 column.lifted([events.arguments[sql] for sql in column.component.arguments])
                 for column in self._store.columns
             ]
-            key, count, instants = self._ordinals(events.keys), np.diff(events.key_starts), near_enough(events.instants)
+            self.null_times += untimed
+            key, count = self._ordinals(events.keys), np.diff(events.key_starts)
             if (key[1:] < key[:-1]).any():
                 # Events are by the value of their key; the store has them by its number.
                 order = np.argsort(key)
@@ -180,7 +184,8 @@ class Index:
         parts = self._parts(q, table)
         with self._lock, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self._check_whole()
-            found = windows_of(windows, self._store, table, self._keys_of(table))
+            time = field_of(self._schema, self._query.at)
+            found = windows_of(windows, self._store, table, self._keys_of(table), time)
             for reading in self._program.views[0].readings:
                 answer = self._read(reading, found, parts.get(reading.alias))
                 table = table.append_column(reading.alias, answer)
@@ -336,9 +341,12 @@ class Index:
 
 def _part(value: float | str, requests: pa.Table) -> Array:
     if isinstance(value, str):
-        if value not in requests.column_names:
+        if value.lower() not in map(str.lower, requests.column_names):
             raise SchemaError(f"the requests have no column {value!r} ({nearest(value, requests.column_names)}).")
-        part = numbers(requests.column(value).combine_chunks().cast(pa.float64()), np.nan)
+        field = field_of(requests.schema, value)
+        if not is_number(field.type):
+            raise SchemaError(f"q={value!r} is of type {field.type} in the requests, and has to be a number.")
+        part = numbers(requests.column(field.name).combine_chunks().cast(pa.float64()), np.nan)
     else:
         part = np.full(requests.num_rows, value, np.float64)
     if not ((part >= 0) & (part <= 1)).all():

@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 import pyarrow as pa
 
-from panes.engine.keys import key_ordinals, one_zero, plain
+from panes.engine.keys import key_ordinals, one_zero, plain_value
 from panes.live.collective_levels import Integers
 
 _NAN = "NaN"
@@ -84,11 +84,14 @@ def _hashable(columns: Sequence[pa.Array]) -> list[Hashable]:
 
 
 def _values(column: pa.Array) -> list[Hashable]:
+    # Python's calendar ends with the year 9999.
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())
+    elif pa.types.is_date32(column.type):
+        column = column.view(pa.int32())
     values = column.to_pylist()
     if pa.types.is_nested(column.type):
-        return [repr(plain(value)) for value in values]
+        return [repr(plain_value(value)) for value in values]
     if pa.types.is_floating(column.type):
         return [_NAN if value is not None and value != value else value for value in values]
     found: list[Hashable] = values

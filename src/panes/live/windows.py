@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from panes.algebra.operations import Array
 from panes.engine.schema import field_of
+from panes.engine.sides import check_times
 from panes.errors import DeclarationError, DurationError, PlanError, SchemaError, nearest
 from panes.frames.positions import FARTHEST
 from panes.live.store import Store
@@ -90,19 +91,21 @@ def asked(at: str | None, over: DurationLike | None, ago: DurationLike | None, l
     return Asked(at=at, over=micros, ago=shift)
 
 
-def windows_of(asked_: Asked, store: Store, requests: pa.Table, key: Array) -> Windows:
+def windows_of(asked_: Asked, store: Store, requests: pa.Table, key: Array, time: pa.Field) -> Windows:
     """The rows of every request; those that are not held any more are an error.
 
     Parameters
     ----------
     key
         The number of each request's key, -1 where it is unknown.
+    time
+        The column of event time.
     """
     known = key >= 0
     key = np.where(known, key, 0)
     if asked_.last is not None:
         return _of_rows(asked_.last, asked_.skip, store, key, known)
-    begin, end, shift, given = _span(asked_, store, requests)
+    begin, end, shift, given = _span(asked_, store, requests, time)
     known = known & given & (begin < end)
     lo, hi = np.zeros(len(key), np.int64), np.zeros(len(key), np.int64)
     some = np.flatnonzero(known)
@@ -111,23 +114,23 @@ def windows_of(asked_: Asked, store: Store, requests: pa.Table, key: Array) -> W
     return Windows(key, lo, hi, begin - shift, end - shift)
 
 
-def _span(asked_: Asked, store: Store, requests: pa.Table) -> tuple[Array, Array, int, Array]:
+def _span(asked_: Asked, store: Store, requests: pa.Table, time: pa.Field) -> tuple[Array, Array, int, Array]:
     """Instants ``[begin, end)``, how far before them the bounds lie that are shown, and where there are any."""
     if asked_.over is None:
-        (begin, some), (end, others) = (_instants(requests, name) for name in (FROM, TO))
+        (begin, some), (end, others) = (_instants(requests, name, time) for name in (FROM, TO))
         given = some & others
         return np.where(given, begin, 0), np.where(given, end, 0), 0, given
     if asked_.at is None:
         now = np.full(requests.num_rows, 0 if store.newest is None else store.newest)
         given = np.full(requests.num_rows, store.newest is not None)
     else:
-        now, given = _instants(requests, asked_.at)
+        now, given = _instants(requests, asked_.at, time)
     # A window (t - over, t] of whole µs.
     end = now - asked_.ago + 1
     return end - asked_.over, end, 1, given
 
 
-def _instants(requests: pa.Table, name: str) -> tuple[Array, Array]:
+def _instants(requests: pa.Table, name: str, time: pa.Field) -> tuple[Array, Array]:
     """A column of instants in µs, and which are not null."""
     if name.lower() not in (column.lower() for column in requests.column_names):
         raise SchemaError(
@@ -137,6 +140,8 @@ def _instants(requests: pa.Table, name: str) -> tuple[Array, Array]:
     field = field_of(requests.schema, name)
     if not pa.types.is_timestamp(field.type):
         raise SchemaError(f"the column {field.name!r} of the requests is {field.type}, and has to be a timestamp.")
+    columns = f"at={time.name!r}", f"the column {field.name!r}"
+    check_times(columns, ("the events", "the requests"), (time.type, field.type))
     column = requests.column(field.name).combine_chunks()
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     return near_enough(column.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)), valid

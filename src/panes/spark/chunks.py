@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panes.algebra.operations import Array
+from panes.engine.keys import one_zero
 
 _COMPARED = 1 << 20
 """Rows that are compared at once: a key may have many more."""
@@ -56,8 +57,8 @@ def key_starts(batch: pa.RecordBatch, keys: int) -> Array:
 
 
 def keys_of(chunk: pa.RecordBatch, count: int, starts: Array) -> list[pa.Array]:
-    """The key columns of a chunk, a row per key."""
-    return [column.take(pa.array(starts[:-1])) for column in chunk.columns[:count]]
+    """The key columns of a chunk, a row per key; both zeros are one key, which is shown as Spark's group-by does."""
+    return [one_zero(column.take(pa.array(starts[:-1]))) for column in chunk.columns[:count]]
 
 
 def arguments_of(chunk: pa.RecordBatch, keys: int, names: Sequence[str]) -> dict[str, pa.Array]:

@@ -28,6 +28,7 @@ from panes.spark.binding import Input, arrow_field, examine
 from panes.spark.naming import key, micros, quoted, stored
 from panes.spark.pieces import Piece, pieces
 from panes.spark.slices import SLICE, Slices, slices_for
+from panes.spark.zones import depends_on_zone, is_utc
 
 _INSTANT, _ASKS, _OTHER = "__panes_instant", "__panes_asks", "__panes_other"
 _ROWS = 1 << 18
@@ -47,6 +48,7 @@ def lookup(declared: Lookup, events: DataFrame, requests: DataFrame) -> DataFram
     types = source.types_of(argument_expressions([(0, query)], query.where))
     bound = bind_lookup(declared, types.__getitem__)
     features = feature_types(bound, source.schema)
+    _check_zone(declared, source, features)
     asked = pa.schema([arrow_field(field, True) for field in requests.schema])
     columns = request_columns(declared, source.schema, asked)
     others = tuple(i for i in range(len(asked)) if i not in (*columns.keys, columns.at))
@@ -55,6 +57,19 @@ def lookup(declared: Lookup, events: DataFrame, requests: DataFrame) -> DataFram
     rows = _side_by_side(task, source, requests, cut)
     schema = t.StructType([*requests.schema.fields, *_added(declared, features)])
     return rows.mapInArrow(task.run(len(query.by) + (cut is not None)), schema)
+
+
+def _check_zone(declared: Lookup, source: Input, features: Mapping[str, pa.DataType]) -> None:
+    """Refuse derived columns that Spark would compute otherwise: Python computes them, and has times in UTC."""
+    zone, query = source.events.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC", declared.query
+    types = {name.lower(): field_of(source.schema, name).type for name in query.by}
+    types |= {"window": field_of(source.schema, query.at).type, **{a.lower(): type_ for a, type_ in features.items()}}
+    for alias, value in query.derived:
+        if not is_utc(zone) and depends_on_zone(value, types):
+            raise PlanError(
+                f"{alias!r} = {value.sql} depends on the time zone of the session, {zone}, and a lookup computes its "
+                "columns in UTC. Compute it from the result, or set spark.sql.session.timeZone to UTC."
+            )
 
 
 def _added(declared: Lookup, features: Mapping[str, pa.DataType]) -> list[t.StructField]:
@@ -79,7 +94,7 @@ def _side_by_side(task: _Task, source: Input, requests: DataFrame, cut: Slices |
         *(F.expr(sql).alias(stored(i)) for i, sql in enumerate(task.bound.arguments)),
         *(F.lit(None).cast(type_).alias(f"{_OTHER}{i}") for i, type_ in enumerate(kinds)),
     )
-    # By position: names of requests need not be what SQL takes, nor unique among themselves.
+    # By position: names of requests need not be what SQL takes.
     plain = requests.toDF(*(f"{_OTHER}{i}" for i in range(len(requests.columns))))
     arguments = happened.schema.fields[len(names) + 2 : len(names) + 2 + len(task.bound.arguments)]
     asking = plain.select(

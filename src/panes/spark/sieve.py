@@ -17,6 +17,7 @@ from panes.declare.expressions import Expression
 from panes.declare.query import Query
 from panes.engine.program import View
 from panes.engine.reading import Answers
+from panes.spark.zones import depends_on_zone, tells_time
 
 if TYPE_CHECKING:
     from panes.local.values import Bound, Mask
@@ -47,7 +48,9 @@ class Sieve:
             condition = _without_derived(query, query.having)
             roots = frozenset(root.lower() for root in condition.roots)
             # How a time becomes text or a day depends on the session's time zone.
-            if roots and roots <= types.keys() and not any(pa.types.is_temporal(types[root]) for root in roots):
+            if not roots or not roots <= types.keys() or depends_on_zone(condition, types):
+                continue
+            if not any(tells_time(types[root]) for root in roots):
                 conditions[number] = condition.sql, roots
         return cls(conditions)
 
