@@ -84,7 +84,7 @@ def lowered(values: list[int | None]) -> tuple[Any, ...]:
     return (len(values), sum(known), max(known)) if known else (len(values), None, None)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     over=st.lists(sliding, min_size=1, max_size=3, unique_by=lambda w: w.name),
     sides=st.lists(windows, max_size=2, unique_by=lambda w: w.name),

@@ -132,7 +132,7 @@ def timed(found: Batches) -> Batches:
     return out
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.sampled_from([1, 2, 3, 5]), st.booleans(), st.data())
 def test_batches_leave_what_the_definition_says(p: int, copied: bool, data: st.DataObject) -> None:
     """State of Figure 7: of each level, the time of the element at the position that is a multiple of its size."""
@@ -151,7 +151,7 @@ def test_batches_leave_what_the_definition_says(p: int, copied: bool, data: st.D
             assert index.stamps(level, np.array([key])).tolist() == (chosen or [NEVER])
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.sampled_from([1, 2, 4]), st.booleans(), st.data())
 def test_lookups_miss_nobody_and_relax_by_epsilon(p: int, copied: bool, data: st.DataObject) -> None:
     """Lemma 4.1 and its form with p, between updates."""

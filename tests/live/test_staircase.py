@@ -15,7 +15,7 @@ values = st.one_of(st.integers(-5, 5), st.sampled_from(EXTREMES))
 elements = st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), values), max_size=10), max_size=8)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(elements, st.data())
 def test_lookups_are_exact(found: list[list[tuple[int, int, int]]], data: st.DataObject) -> None:
     index, seen, now = Staircase(), [], 0  # type: ignore[var-annotated]
@@ -43,7 +43,7 @@ def test_a_forgotten_substream_begins_anew() -> None:
     assert index.above(8, since=0).tolist() == [1]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(values, values, st.integers(0, 9)), max_size=60),
     values,

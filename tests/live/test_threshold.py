@@ -113,7 +113,7 @@ def streams(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> list[list[Row]]:
     return batches
 
 
-@settings(max_examples=60)
+@settings(max_examples=12)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @given(data=st.data())
@@ -151,7 +151,7 @@ def test_lookups_between_updates(aggregate: str, kind: str, data: st.DataObject)
                 assert wanted.keys() <= set(some["k"].to_pylist())
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.sampled_from([1, 2, 3, 6]), st.data())
 def test_candidates_satisfy_the_relaxed_predicate(p: int, data: st.DataObject) -> None:
     index = pn.Threshold(pn.sum("x"), by="k", at="ts", keep=f"{KEEP}s", p=p)

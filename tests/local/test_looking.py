@@ -86,7 +86,7 @@ def draw_windows(rng):
 
 
 @given(st.integers(0, 2**32), st.integers(0, 14), st.integers(0, 8))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_equals_brute_force(seed, rows, asked):
     rng = random.Random(seed)
     key, value = rng.choice(list(POOLS)), rng.choice([pa.int32(), pa.float64(), pa.decimal128(9, 2), pa.int64()])
@@ -110,7 +110,7 @@ def test_equals_brute_force(seed, rows, asked):
 
 
 @given(st.integers(0, 2**32), st.integers(0, 14), st.integers(0, 8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_windows_that_count_events(seed, rows, asked):
     rng = random.Random(seed)
     events, requests = draw_events(rng, rows, pa.string(), pa.int32()), draw_requests(rng, asked, pa.string())

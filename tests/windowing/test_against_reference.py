@@ -47,13 +47,13 @@ def found(declared, happened, **options):
     return recorder.log
 
 
-@settings(max_examples=600)
+@settings(max_examples=250)
 @given(windows(), happenings())
 def test_events(declared, happened):
     assert found(declared, happened) == expected(declared, happened)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(windows(), happenings(), st.data())
 def test_a_window_continues_from_its_state(declared, happened, data):
     """Save in the middle, and load into a window on a new clock."""

@@ -152,7 +152,7 @@ EXPECTED_HOLISTIC = {
 }
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(windows(("k",)), events(), st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_aggregate(declared, happened, group_by, partial, evicted, rewrite, holistic):
     clock = EventClock(0)
@@ -210,7 +210,7 @@ def test_what_is_summarized_is_not_stored():
 # Rewriting (section 4.1.8)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     st.integers(1, 5),
     st.integers(1, 5),
@@ -372,7 +372,7 @@ def two_windows(draw):
     return left, right
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(two_windows(), events(), st.sampled_from([None, "left", "right", "full"]), st.booleans())
 def test_join(both, happened, outer, on):
     check_join(*both, happened, outer, on)
@@ -457,7 +457,7 @@ def sorted_progressively(declared, happened):
                 yield from sorted(kept.pop(gone, []), key=_by_value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.one_of(tumbling(("k",)), st.builds(Sliding, policies(), st.just(Count(1)), partitions(("k",)))), events())
 def test_sort(declared, happened):
     clock = EventClock(0)
@@ -501,7 +501,7 @@ def test_sort_descending_with_nulls_and_nan():
 # State
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.sampled_from(["aggregate", "rewritten", "join", "batch", "progressive"]), st.data(), events())
 def test_an_operator_continues_from_its_state(kind, data, happened):
     at = data.draw(st.integers(0, len(happened)))
