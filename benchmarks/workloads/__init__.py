@@ -23,6 +23,7 @@ from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.trades import trades
 from benchmarks.workloads.values import values
+from benchmarks.workloads.windowing import windowing
 
 
 @dataclass(frozen=True)
@@ -50,5 +51,6 @@ WORKLOADS = {
     "day": Workload(day, "a stream with a window of a day every minute: state, memory, bytes written"),
     "join": Workload(join, "trades of two exchanges joined over ten windows at once, beside ten joins of Spark's own"),
     "lookups": Workload(lookups, "point-in-time lookups over 20 windows, beside Spark's joins, DuckDB and Polars"),
+    "windowing": Workload(windowing, "Aggregate of the windowing library beside loops by hand; 100,000 partitions"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

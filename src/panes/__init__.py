@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from panes.joining import join
     from panes.local.stairs import Stairs
     from panes.looking import lookup
+    from panes.windowing import policy
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
@@ -63,6 +64,7 @@ _HOMES = {
     "panes.joining": ("join",),
     "panes.local.stairs": ("Stairs",),
     "panes.looking": ("lookup",),
+    "panes.windowing": ("policy",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -101,6 +103,7 @@ __all__ = [
     "min",
     "nested",
     "plan",
+    "policy",
     "quantile",
     "query",
     "recurring",

@@ -8,6 +8,7 @@
      │    ├── ExpressionError  an expression outside the SQL subset, or with wrong types
      │    └── SqlError         a statement that cannot be read, with the place of the mistake
      ├── SchemaError           the data do not have the columns or types that the queries need
+     ├── OrderError            tuples or instants do not come in the order that a window needs
      ├── PlanError             the plan cannot be run the way it was asked to run
      ├── StateError            a checkpoint cannot serve the queries, or was not written by Panes
      ├── AlgebraError          an aggregate does not have the law that was asked of it
@@ -46,6 +47,10 @@ class SqlError(DeclarationError):
 
 class SchemaError(PanesError, ValueError):
     """The data do not have the columns or the types that the queries need."""
+
+
+class OrderError(PanesError, ValueError):
+    """Tuples or instants do not come in the order that a window needs."""
 
 
 class PlanError(PanesError, ValueError):

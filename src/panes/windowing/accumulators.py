@@ -1,0 +1,218 @@
+"""Aggregates of single tuples, one after another: what summarizers keep, and what can be merged.
+
+Paper: Gedik 2014, sections 4.1.6 and 4.1.8. The answers are those of the aggregates of the same name in
+``panes.algebra``, which work on columns: nulls are passed over, NaN is larger than every number, variances never come
+from a sum of squares, and a whole sum that does not fit its type is an error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+from panes.errors import AnswerOverflowError
+
+
+class Accumulator(Protocol):
+    """A part of a window, summarized. Merging is associative: the tuples of ``other`` came later."""
+
+    def insert(self, item: Any) -> None:
+        """Take in a tuple."""
+
+    def merge(self, other: Any) -> None:
+        """Take in the summary of later tuples, which is not changed."""
+
+    def value(self) -> Any:
+        """The answer so far; None where there is none."""
+
+
+class CountAll:
+    """How many tuples."""
+
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def insert(self, item: Any) -> None:
+        """Count it."""
+        self.n += 1
+
+    def merge(self, other: CountAll) -> None:
+        """Add."""
+        self.n += other.n
+
+    def value(self) -> int:
+        """The count."""
+        return self.n
+
+
+class CountOfValues(CountAll):
+    """How many tuples have a value."""
+
+    __slots__ = ("attribute",)
+
+    def __init__(self, attribute: str) -> None:
+        super().__init__()
+        self.attribute = attribute
+
+    def insert(self, item: Any) -> None:
+        """Count it, unless it has none."""
+        if item[self.attribute] is not None:
+            self.n += 1
+
+
+class Total:
+    """The sum of values and how many there are."""
+
+    __slots__ = ("attribute", "n", "total")
+
+    def __init__(self, attribute: str) -> None:
+        self.attribute = attribute
+        self.n = 0
+        self.total: Any = 0
+
+    def insert(self, item: Any) -> None:
+        """Add."""
+        value = item[self.attribute]
+        if value is not None:
+            self.total += value
+            self.n += 1
+
+    def merge(self, other: Total) -> None:
+        """Add."""
+        self.total += other.total
+        self.n += other.n
+
+    def value(self) -> Any:
+        """The sum; None of nothing."""
+        if not self.n:
+            return None
+        if isinstance(self.total, int) and not -(2**63) <= self.total < 2**63:
+            raise AnswerOverflowError(
+                f"sum({self.attribute}) is {self.total}, more than 64 bits hold. Sum it as a float or a Decimal."
+            )
+        return self.total
+
+
+class Mean(Total):
+    """The arithmetic mean."""
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        """The mean; None of nothing."""
+        return self.total / self.n if self.n else None
+
+
+class Smallest:
+    """The smallest value."""
+
+    __slots__ = ("attribute", "best")
+
+    def __init__(self, attribute: str) -> None:
+        self.attribute = attribute
+        self.best: Any = None
+
+    def insert(self, item: Any) -> None:
+        """Compare."""
+        self._offer(item[self.attribute])
+
+    def merge(self, other: Smallest) -> None:
+        """Compare."""
+        self._offer(other.best)
+
+    def _offer(self, value: Any) -> None:
+        if value is not None and (self.best is None or value < self.best or self.best != self.best):
+            self.best = value
+
+    def value(self) -> Any:
+        """The smallest so far."""
+        return self.best
+
+
+class Largest(Smallest):
+    """The largest value."""
+
+    __slots__ = ()
+
+    def _offer(self, value: Any) -> None:
+        if value is not None and (self.best is None or value > self.best or value != value):
+            self.best = value
+
+
+class Variance:
+    """The variance or its root, by Welford's and Chan's methods."""
+
+    __slots__ = ("attribute", "ddof", "m2", "mean", "n", "root")
+
+    def __init__(self, attribute: str, ddof: int, root: bool) -> None:
+        self.attribute, self.ddof, self.root = attribute, ddof, root
+        self.n, self.mean, self.m2 = 0, 0.0, 0.0
+
+    def insert(self, item: Any) -> None:
+        """Move the mean towards the value."""
+        value = item[self.attribute]
+        if value is not None:
+            self.n += 1
+            away = float(value) - self.mean
+            self.mean += away / self.n
+            self.m2 += away * (float(value) - self.mean)
+
+    def merge(self, other: Variance) -> None:
+        """Weigh both means."""
+        if not other.n:
+            return
+        n = self.n + other.n
+        away = other.mean - self.mean
+        self.m2 += other.m2 + away * away * self.n * other.n / n
+        self.mean += away * other.n / n
+        self.n = n
+
+    def value(self) -> float | None:
+        """The variance; None of too few values."""
+        if self.n <= self.ddof:
+            return None
+        variance = self.m2 / (self.n - self.ddof)
+        return math.sqrt(variance) if self.root else variance
+
+
+class Pick:
+    """The value where another one is smallest or largest; ties are broken by value."""
+
+    __slots__ = ("attribute", "best", "by", "largest", "rank")
+
+    def __init__(self, attribute: str, by: str, largest: bool) -> None:
+        self.attribute, self.by, self.largest = attribute, by, largest
+        self.rank: Any = None
+        self.best: Any = None
+
+    def insert(self, item: Any) -> None:
+        """Compare."""
+        value, order = item[self.attribute], item[self.by]
+        if value is not None and order is not None:
+            self._offer((ordered(order), ordered(value)), value)
+
+    def merge(self, other: Pick) -> None:
+        """Compare."""
+        if other.rank is not None:
+            self._offer(other.rank, other.best)
+
+    def _offer(self, rank: Any, value: Any) -> None:
+        if self.rank is None or (rank > self.rank if self.largest else rank < self.rank):
+            self.rank, self.best = rank, value
+
+    def value(self) -> Any:
+        """The value picked so far."""
+        return self.best
+
+
+def ordered(value: Any) -> tuple[bool, Any]:
+    """A value as Spark orders it: NaN after every number, and equal to itself.
+
+    Examples
+    --------
+    >>> sorted([float("nan"), 1.0, 2.0], key=ordered)
+    [1.0, 2.0, nan]
+    """
+    return (True, 0) if value != value else (False, value)

@@ -1,0 +1,157 @@
+"""What a window is declared to be: plain values, without logic or state.
+
+Paper: Gedik 2014, section 3. Users write them with the functions of ``policy``, which check them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from panes.timeline import format_duration
+
+Attribute: TypeAlias = "str | int"
+"""What names a part of a tuple: a key of a mapping, or a place in a sequence."""
+
+LEAST_RECENTLY_UPDATED = "least recently updated"
+LEAST_FREQUENTLY_UPDATED = "least frequently updated"
+OLDEST = "oldest"
+BY_OPERATOR = "by operator"
+SELECTIONS = (LEAST_RECENTLY_UPDATED, LEAST_FREQUENTLY_UPDATED, OLDEST, BY_OPERATOR)
+
+Select: TypeAlias = "str | Callable[[Any], object]"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """So many tuples (section 3.3.1)."""
+
+    n: int
+    kind: ClassVar[str] = "count"
+
+    def __str__(self) -> str:
+        return f"count({self.n})"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """So far apart in an attribute that never decreases (section 3.3.2).
+
+    Parameters
+    ----------
+    temporal
+        Whether the attribute is an instant (int µs, or a ``datetime``) and ``by`` therefore in µs.
+    """
+
+    attribute: Attribute
+    by: Any
+    temporal: bool = False
+    kind: ClassVar[str] = "delta"
+
+    def __str__(self) -> str:
+        by = format_duration(self.by) if self.temporal else self.by
+        return f"delta({self.attribute}, {by})"
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """So many µs on the clock of the window (section 3.3.3)."""
+
+    period: int
+    kind: ClassVar[str] = "time"
+
+    def __str__(self) -> str:
+        return f"time({format_duration(self.period)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuation:
+    """Until a window punctuation arrives (section 3.3.4)."""
+
+    kind: ClassVar[str] = "punctuation"
+
+    def __str__(self) -> str:
+        return "punctuation()"
+
+
+Policy: TypeAlias = "Count | Delta | Time | Punctuation"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCount:
+    """At most so many subwindows."""
+
+    limit: int
+    kind: ClassVar[str] = "partition count"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleCount:
+    """At most so many tuples in all subwindows together."""
+
+    limit: int
+    kind: ClassVar[str] = "tuple count"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAge:
+    """No subwindow that was not updated for more than so many µs."""
+
+    age: int
+    kind: ClassVar[str] = "partition age"
+
+
+PartitionEviction: TypeAlias = "PartitionCount | TupleCount | PartitionAge"
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """A subwindow for each value of the partition-by attributes, and what bounds their number (section 3.5).
+
+    Parameters
+    ----------
+    by
+        The attributes; empty where the operator itself says to which partition a tuple belongs.
+    evict
+        Which subwindows are removed; None keeps them all.
+    select
+        Which subwindow goes first, of those that could: one of ``SELECTIONS``, or a function that is given the
+        candidates and marks some.
+    """
+
+    by: tuple[Attribute, ...]
+    evict: PartitionEviction | None = None
+    select: Select = LEAST_RECENTLY_UPDATED
+
+
+@dataclass(frozen=True, slots=True)
+class Tumbling:
+    """A window that is processed and emptied when it is full (section 3.1.1)."""
+
+    evict: Policy
+    partitioned: Partitions | None = None
+    kind: ClassVar[str] = "tumbling"
+
+    def __str__(self) -> str:
+        return f"tumbling, {_partitioned(self.partitioned)}{self.evict}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """A window of the most recent tuples, processed whenever its trigger policy says so (section 3.1.2)."""
+
+    evict: Count | Delta | Time
+    trigger: Count | Delta | Time
+    partitioned: Partitions | None = None
+    kind: ClassVar[str] = "sliding"
+
+    def __str__(self) -> str:
+        return f"sliding, {_partitioned(self.partitioned)}{self.evict}, {self.trigger}"
+
+
+WindowDeclaration: TypeAlias = "Tumbling | Sliding"
+
+
+def _partitioned(partitioned: Partitions | None) -> str:
+    return "" if partitioned is None else "partitioned, "

@@ -1,0 +1,161 @@
+"""What every operator is: ports, through which tuples and window punctuations come in and go out.
+
+Paper: Gedik 2014, sections 2.1, 4.1.5 and 5. An operator of a user's own is a subclass with a model: it makes a window,
+registers for the events that it wants, inserts the tuples that come in, and submits results from its handlers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+from panes.errors import DeclarationError
+from panes.windowing.clocks import Clock
+from panes.windowing.declarations import Attribute, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.events import Event, WindowEvents
+from panes.windowing.operator_model import OperatorModel
+from panes.windowing.punctuations import PUNCTUATION, InputMode, OutputMode
+from panes.windowing.sliding_window import SlidingWindow
+from panes.windowing.summarizers import Summarizer
+from panes.windowing.tumbling_window import TumblingWindow
+from panes.windowing.window import Window
+
+
+class Operator(WindowEvents):
+    """A reusable piece of a data flow graph.
+
+    Parameters
+    ----------
+    windows
+        The declared window of each input port; None where a port has none.
+    clock
+        What time-based policies go by; a wall clock of its own where nothing is given.
+    outputs
+        How many output ports the instance has.
+    """
+
+    model: ClassVar[OperatorModel]
+
+    def __init__(
+        self, *windows: WindowDeclaration | None, clock: Clock | None = None, outputs: int | None = None
+    ) -> None:
+        for port, declared in enumerate(windows):
+            if declared is not None:
+                self.model.check(declared, port)
+        self.declared = tuple(windows)
+        self.clock = clock
+        self._owns_clock = clock is None
+        self.outputs = len(self.model.outputs) if outputs is None else outputs
+        self.windows: list[Window[Any]] = []
+        self._sinks: list[list[Callable[[Any], object]]] = [[] for _ in range(self.outputs)]
+
+    def window(
+        self,
+        declared: WindowDeclaration,
+        *events: Event,
+        handler: object | None = None,
+        summarizer: Callable[[], Summarizer] | None = None,
+    ) -> Any:
+        """Make a window of this operator, and register for some of its events."""
+        if summarizer is not None and not isinstance(declared, Tumbling):
+            raise DeclarationError("summarizers are for tumbling windows: a sliding one has to evict single tuples.")
+        made: Window[Any]
+        if isinstance(declared, Sliding):
+            made = SlidingWindow(declared, clock=self.clock)
+        else:
+            made = TumblingWindow(declared, clock=self.clock, summarizer=summarizer)
+        # Windows of one operator go by one clock, so that one lock guards them all.
+        self.clock = made.clock if self.clock is None else self.clock
+        made.register(self if handler is None else handler, *events)
+        self.windows.append(made)
+        return made
+
+    # What comes in
+
+    def process(self, item: Any, port: int = 0) -> None:
+        """Take in a tuple."""
+        raise NotImplementedError(f"{type(self).__name__} has no method process. Write what it does with a tuple.")
+
+    def punctuate(self, port: int = 0) -> None:
+        """Take in a window punctuation; oblivious operators have nothing to do."""
+
+    def receive(self, item: Any, port: int = 0) -> None:
+        """Take in a tuple or a window punctuation."""
+        if item is PUNCTUATION:
+            self.punctuate(port)
+        else:
+            self.process(item, port)
+
+    # What goes out
+
+    def connect(self, sink: Callable[[Any], object], port: int = 0) -> None:
+        """Give everything that goes out through a port to a function."""
+        self._sinks[port].append(sink)
+
+    def submit(self, item: Any, port: int = 0) -> None:
+        """Let a tuple, or ``PUNCTUATION``, out through a port."""
+        for sink in self._sinks[port]:
+            sink(item)
+
+    def run(self, stream: Iterable[Any], port: int = 0) -> list[Any]:
+        """Take in a whole stream on one port, and give what came out of port 0 because of it.
+
+        Examples
+        --------
+        >>> import panes as pn
+        >>> from panes.windowing import Sort
+        >>> Sort(pn.policy.tumbling(pn.policy.count(3)), by="x").run([{"x": x} for x in (3, 1, 2, 9)])
+        [{'x': 1}, {'x': 2}, {'x': 3}, PUNCTUATION]
+        """
+        out: list[Any] = []
+        sink = out.append
+        self.connect(sink)
+        try:
+            for item in stream:
+                self.receive(item, port)
+        finally:
+            self._sinks[0].remove(sink)
+        return out
+
+    # What a graph and a store need
+
+    def input_mode(self, port: int) -> InputMode:
+        """Whether this instance expects window punctuations on a port."""
+        declared = self.declared[port] if port < len(self.declared) else None
+        return self.model.inputs[port].mode(declared)
+
+    def output_mode(self, port: int) -> OutputMode:
+        """How this instance treats window punctuations on an output port."""
+        modes = self.model.outputs
+        return modes[min(port, len(modes) - 1)]
+
+    def lock(self) -> AbstractContextManager[Any] | None:
+        """What guards the windows of this operator; None where no thread changes them."""
+        timed = [window for window in self.windows if window.timed]
+        return timed[0].lock() if timed and self.clock is not None and self.clock.threaded else None
+
+    def save(self) -> list[dict[str, Any]]:
+        """The state of the operator as plain values: that of its windows, unless it keeps more."""
+        return [window.save() for window in self.windows]
+
+    def load(self, state: Sequence[dict[str, Any]]) -> None:
+        """Continue where an operator of the same declaration was saved."""
+        for window, saved in zip(self.windows, state, strict=True):
+            window.load(saved)
+
+    def close(self) -> None:
+        """Stop the clock, unless it was given from outside."""
+        if self.clock is not None and self._owns_clock:
+            self.clock.close()
+
+
+def partition_attributes(operator: str, window: WindowDeclaration) -> tuple[Attribute, ...]:
+    """The attributes by which the window of an operator is partitioned; it needs some, if it is."""
+    if window.partitioned is None:
+        return ()
+    if not window.partitioned.by:
+        raise DeclarationError(
+            f"{operator} has a window that is partitioned by no attribute. Write for example partitioned='state'."
+        )
+    return window.partitioned.by

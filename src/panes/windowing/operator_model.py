@@ -1,0 +1,151 @@
+"""What an operator says about itself: the window configurations of its ports, and how they treat punctuations.
+
+Paper: Gedik 2014, sections 5.1 and 6.1. A model is checked when an operator is built, and by a graph of operators
+before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from panes.errors import DeclarationError
+from panes.windowing.declarations import Count, Punctuation, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.punctuations import InputMode, OutputMode
+
+EVICTIONS_OF_PARTITIONS = ("partition count", "tuple count", "partition age")
+ALL_EVICTIONS = ("count", "delta", "time", "punctuation")
+SLIDING_POLICIES = ("count", "delta", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One way to configure the window of a port, by the kinds of its policies.
+
+    ``partition_eviction`` is None for a window that is not partitioned, and for one whose partitions are never evicted:
+    to an operator both are the same, a window with one or many partitions.
+    """
+
+    type: str
+    evict: str
+    trigger: str | None
+    partition_eviction: str | None
+
+    @classmethod
+    def of(cls, window: WindowDeclaration) -> Configuration:
+        """The configuration of a declared window."""
+        partitioned = window.partitioned
+        eviction = None if partitioned is None or partitioned.evict is None else partitioned.evict.kind
+        trigger = window.trigger.kind if isinstance(window, Sliding) else None
+        return cls(window.kind, window.evict.kind, trigger, eviction)
+
+
+@dataclass(frozen=True, slots=True)
+class Supported:
+    """A family of configurations: a type of window, its evictions, and its triggers.
+
+    Parameters
+    ----------
+    triggers
+        Kinds of trigger policies; none for tumbling windows.
+    every
+        The only size that a count-based trigger may have; None for any.
+    empty
+        Whether a sliding window may be empty: ``count(0)``.
+    """
+
+    type: type[Tumbling] | type[Sliding]
+    evictions: tuple[str, ...]
+    triggers: tuple[str, ...] = ()
+    every: int | None = None
+    empty: bool = False
+
+    def holds(self, window: WindowDeclaration) -> bool:
+        """Whether a declared window is one of the family."""
+        if not isinstance(window, self.type) or window.evict.kind not in self.evictions:
+            return False
+        if isinstance(window, Tumbling):
+            return True
+        if window.trigger.kind not in self.triggers or (window.evict == Count(0) and not self.empty):
+            return False
+        return self.every is None or not isinstance(window.trigger, Count) or window.trigger.n == self.every
+
+    def configurations(self) -> Iterator[Configuration]:
+        """All of the family."""
+        triggers: tuple[str | None, ...] = self.triggers or (None,)
+        for evict, trigger, eviction in product(self.evictions, triggers, (None, *EVICTIONS_OF_PARTITIONS)):
+            yield Configuration(self.type.kind, evict, trigger, eviction)
+
+    def __str__(self) -> str:
+        evictions = " | ".join(_SHAPES[kind] for kind in self.evictions)
+        if self.type is Tumbling:
+            return f"tumbling({evictions})"
+        triggers = " | ".join(
+            f"count({self.every})" if kind == "count" and self.every is not None else _SHAPES[kind]
+            for kind in self.triggers
+        )
+        return f"sliding({evictions}, {triggers}){' and the empty sliding(count(0))' if self.empty else ''}"
+
+
+_SHAPES = {"count": "count(n)", "delta": "delta(attribute, by)", "time": "time(period)", "punctuation": "punctuation()"}
+
+
+@dataclass(frozen=True, slots=True)
+class InputPort:
+    """An input port: the windows that it supports (none for a port without a window), and its punctuation mode."""
+
+    supports: tuple[Supported, ...] = ()
+    punctuation: InputMode = InputMode.OBLIVIOUS
+
+    def mode(self, window: WindowDeclaration | None) -> InputMode:
+        """Whether the port of an instance with such a window is expecting or oblivious."""
+        if self.punctuation is not InputMode.WINDOW_BOUND:
+            return self.punctuation
+        bound = window is not None and isinstance(window.evict, Punctuation)
+        return InputMode.EXPECTING if bound else InputMode.OBLIVIOUS
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorModel:
+    """The ports of an operator. Further output ports of an instance are like the last one."""
+
+    name: str
+    inputs: tuple[InputPort, ...]
+    outputs: tuple[OutputMode, ...]
+
+    def check(self, window: WindowDeclaration, port: int = 0) -> None:
+        """Refuse a window that the operator does not support on a port, and say which ones it does.
+
+        Examples
+        --------
+        >>> import panes as pn
+        >>> port = InputPort((Supported(Tumbling, ("count", "time")),))
+        >>> model = OperatorModel("Writer", (port,), ())
+        >>> model.check(pn.policy.sliding(pn.policy.count(2)))
+        Traceback (most recent call last):
+        ...
+        panes.errors.DeclarationError: Writer does not support the window 'sliding, count(2), count(1)'. It supports ...
+        """
+        if not isinstance(window, (Tumbling, Sliding)):
+            raise DeclarationError(
+                f"{self.name} needs a window, and {window!r} is none. Write for example "
+                "pn.policy.tumbling(pn.policy.count(100))."
+            )
+        supports = self.inputs[port].supports
+        if not any(family.holds(window) for family in supports):
+            known = "; ".join(str(family) for family in supports) or "no window at all"
+            where = f" on port {port}" if len(self.inputs) > 1 else ""
+            raise DeclarationError(
+                f"{self.name} does not support the window '{window}'{where}. It supports {known}; each of them "
+                "partitioned or not."
+            )
+
+    def configurations(self, port: int = 0) -> list[Configuration]:
+        """All window configurations of a port."""
+        return [each for family in self.inputs[port].supports for each in family.configurations()]
+
+
+TUMBLING_WINDOWS = Supported(Tumbling, ALL_EVICTIONS)
+SLIDING_WINDOWS = Supported(Sliding, SLIDING_POLICIES, SLIDING_POLICIES)
+EVERY_TUPLE = Supported(Sliding, SLIDING_POLICIES, ("count",), every=1)

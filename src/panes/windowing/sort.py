@@ -1,0 +1,175 @@
+"""The Sort operator: whole windows in order, or a stream put in order as far as a window reaches.
+
+Paper: Gedik 2014, section 6.1.3. *Batch* mode sorts one tumbling window at a time. *Progressive* mode has a sliding
+window: each tuple that leaves it lets the first of the held tuples out, so that a stream that is unordered within a
+bound comes out ordered.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from panes.errors import DeclarationError
+from panes.windowing.accumulators import ordered
+from panes.windowing.clocks import Clock
+from panes.windowing.declarations import Tumbling, WindowDeclaration
+from panes.windowing.events import Event
+from panes.windowing.operator import Operator, partition_attributes
+from panes.windowing.operator_model import EVERY_TUPLE, TUMBLING_WINDOWS, InputPort, OperatorModel
+from panes.windowing.punctuations import GENERATING, PUNCTUATION, InputMode
+from panes.windowing.window import Window
+
+
+class Sort(Operator):
+    """Let tuples out in the order of some attributes, nulls first and NaN last; equal ones in the order of arrival.
+
+    A window punctuation follows the tuples of each window, and in progressive mode those that one tuple let out. A
+    partition that is evicted lets out what it holds, in order: a sort loses no tuple.
+
+    Parameters
+    ----------
+    window
+        A tumbling window, or a sliding one that is triggered by every tuple.
+    by
+        The attributes.
+    descending
+        Whether the largest goes first (and nulls last): for all attributes, or for each.
+    clock
+        See ``Aggregate``.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> late = [{"ts": ts} for ts in (1, 3, 2, 5, 4, 6)]
+    >>> in_order = Sort(pn.policy.sliding(pn.policy.count(2)), by="ts").run(late)
+    >>> [item["ts"] for item in in_order if item is not PUNCTUATION]
+    [1, 2, 3, 4]
+    """
+
+    model: ClassVar[OperatorModel] = OperatorModel(
+        "Sort", (InputPort((TUMBLING_WINDOWS, EVERY_TUPLE), InputMode.WINDOW_BOUND),), (GENERATING,)
+    )
+
+    def __init__(
+        self,
+        window: WindowDeclaration,
+        *,
+        by: str | Iterable[str],
+        descending: bool | Sequence[bool] = False,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(window, clock=clock)
+        partition_attributes("Sort", window)
+        self._key = sort_key((by,) if isinstance(by, str) else tuple(by), descending)
+        self._batch = isinstance(window, Tumbling)
+        # What progressive mode holds, by partition: heaps of (key, arrival, tuple), as many as the window has tuples.
+        self._heaps: dict[Hashable, list[tuple[Any, int, Any]]] = {}
+        self._arrivals = 0
+        self._unmarked = False
+        events = (Event.BEFORE_FLUSH,) if self._batch else (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.TRIGGER)
+        self._window: Any = self.window(window, *events, Event.PARTITION_EVICTION)
+
+    def process(self, item: Any, port: int = 0) -> None:
+        """Insert a tuple."""
+        self._window.insert(item)
+
+    def punctuate(self, port: int = 0) -> None:
+        """End the window, where it has a punctuation policy."""
+        if self._batch:
+            self._window.punctuate()
+
+    # Batch mode
+
+    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+        """Let the tuples of the window out, in order."""
+        self._sorted(window.tuples(partition))
+
+    def _sorted(self, tuples: Iterable[Any]) -> None:
+        for item in sorted(tuples, key=self._key):
+            self.submit(item)
+        self.submit(PUNCTUATION)
+
+    # Progressive mode
+
+    def after_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+        """Put a tuple in its place."""
+        self._arrivals += 1
+        heapq.heappush(self._heaps.setdefault(partition, []), (self._key(item), self._arrivals, item))
+
+    def before_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+        """Let the first tuple out: not the one that leaves the window, but one for one."""
+        self.submit(heapq.heappop(self._heaps[partition])[2])
+        self._unmarked = True
+
+    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+        """Mark the end of what was let out."""
+        if self._unmarked:
+            self._unmarked = False
+            self.submit(PUNCTUATION)
+
+    def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
+        """Let out what the partitions hold."""
+        for partition, tuples in evicted:
+            self._sorted(tuples if self._batch else [item for _, _, item in sorted(self._heaps.pop(partition, []))])
+
+    # State
+
+    def save(self) -> list[dict[str, Any]]:
+        """The state of the window, and the tuples in order."""
+        held = {partition: [entry[1:] for entry in sorted(heap)] for partition, heap in self._heaps.items()}
+        return [*super().save(), {"held": held, "arrivals": self._arrivals, "unmarked": self._unmarked}]
+
+    def load(self, state: Sequence[dict[str, Any]]) -> None:
+        """Continue where a Sort of the same declaration was saved."""
+        *windows, own = state
+        super().load(windows)
+        self._heaps = {
+            partition: [(self._key(item), arrival, item) for arrival, item in held]
+            for partition, held in own["held"].items()
+        }
+        self._arrivals, self._unmarked = own["arrivals"], own["unmarked"]
+
+
+def sort_key(by: Sequence[str], descending: bool | Sequence[bool]) -> Callable[[Any], tuple[Any, ...]]:
+    """What tuples are sorted by.
+
+    Examples
+    --------
+    >>> rows = [{"x": 1, "y": 2}, {"x": 1, "y": 3}, {"x": None, "y": 0}]
+    >>> [row["y"] for row in sorted(rows, key=sort_key(["x", "y"], [False, True]))]
+    [0, 3, 2]
+    """
+    if not by:
+        raise DeclarationError("Sort has nothing to sort by. Write for example by='ts'.")
+    flags = [descending] * len(by) if isinstance(descending, bool) else list(descending)
+    if len(flags) != len(by):
+        raise DeclarationError(f"descending= has {len(flags)} entries for {len(by)} attributes. Write one for each.")
+    parts = list(zip(by, flags, strict=True))
+
+    def key(item: Any) -> tuple[Any, ...]:
+        return tuple([_Descending(_place(item[name])) if down else _place(item[name]) for name, down in parts])
+
+    return key
+
+
+def _place(value: Any) -> tuple[Any, ...]:
+    return (False,) if value is None else (True, *ordered(value))
+
+
+class _Descending:
+    """A place, the other way round."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.place < self.place)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and self.place == other.place
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,83 @@
+"""The state of one subwindow: plain data, and the only part of a window that is ever stored.
+
+Paper: Gedik 2014, sections 3.1.3 and 3.2.3: W^{a=v}, its tuples from the oldest (t_l) to the newest (t_0). Each policy
+owns the fields below that carry its name, and nothing else remembers anything about a subwindow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Subwindow(Generic[T]):
+    """What a window knows of one partition.
+
+    Parameters
+    ----------
+    partition
+        The value of the partition-by attributes; ``()`` where a window is not partitioned.
+    opened
+        When its first tuple arrived, on the clock of the window.
+    tuples
+        In the order of their arrival; empty where a summarizer takes them.
+    arrivals
+        When each of them arrived; kept by time-based eviction from sliding windows only, since an empty queue takes
+        half a kilobyte.
+    size
+        How many tuples the subwindow holds, stored or summarized.
+    updated, updates
+        When a tuple was last inserted, and how many were; kept where partitions are evicted.
+    full
+        Whether the initial full event was fired; kept where somebody wants it.
+    latest_evict, latest_trigger
+        The last value of the delta attribute of each policy.
+    oldest
+        The delta attribute of the oldest tuple, in a tumbling window.
+    received
+        How many tuples came since the last trigger, for count-based triggers.
+    reference
+        The delta attribute of the last tuple that triggered.
+    due
+        The next instant of a periodic trigger or flush.
+    summarizer
+        What takes the tuples of a tumbling window, if it is told to.
+    serial
+        Counts the subwindows of a clock: the order among those for which something is due at the same instant.
+    alarms
+        What waits for the clock on behalf of the subwindow; not state, since it follows from the rest.
+    """
+
+    partition: Hashable
+    opened: int = 0
+    tuples: deque[T] = field(default_factory=deque)
+    arrivals: deque[int] | None = None
+    size: int = 0
+    updated: int = 0
+    updates: int = 0
+    full: bool = False
+    latest_evict: Any = None
+    latest_trigger: Any = None
+    oldest: Any = None
+    received: int = 0
+    reference: Any = None
+    due: int = 0
+    summarizer: Any = None
+    serial: int = 0
+    alarms: list[Any] | None = None
+
+    def saved(self) -> dict[str, Any]:
+        """Plain values of all fields that are state. Containers are copied; tuples and summarizers are not."""
+        state = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("serial", "alarms")}
+        return state | {"tuples": list(self.tuples), "arrivals": list(self.arrivals or ())}
+
+    @classmethod
+    def loaded(cls, state: dict[str, Any]) -> Subwindow[T]:
+        """The subwindow that was saved."""
+        containers = {"tuples": deque(state["tuples"]), "arrivals": deque(state["arrivals"]) or None}
+        return cls(**(state | containers))

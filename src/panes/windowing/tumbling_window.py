@@ -1,0 +1,174 @@
+"""A window that is processed and emptied when it is full.
+
+==========  =====================================================================================================
+requires    a count, delta, time or punctuation policy
+costs       O(1) for each tuple, O(log partitions) for each flush by time; tuples are stored unless summarized
+paper       Gedik 2014, sections 3.1.1 and 3.3, Table I
+==========  =====================================================================================================
+
+A partitioned subwindow is removed when it is flushed, and opened again by the next tuple of its partition. Those with
+a delta policy stay, since a tuple is inserted right after the flush. A window that is not partitioned stays too: by
+time it is flushed every period, even where no tuple came in. Periods begin with the first tuple of a subwindow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, TypeVar
+
+from panes.windowing.clocks import Clock
+from panes.windowing.deadlines import PROCESSING
+from panes.windowing.declarations import Count, Delta, Punctuation, Time, Tumbling
+from panes.windowing.deltas import DeltaReader
+from panes.windowing.events import OF_TUMBLING, Event
+from panes.windowing.order_of_events import EVICT, INSERT, TUMBLING
+from panes.windowing.subwindow import Subwindow
+from panes.windowing.summarizers import Summarizer
+from panes.windowing.window import WHOLE, Step, Window
+
+T = TypeVar("T")
+
+
+class TumblingWindow(Window[T]):
+    """The container of a tumbling window.
+
+    Parameters
+    ----------
+    declared
+        ``pn.policy.tumbling(...)``.
+    clock
+        See ``Window``.
+    summarizer
+        What makes a summarizer for each subwindow; the window then stores no tuples.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> class Printer:
+    ...     def before_flush(self, partition, window):
+    ...         print(list(window.tuples(partition)))
+    >>> window = TumblingWindow(pn.policy.tumbling(pn.policy.count(3)))
+    >>> window.register(Printer(), Event.BEFORE_FLUSH)
+    >>> for number in range(7):
+    ...     window.insert(number)
+    [0, 1, 2]
+    [3, 4, 5]
+    >>> list(window.tuples())
+    [6]
+    """
+
+    events: ClassVar[frozenset[Event]] = OF_TUMBLING
+
+    def __init__(
+        self,
+        declared: Tumbling,
+        *,
+        clock: Clock | None = None,
+        summarizer: Callable[[], Summarizer] | None = None,
+    ) -> None:
+        super().__init__(declared, (declared.evict,), clock)
+        self._before_flush: tuple[Callable[..., None], ...] = ()
+        self._after_flush: tuple[Callable[..., None], ...] = ()
+        self._summarizer = summarizer
+        self._stores = summarizer is None
+        policy = declared.evict
+        evict = None
+        if isinstance(policy, Count):
+            self._full = policy.n
+            evict = self._evict_by_count
+        elif isinstance(policy, Delta):
+            self._delta = DeltaReader(policy, "latest_evict")
+            self._deltas = (self._delta,)
+            evict = self._evict_by_delta
+        elif isinstance(policy, Time):
+            self._period = policy.period
+        # A subwindow with a delta policy is never empty for long.
+        self._removes = declared.partitioned is not None and not isinstance(policy, Delta)
+        insert = self._insert if summarizer is None else self._summarize
+        steps: dict[str, Step | None] = {INSERT: insert, EVICT: evict}
+        self._steps = tuple(step for name in TUMBLING[policy.kind] if (step := steps[name]) is not None)
+
+    def punctuate(self) -> None:
+        """Take in a window punctuation. It ends the subwindows of all partitions; other policies do not care."""
+        if not isinstance(self.declared.evict, Punctuation):
+            return
+        if self.declared.partitioned is None and WHOLE not in self.subwindows:
+            self._open(WHOLE, 0)
+        for subwindow in list(self.subwindows.values()):
+            self._flush(subwindow)
+
+    # The steps of Table I
+
+    def _insert(self, subwindow: Subwindow[T], item: T, _: int) -> None:
+        for call in self._before_insertion:
+            call(item, subwindow.partition, self)
+        subwindow.tuples.append(item)
+        subwindow.size += 1
+        self.held += 1
+        for call in self._after_insertion:
+            call(item, subwindow.partition, self)
+
+    def _summarize(self, subwindow: Subwindow[T], item: T, _: int) -> None:
+        for call in self._before_insertion:
+            call(item, subwindow.partition, self)
+        summarizer = subwindow.summarizer
+        if summarizer is None:
+            assert self._summarizer is not None
+            summarizer = subwindow.summarizer = self._summarizer()
+            summarizer.open(subwindow.partition)
+        summarizer.insert(item)
+        subwindow.size += 1
+        self.held += 1
+        for call in self._after_insertion:
+            call(item, subwindow.partition, self)
+
+    def _evict_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+        if subwindow.size == self._full:
+            self._flush(subwindow)
+
+    def _evict_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+        value = subwindow.latest_evict = self._delta.value
+        if not subwindow.size:
+            subwindow.oldest = value
+        elif value - subwindow.oldest > self._delta.policy.by:
+            self._flush(subwindow)
+            subwindow.oldest = value
+
+    def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
+        if not self._removes:
+            subwindow.due = due + self._period
+            self._wait(subwindow)
+        self._flush(subwindow)
+
+    def _flush(self, subwindow: Subwindow[T]) -> None:
+        partition = subwindow.partition
+        for call in self._before_flush:
+            call(partition, self)
+        if subwindow.summarizer is not None:
+            subwindow.summarizer.close()
+            subwindow.summarizer = None
+        else:
+            subwindow.tuples.clear()
+        self.held -= subwindow.size
+        subwindow.size = 0
+        if self._removes:
+            self._remove(subwindow)
+        for call in self._after_flush:
+            call(partition, self)
+
+    # The clock
+
+    def _begin(self, subwindow: Subwindow[T]) -> None:
+        if self.timed:
+            subwindow.due = subwindow.opened + self._period
+            self._wait(subwindow)
+
+    def _wake(self, subwindow: Subwindow[T]) -> None:
+        if self.timed:
+            self._wait(subwindow)
+
+    def _wait(self, subwindow: Subwindow[T]) -> None:
+        assert self.clock is not None
+        action = partial(self._evict_by_time, subwindow)
+        subwindow.alarms = [self.clock.alarm(subwindow.due, PROCESSING, subwindow.serial, action)]
