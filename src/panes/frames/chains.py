@@ -26,7 +26,8 @@ def followed(following: Integers) -> Integers:
     >>> followed(np.array([2, 5, 3, 5, 5]))
     array([0, 2, 3])
     """
-    steps, rows = memoryview(np.ascontiguousarray(following)), len(following)
+    # Elements of a view are plain integers, made when they are asked for.
+    steps, rows = np.ascontiguousarray(following).data, len(following)
     met: list[int] = []
     meet, row = met.append, 0
     while row < rows:

@@ -99,7 +99,7 @@ def _bisect(lo: Integers, hi: Integers, before: Callable[[Integers], Booleans]) 
 
 def _whole(by: Any) -> int:
     """Whole numbers are further apart than a threshold if they are further apart than its whole part."""
-    return min(math.floor(by), _WIDEST)
+    return int(min(math.floor(by), _WIDEST))
 
 
 def _rounded(by: Any) -> float:

@@ -82,6 +82,7 @@ def recorded(window: WindowDeclaration, arrivals: Arrivals, *, partial: bool = T
     order = np.argsort(events.start, kind="stable")
     keys = key_of_rows(events)[order].tolist() if window.partitioned is not None else [WHOLE] * len(events)
     names = list(dict.fromkeys(policy.attribute for policy in deltas_of(window)))
+    places = (_Recorder.ROW, *names)
     columns = [arrivals.attributes[name][order].tolist() for name in names]
     punctuations, done = arrivals.punctuations.tolist(), 0
     insert, advance = made.insert, clock.advance
@@ -91,7 +92,7 @@ def recorded(window: WindowDeclaration, arrivals: Arrivals, *, partial: bool = T
             made.punctuate()
             done += 1
         advance(instant)
-        insert({_Recorder.ROW: row, **dict(zip(names, values, strict=True))}, key)
+        insert(dict(zip(places, (row, *values), strict=True)), key)
     for instant in punctuations[done:]:
         advance(instant)
         made.punctuate()
