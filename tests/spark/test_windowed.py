@@ -104,13 +104,13 @@ def test_punctuations(spark: SparkSession) -> None:
     assert expected
 
 
-@pytest.mark.parametrize("limit", [{}, {"count": 2}])
+@pytest.mark.parametrize("limit", [{}, {"count": 4}])
 def test_an_operator(spark: SparkSession, limit: dict[str, int]) -> None:
     def longest(window: Any, clock: Any) -> Aggregate:
         return Aggregate(window, {"longest": lambda rows: max(row["odometer"] for row in rows)}, clock=clock)
 
     schema = pa.schema({"k": pa.string(), "longest": pa.float64()})
-    window = p.sliding(p.time("20 s"), p.time("15 s"), partitioned=p.partitions("k", **limit))
+    window = p.sliding(p.time("20 s"), p.time("2 s"), partitioned=p.partitions("k", **limit))
     found, expected = both(spark, events(8), window=window, at="ts", operator=longest, schema=schema)
     assert found == expected
     assert expected
