@@ -121,44 +121,53 @@ def answer(
     declared, events = bound.declared, arrivals.events
     find = recorded if declared.stream.together else processed
     found = find(declared.stream.window, arrivals, partial=declared.partial).held()
-    window, frame, members, turn = np.arange(len(found)), found.frame(), list[pa.Array](), None
+    frame, members = found.frame(), list[pa.Array]()
+    window: Array | None = None
     if groups:
         code = key_ordinals([*groups, pa.array(key_of_rows(events))], len(events))
         inside = groups_in(code, found.lo, found.hi)
-        window, turn = inside.window, inside.turn
+        window = inside.window
         frame = Frame(found.key[window], found.instant[window], inside.lo, inside.hi)
         members = [column.take(pa.array(inside.first)) for column in groups]
         arguments = {a: array.take(pa.array(inside.order)) for a, array in arguments.items()}
     partials = [lifted(c, [arguments[a] for a in c.arguments], len(events)) for c in bound.components]
-    first, last = events.start[found.lo[window]], found.instant[window]
-    columns = answers_over(bound.readings, partials, frame, first, last)
+    starts = events.start[found.lo]
+    columns = answers_over(bound.readings, partials, frame, starts if window is None else starts[window], frame.start)
     table = _labelled(bound, found, window, keys, members, events.start)
     for reading, column in zip(bound.readings, columns, strict=True):
         table = table.append_column(reading.alias, column)
     for alias, value in declared.query.derived:
         table = table.append_column(alias, evaluate(value, table))
-    table = table.select(bound.schema.names).cast(bound.schema)
+    table = table.select(bound.schema.names)
+    table = table if table.schema == bound.schema else table.cast(bound.schema)
     # By window, and the groups of one as they first occur in it.
-    return table if turn is None else table.take(pa.array(turn))
+    return table.take(pa.array(inside.turn)) if groups else table
 
 
 def _labelled(
     bound: BoundAggregates,
     found: Processed,
-    window: Array,
+    window: Array | None,
     keys: Sequence[pa.Array],
     members: Sequence[pa.Array],
     instants: Array,
 ) -> pa.Table:
-    """What every row of the result begins with, and what derived columns may name."""
-    stream, names = bound.declared.stream, [field.name for field in bound.schema.field("window").type]
+    """What every row of the result begins with, and what derived columns may name.
+
+    Parameters
+    ----------
+    window
+        The window of each row, where there are groups.
+    """
+    stream, kind = bound.declared.stream, bound.schema.field("window").type
+    names = [field.name for field in kind]
     bounds = {"start": instants[found.lo], "end": instants[found.hi - 1], "processed": found.instant}
-    parts = [pa.array(bounds[name]).view(bound.schema.field("window").type.field(name).type) for name in names[:-1]]
+    parts = [pa.array(bounds[name]).view(kind.field(name).type) for name in names[:-1]]
     label = pa.StructArray.from_arrays([*parts, pa.array(found.numbers())], names=names)
-    columns = {
-        **{name: key.take(pa.array(found.key[window])) for name, key in zip(stream.by, keys, strict=True)},
-        "window": label.take(pa.array(window)),
-        "window_name": pa.repeat(str(stream.window), len(window)),
-        **dict(zip(bound.groups, members, strict=True)),
-    }
+    owner = pa.array(found.key if window is None else found.key[window])
+    columns = {name: key.take(owner) for name, key in zip(stream.by, keys, strict=True)}
+    columns["window"] = label if window is None else label.take(pa.array(window))
+    columns |= dict(zip(bound.groups, members, strict=True))
+    if bound.declared.query.derived:
+        columns["window_name"] = pa.repeat(str(stream.window), len(owner))
     return pa.table(columns)
