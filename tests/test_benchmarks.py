@@ -1,4 +1,4 @@
-"""The benchmarks still run: one workload without Spark, one with it, both very small. Their figures mean nothing."""
+"""The benchmarks still run: two workloads without Spark, one with it, all very small. Their figures mean nothing."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def test_planning_needs_no_spark(tmp_path: Path) -> None:
     assert found["command"] == "python -m benchmarks planning --quick --events 20000"
     gaps = found["tables"][1]["rows"]
     assert all(row["search mean"] >= 1 for row in gaps)
+
+
+def test_windowing_checks_its_loops_by_hand(tmp_path: Path) -> None:
+    found = run("windowing", tmp_path)
+    assert {t["contender"] for t in found["timings"]} == {"library", "by hand"}
+    assert found["tables"][2]["rows"][-1]["partitions held"] > 1000
 
 
 def test_hopping_beside_spark(tmp_path: Path, spark: SparkSession) -> None:

@@ -309,6 +309,28 @@ def test_a_graph_is_replayed():
     assert out == [(0, 2), (1, 2), PUNCTUATION, (1, 6), PUNCTUATION]
 
 
+@pytest.mark.parametrize("partitioned", [None, pn.policy.partitions("k")])
+def test_a_flush_that_fails_is_tried_again_a_period_later(partitioned):
+    clock, flushed = EventClock(0), []
+
+    class FailsOnce:
+        failed = False
+
+        def before_flush(self, partition, window):
+            if not self.failed:
+                self.failed = True
+                raise ZeroDivisionError
+            flushed.append(list(window.tuples(partition)))
+
+    window = TumblingWindow(pn.policy.tumbling(pn.policy.time("5 us"), partitioned=partitioned), clock=clock)
+    window.register(FailsOnce(), Event.BEFORE_FLUSH)
+    window.insert({"k": 1})
+    with pytest.raises(ZeroDivisionError):
+        clock.advance(5)
+    clock.advance(10)
+    assert flushed == [[{"k": 1}]]
+
+
 def test_a_handler_that_fails_does_not_stop_the_clock():
     clock = EventClock(0)
 

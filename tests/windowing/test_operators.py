@@ -669,3 +669,26 @@ def test_a_sum_that_does_not_fit_is_an_error():
     assert Aggregate(window, {"total": pn.sum("x")}).run(least)[0] == {"total": -(2**63)}
     with pytest.raises(AnswerOverflowError, match="more than 64 bits"):
         Aggregate(window, {"total": pn.sum("x")}).run(most)
+
+
+def test_nan_is_one_partition_and_one_group_and_so_is_null():
+    """As in Spark; to Python no NaN equals another."""
+    rows = [{"k": k, "g": g} for k in (float("nan"), None, float("nan")) for g in (float("nan"), None, float("nan"))]
+    window = pn.policy.sliding(pn.policy.count(9), pn.policy.count(3), partitioned="k")
+    found = Aggregate(window, {"n": pn.count()}, group_by="g").run(rows)
+    assert [str(row) for row in found if row is not PUNCTUATION] == [
+        "{'k': nan, 'g': nan, 'n': 2}",
+        "{'k': nan, 'g': None, 'n': 1}",
+        "{'k': None, 'g': nan, 'n': 2}",
+        "{'k': None, 'g': None, 'n': 1}",
+        "{'k': nan, 'g': nan, 'n': 4}",
+        "{'k': nan, 'g': None, 'n': 2}",
+    ]
+    both = pn.policy.tumbling(pn.policy.count(4), partitioned=["k", "g"])
+    first, second = (Aggregate(both, {"n": pn.count()}, group_by="g") for _ in range(2))
+    assert first.run(rows[:5]) == []
+    second.load(pickle.loads(pickle.dumps(first.save())))
+    assert [str(row) for row in second.run(rows[5:])] == [
+        "{'k': nan, 'g': nan, 'n': 4}",
+        "PUNCTUATION",
+    ]

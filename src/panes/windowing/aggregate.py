@@ -9,7 +9,6 @@ ones (``rewriting``) or followed (``incremental``). Elsewhere a window is comput
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, ClassVar
 
 from panes.algebra.aggregates import Aggregate as Declared
@@ -19,6 +18,7 @@ from panes.windowing.declarations import Attribute, Count, Sliding, Tumbling, Wi
 from panes.windowing.events import Event
 from panes.windowing.grouping import Groups, Summary, computed, several
 from panes.windowing.incremental import TwoStacks
+from panes.windowing.keys import KeyReader
 from panes.windowing.operator import Operator, partition_attributes
 from panes.windowing.operator_model import SLIDING_WINDOWS, TUMBLING_WINDOWS, InputPort, OperatorModel
 from panes.windowing.output_functions import output_function
@@ -77,7 +77,7 @@ class Aggregate(Operator):
         self._functions = [output_function(alias, declared) for alias, declared in select.items()]
         self._aliases = list(select)
         names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
-        self._group_of: Callable[[Any], Hashable] | None = itemgetter(*names) if names else None
+        self._group_of: Callable[[Any], Hashable] | None = KeyReader(names) if names else None
         self._group_names = names
         self._partition_names = partition_attributes("Aggregate", window)
         _check_names(self._aliases, [*names, *self._partition_names])

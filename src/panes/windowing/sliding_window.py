@@ -71,22 +71,16 @@ class SlidingWindow(Window[T]):
         self._step = {**self._eviction(declared.evict), TRIGGER: self._triggering(declared.trigger)}
         self._steps = self._in_order()
 
-    def register(self, handler: object, *events: Event) -> None:
-        """See ``Window``."""
-        super().register(handler, *events)
-        if not self._initial_full:
-            return
-        if isinstance(self.declared.evict, Count):
-            self._step[INSERT] = self._insert_until_full
-            self._steps = self._in_order()
-        elif isinstance(self.declared.evict, Delta):
-            # Known before anything else happens with the tuple that breaks the invariant.
-            self._steps = (self._full_by_delta, *self._in_order())
-
     def _in_order(self) -> tuple[Step, ...]:
         declared = self.declared
         assert isinstance(declared, Sliding)
-        return tuple(self._step[name] for name in SLIDING[declared.evict.kind, declared.trigger.kind])
+        steps = self._step | {INSERT: self._heard(self._step[INSERT])}
+        full = bool(self._initial_full)
+        if full and isinstance(declared.evict, Count):
+            steps[INSERT] = partial(self._insert_until_full, steps[INSERT])
+        order = tuple(steps[name] for name in SLIDING[declared.evict.kind, declared.trigger.kind])
+        # Known before anything else happens with the tuple that breaks the invariant.
+        return (self._full_by_delta, *order) if full and isinstance(declared.evict, Delta) else order
 
     # Eviction policies: they insert as well as evict
 
@@ -100,15 +94,6 @@ class SlidingWindow(Window[T]):
             return {EVICT: self._evict_by_delta, INSERT: self._insert}
         self._longest = policy.period
         return {INSERT: self._insert_by_time}
-
-    def _insert(self, subwindow: Subwindow[T], item: T, _: int) -> None:
-        for call in self._before_insertion:
-            call(item, subwindow.partition, self)
-        subwindow.tuples.append(item)
-        subwindow.size += 1
-        self.held += 1
-        for call in self._after_insertion:
-            call(item, subwindow.partition, self)
 
     def _evict_oldest(self, subwindow: Subwindow[T]) -> None:
         for call in self._before_eviction:
@@ -125,8 +110,8 @@ class SlidingWindow(Window[T]):
         if subwindow.size == self._most:
             self._evict_oldest(subwindow)
 
-    def _insert_until_full(self, subwindow: Subwindow[T], item: T, now: int) -> None:
-        self._insert(subwindow, item, now)
+    def _insert_until_full(self, insert: Step, subwindow: Subwindow[T], item: T, now: int) -> None:
+        insert(subwindow, item, now)
         if not subwindow.full and subwindow.size == self._most:
             self._fill(subwindow)
 

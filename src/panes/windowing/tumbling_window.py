@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from panes.windowing.clocks import Clock
 from panes.windowing.deadlines import PROCESSING
@@ -73,7 +73,7 @@ class TumblingWindow(Window[T]):
         self._summarizer = summarizer
         self._stores = summarizer is None
         policy = declared.evict
-        evict = None
+        evict: Step = _on_the_clock_or_by_punctuation
         if isinstance(policy, Count):
             self._full = policy.n
             evict = self._evict_by_count
@@ -85,9 +85,8 @@ class TumblingWindow(Window[T]):
             self._period = policy.period
         # A subwindow with a delta policy is never empty for long.
         self._removes = declared.partitioned is not None and not isinstance(policy, Delta)
-        insert = self._insert if summarizer is None else self._summarize
-        steps: dict[str, Step | None] = {INSERT: insert, EVICT: evict}
-        self._steps = tuple(step for name in TUMBLING[policy.kind] if (step := steps[name]) is not None)
+        self._evict = evict
+        self._steps = self._in_order()
 
     def punctuate(self) -> None:
         """Take in a window punctuation. It ends the subwindows of all partitions; other policies do not care."""
@@ -100,18 +99,11 @@ class TumblingWindow(Window[T]):
 
     # The steps of Table I
 
-    def _insert(self, subwindow: Subwindow[T], item: T, _: int) -> None:
-        for call in self._before_insertion:
-            call(item, subwindow.partition, self)
-        subwindow.tuples.append(item)
-        subwindow.size += 1
-        self.held += 1
-        for call in self._after_insertion:
-            call(item, subwindow.partition, self)
+    def _in_order(self) -> tuple[Step, ...]:
+        steps = {INSERT: self._heard(self._insert if self._stores else self._summarize), EVICT: self._evict}
+        return tuple(steps[name] for name in TUMBLING[self.declared.evict.kind])
 
     def _summarize(self, subwindow: Subwindow[T], item: T, _: int) -> None:
-        for call in self._before_insertion:
-            call(item, subwindow.partition, self)
         summarizer = subwindow.summarizer
         if summarizer is None:
             assert self._summarizer is not None
@@ -120,8 +112,6 @@ class TumblingWindow(Window[T]):
         summarizer.insert(item)
         subwindow.size += 1
         self.held += 1
-        for call in self._after_insertion:
-            call(item, subwindow.partition, self)
 
     def _evict_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
         if subwindow.size == self._full:
@@ -136,10 +126,13 @@ class TumblingWindow(Window[T]):
             subwindow.oldest = value
 
     def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
-        if not self._removes:
-            subwindow.due = due + self._period
-            self._wait(subwindow)
-        self._flush(subwindow)
+        try:
+            self._flush(subwindow)
+        finally:
+            # It is gone if it is partitioned, unless a handler failed: then the next period is another chance.
+            if self.subwindows.get(subwindow.partition) is subwindow:
+                subwindow.due = due + self._period
+                self._wait(subwindow)
 
     def _flush(self, subwindow: Subwindow[T]) -> None:
         partition = subwindow.partition
@@ -172,3 +165,7 @@ class TumblingWindow(Window[T]):
         assert self.clock is not None
         action = partial(self._evict_by_time, subwindow)
         subwindow.alarms = [self.clock.alarm(subwindow.due, PROCESSING, subwindow.serial, action)]
+
+
+def _on_the_clock_or_by_punctuation(subwindow: Subwindow[Any], item: Any, now: int) -> None:
+    """Evictions by time or punctuation are no step of Table I."""

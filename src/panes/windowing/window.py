@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from operator import itemgetter
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from panes.errors import DeclarationError, StateError
@@ -19,6 +18,7 @@ from panes.windowing.clocks import Clock, WallClock
 from panes.windowing.declarations import BY_OPERATOR, PartitionAge, Partitions, Policy, Time, WindowDeclaration
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import Event
+from panes.windowing.keys import KeyReader
 from panes.windowing.partition_eviction import Keeper, keeper
 from panes.windowing.partition_selection import BUILT_IN, Candidates, Selection, UserDefined
 from panes.windowing.subwindow import Subwindow
@@ -94,6 +94,31 @@ class Window(ABC, Generic[T]):
                 )
             name = f"_{event.value}"
             setattr(self, name, (*getattr(self, name), call))
+        self._steps = self._in_order()
+
+    @abstractmethod
+    def _in_order(self) -> tuple[Step, ...]:
+        """What happens to a tuple that comes in, in the order of the tables; what nobody wants to hear is left out."""
+
+    def _heard(self, insert: Step) -> Step:
+        """An insertion with its events, where somebody registered for them."""
+        before, after = self._before_insertion, self._after_insertion
+        if not before and not after:
+            return insert
+
+        def heard(subwindow: Subwindow[T], item: T, now: int) -> None:
+            for call in before:
+                call(item, subwindow.partition, self)
+            insert(subwindow, item, now)
+            for call in after:
+                call(item, subwindow.partition, self)
+
+        return heard
+
+    def _insert(self, subwindow: Subwindow[T], item: T, _: int) -> None:
+        subwindow.tuples.append(item)
+        subwindow.size += 1
+        self.held += 1
 
     # Tuples that come in
 
@@ -291,8 +316,7 @@ def partition_reader(partitioned: Partitions | None) -> Callable[[Any], Hashable
         return lambda _: WHOLE
     if not partitioned.by:
         return _nobody_said
-    reader: Callable[[Any], Hashable] = itemgetter(*partitioned.by)
-    return reader
+    return KeyReader(partitioned.by)
 
 
 def _nobody_said(item: object) -> Hashable:
