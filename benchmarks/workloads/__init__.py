@@ -23,6 +23,7 @@ from benchmarks.workloads.state import state
 from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.trades import trades
 from benchmarks.workloads.values import values
+from benchmarks.workloads.windowed import windowed
 from benchmarks.workloads.windowing import windowing
 
 
@@ -52,5 +53,6 @@ WORKLOADS = {
     "join": Workload(join, "trades of two exchanges joined over ten windows at once, beside ten joins of Spark's own"),
     "lookups": Workload(lookups, "point-in-time lookups over 20 windows, beside Spark's joins, DuckDB and Polars"),
     "windowing": Workload(windowing, "Aggregate of the windowing library beside loops by hand; 100,000 partitions"),
+    "windowed": Workload(windowed, "windows by policy over a table, beside the same windows one tuple after another"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }
