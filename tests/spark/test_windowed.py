@@ -132,6 +132,6 @@ def test_mistakes(spark: SparkSession) -> None:
         pn.windowed(frame, window=window, at="ts", operator=Aggregate)
     with pytest.raises(SchemaError, match="delta='odo' is not a column"):
         pn.windowed(frame, window=p.tumbling(p.delta("odo", 2)), at="ts", select=SELECT)
+    stream = spark.readStream.format("rate").load()
     with pytest.raises(PlanError, match="the data are a stream"):
-        stream = spark.readStream.format("rate").load()
         pn.windowed(stream, window=window, at="timestamp", select={"n": pn.count()})
