@@ -28,6 +28,7 @@ from panes.windowing import (
     Operator,
     OperatorModel,
 )
+from tests.windowing.test_golden import CASES, FUNCTIONS
 
 p = pn.policy
 SELECT = {
@@ -256,6 +257,23 @@ def test_an_operator(rows, window, limit):
     assert sorted(found.to_pylist(), key=str) == sorted(out, key=str)
     if not limit:
         assert [row["k"] for row in found.to_pylist()] == sorted((row["k"] for row in out), key=_nulls_first)
+
+
+@pytest.mark.skipif(not CASES, reason="../shared/golden is not there")
+@pytest.mark.parametrize("name", CASES)
+def test_golden(name):
+    """Count windows of other systems, over tables; answers of one partition in their order."""
+    case = CASES[name]
+    window = p.sliding(p.count(case["window"]["n"]), p.count(case["window"]["every"]))
+    rows = [dict(zip(case["columns"], row, strict=True)) for row in case["input"]]
+    select = {f"agg{number}": FUNCTIONS[kind](column) for number, (kind, column) in enumerate(case["aggs"])}
+    how = {"select": select}
+    if not all(isinstance(each, pn.Aggregate) for each in select.values()):
+        how = {"operator": lambda window, clock: Aggregate(window, select, clock=clock)}
+    found = pn.windowed(pa.Table.from_pylist(rows), window=window, by=case["key"], **how).to_pylist()
+    answers = [[row[name] for name in (*case["key"], *select)] for row in found]
+    keys = len(case["key"])
+    assert answers == sorted(case["expected"], key=lambda row: row[:keys])
 
 
 TABLE = pa.table({"ts": pa.array([1, 2], TIME), "k": ["a", "b"], "x": [2, 1], "d": [None, 1.0], "s": ["u", "v"]})

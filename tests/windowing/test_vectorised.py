@@ -118,7 +118,7 @@ def as_listed(found, order, partitioned):
 
 @pytest.mark.parametrize(("evict", "trigger"), CONFIGURATIONS)
 @pytest.mark.parametrize("partitioned", [False, True])
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(data=st.data(), partial=st.booleans(), kind=st.sampled_from([np.int64, np.float64]))
 def test_windows(evict, trigger, partitioned, data, partial, kind):
     declared = data.draw(windows(evict, trigger, Partitions(("k",)) if partitioned else None))
@@ -132,7 +132,7 @@ def test_windows(evict, trigger, partitioned, data, partial, kind):
     assert (np.diff(found.hi) >= 0).all()
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(data=st.data(), partial=st.booleans())
 def test_windows_whose_partitions_are_evicted(data, partial):
     """No vectorised path, but the same pairs: the windows are run and what they hold is written down."""
