@@ -15,9 +15,10 @@ from panes.declare.windows import tumbling
 from panes.errors import DeclarationError
 from panes.timeline import Geometry
 from panes.windowing.aggregate import Aggregate
-from panes.windowing.clocks import Clock
+from panes.windowing.clocks import Clock, EventClock
 from panes.windowing.declarations import (
     BY_OPERATOR,
+    PartitionAge,
     Punctuation,
     Sliding,
     Time,
@@ -97,7 +98,6 @@ class WindowedAggregates:
 
     stream: Stream
     query: Query
-    group_by: tuple[str, ...]
     partial: bool
 
 
@@ -143,7 +143,8 @@ def stream_of(
         if not isinstance(name, str) or not name:
             raise DeclarationError(f"{name!r} is not the name of a column, and a table has no others. Write a string.")
     stream = Stream(window, tuple(map(str, keys)), at, None if where is None else expression(where), punctuations)
-    if stream.timed and at is None:
+    aged = window.partitioned is not None and isinstance(window.partitioned.evict, PartitionAge)
+    if (stream.timed or aged) and at is None:
         raise DeclarationError(
             f"the window '{window}' goes by time, and rows have none. Write at= with the column of their time."
         )
@@ -167,36 +168,41 @@ def aggregates_of(
     """Check what is computed over windows."""
     Aggregate.model.check(stream.window)
     groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
-    for alias, value in select.items() if isinstance(select, Mapping) else ():
-        if callable(value) and not isinstance(value, (Declared, str, Expression)):
-            raise DeclarationError(
-                f"{alias!r} is computed by a function, which needs the tuples themselves. Write operator= with "
-                "lambda window, clock: Aggregate(window, {...}, clock=clock) of panes.windowing, and schema=."
-            )
+    if isinstance(select, Mapping):
+        for alias, value in select.items():
+            _check_output(alias, value)
     keys = tuple(dict.fromkeys((*stream.by, *groups)))
     declared = query(
         "windowed", by=keys, at=stream.at or ARRIVAL, select=select, over=tumbling("1 us"), where=stream.where
     )
     if declared.expiring:
         raise DeclarationError("windows by policy do not say when an answer expires. Leave 'expires' out.")
-    for alias, aggregate in declared.aggregates:
-        # One that has to know how long windows are: these are of any length.
-        if aggregate.levels or aggregate.in_order or aggregate.misfit(Geometry(_AGES, 1)) is not None:
-            raise DeclarationError(
-                f"{alias!r} is {aggregate}, which goes by the length or the levels of a window over time, and windows "
-                "by policy are of any length. Leave it to a query."
-            )
     partitioned = stream.window.partitioned
     if partitioned is not None and (callable(partitioned.select) or partitioned.select == BY_OPERATOR):
         raise DeclarationError(
             "partitions that a function or an operator selects are selected by their tuples, and aggregates are "
             "computed from columns. Write operator= with an operator of your own."
         )
-    return WindowedAggregates(stream, declared, groups, partial)
+    return WindowedAggregates(stream, declared, partial)
+
+
+def _check_output(alias: str, value: object) -> None:
+    if isinstance(value, Declared):
+        # One that has to know how long windows are: these are of any length.
+        if value.levels or value.in_order or value.misfit(Geometry(_AGES, 1)) is not None:
+            raise DeclarationError(
+                f"{alias!r} is {value}, which goes by the length or the levels of a window over time, and windows by "
+                "policy are of any length. Leave it to a query."
+            )
+    elif callable(value):
+        raise DeclarationError(
+            f"{alias!r} is computed by a function, which needs the tuples themselves. Write operator= with "
+            "lambda window, clock: Aggregate(window, {...}, clock=clock) of panes.windowing, and schema=."
+        )
 
 
 def operator_of(stream: Stream, operator: MakeOperator, schema: pa.Schema | None = None) -> WindowedOperator:
-    """Check an operator, by making one."""
+    """Check an operator, by making one: a window that it does not support is known before any row is."""
     if not callable(operator):
         raise DeclarationError(
             f"operator={operator!r} makes no operator. Write the class, or a function of a window and a clock: "
@@ -204,7 +210,9 @@ def operator_of(stream: Stream, operator: MakeOperator, schema: pa.Schema | None
         )
     if schema is not None and not isinstance(schema, pa.Schema):
         raise DeclarationError(f"schema={schema!r} is not a pyarrow Schema. Write pa.schema({{'n': pa.int64()}}).")
-    return WindowedOperator(stream, operator, schema)
+    declared = WindowedOperator(stream, operator, schema)
+    made(declared, EventClock())
+    return declared
 
 
 def made(declared: WindowedOperator, clock: Clock) -> Operator:
