@@ -2,13 +2,14 @@
 
 ==========  =====================================================================================================
 requires    for every row the row where a window that begins with it would end
-costs       a step of a plain loop for each window, not for each row: some 50 ns
+costs       a step of a plain loop for each window, not for each row: some 100 ns
 paper       Gedik 2014, section 3.3.2: each window begins with the tuple that broke the one before, and a trigger
             counts from the tuple that triggered last
 ==========  =====================================================================================================
 
 Where a window begins depends on all windows before it, so that this cannot be done for all rows at once. Doubling the
-steps (log rows rounds over all rows) takes longer than the loop unless windows hold a single row.
+steps (log rows rounds over all rows) is faster than the loop only where windows hold one or two rows, and then not by
+much: with a million rows 0.04 s instead of 0.1 s.
 """
 
 from __future__ import annotations
