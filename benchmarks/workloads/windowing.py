@@ -211,7 +211,7 @@ def _many_partitions(bench: Bench) -> None:
         table.rows.append(
             {
                 "tuples": number,
-                "partitions so far": seen,
+                "keys so far, at most": seen,
                 "partitions held": len(aggregate.windows[0].subwindows),
                 "tuples held": len(aggregate.windows[0]),
                 "resident, MB": _resident(),
