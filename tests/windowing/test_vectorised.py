@@ -7,6 +7,7 @@ at the wrong tuple, and windows that count as full too early or too late.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from panes.errors import OrderError, PlanError
 from panes.frames import Positions
+from panes.frames.chains import followed, stepped
 from panes.frames.distances import Distances
 from panes.testing.windowing_reference import ReferenceWindow
 from panes.windowing.declarations import (
@@ -175,6 +177,25 @@ def test_floats_are_as_far_apart_as_python_says(values, by):
     ]
     assert apart.first_within(rows, key).tolist() == within
     assert apart.first_beyond(rows, key).tolist() == beyond
+
+
+@given(st.lists(st.lists(st.integers(0, 3), max_size=60), max_size=4), st.integers(0, 9), st.integers(0, 100))
+def test_chains_of_few_and_of_many_windows(steps, by, most):
+    """Searching for the end of each window meets the rows that searching for all ends meets."""
+    keys = [np.cumsum(np.array(key, np.int64)) for key in steps]
+    values = np.concatenate([*keys, np.zeros(0, np.int64)])
+    starts = np.cumsum([0, *map(len, keys)])
+    met = []
+    for first, end in pairwise(starts.tolist()):
+        for row in range(first, end):
+            if row == first or values[row] - values[met[-1]] > by:
+                met.append(row)
+    found = stepped(values, starts, by, most)
+    assert (None if found is None else found.tolist()) == (met if len(met) <= most else None)
+    key = np.repeat(np.arange(len(keys)), np.diff(starts))
+    apart = Distances(values, starts, by)
+    assert followed(apart.first_beyond(np.arange(len(values)), key)).tolist() == met
+    assert apart.chain().tolist() == met
 
 
 def test_an_attribute_that_falls_is_refused():

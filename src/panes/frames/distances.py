@@ -20,12 +20,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from panes.frames.chains import followed, stepped
 from panes.frames.positions import FARTHEST, Integers, Positions
 
 Values: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.float64]"
 Booleans: TypeAlias = npt.NDArray[np.bool_]
 
 _WIDEST = 2**64 - 1
+_FEW, _ALWAYS = 16, 64
+"""Windows are searched for one by one unless they hold fewer rows than this, or there are only a few in all."""
 
 
 class Distances:
@@ -60,6 +63,16 @@ class Distances:
         if self._positions is not None:
             return self._positions.search(key, self._values[rows] + (self._by + 1))
         return _bisect(rows, self._key_starts[key + 1], lambda middle: ~self.apart(middle, rows))
+
+    def chain(self) -> Integers:
+        """The first row of each key, and every row that is too far above the one that was met before."""
+        rows = len(self._values)
+        if self._integer:
+            met = stepped(self._values, self._key_starts, self._by, most=rows // _FEW + _ALWAYS)  # type: ignore[arg-type]
+            if met is not None:
+                return met
+        key = np.repeat(np.arange(len(self._key_starts) - 1), np.diff(self._key_starts))
+        return followed(self.first_beyond(np.arange(rows), key))
 
     def apart(self, later: Integers, earlier: Integers) -> Booleans:
         """Whether rows are too far above others of the same key."""

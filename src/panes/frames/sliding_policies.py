@@ -2,8 +2,8 @@
 
 ==========  =====================================================================================================
 requires    rows in the order of arrival within each key; arrivals in µs where time counts
-costs       O(1) for each moment by count, a search by delta and by time. Triggers by delta: a search for every row
-            and a step of a loop for every window (``chains``)
+costs       O(1) for each moment by count, a search by delta and by time. Triggers by delta: a search for every window,
+            or for every row where they are many (``chains``)
 paper       Gedik 2014, sections 3.1.2 and 3.3, Table II
 ==========  =====================================================================================================
 
@@ -23,7 +23,6 @@ from typing import Any, Final
 import numpy as np
 
 from panes.errors import PlanError
-from panes.frames.chains import followed
 from panes.frames.distances import Booleans, Distances, Values
 from panes.frames.positions import FARTHEST, Integers, Positions
 from panes.frames.processed import Processed, key_of_rows
@@ -98,12 +97,12 @@ def every_delta(events: Positions, attribute: Values, by: Any) -> Moments:
 
     The first row stands for the one that triggered before anything did (figure 2).
     """
-    key = key_of_rows(events)
-    following = Distances(attribute, events.key_starts, by).first_beyond(np.arange(len(events)), key)
-    row = followed(following)
+    row = Distances(attribute, events.key_starts, by).chain()
+    key = events.keys_at(row)
     # All but the first rows of keys broke something.
-    row = row[row > events.key_starts[key[row]]]
-    return Moments(key[row], events.start[row], row, row)
+    broke = row > events.key_starts[key]
+    key, row = key[broke], row[broke]
+    return Moments(key, events.start[row], row, row)
 
 
 def every_period(events: Positions, period: int, end: int, *, lasting: int | None = None) -> Moments:

@@ -2,8 +2,8 @@
 
 ==========  =====================================================================================================
 requires    rows in the order of arrival within each key; arrivals in µs where time counts
-costs       count, punctuation: O(rows). Delta, and time with partitions: a search for every row, and a step of a
-            loop for every window (``chains``)
+costs       count, punctuation: O(rows). Delta, and time with partitions: a search for every window, or for every row
+            where windows hold few (``chains``)
 paper       Gedik 2014, sections 3.1.1 and 3.3, Table I
 ==========  =====================================================================================================
 
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from panes.frames.chains import followed
 from panes.frames.distances import Distances, Values
 from panes.frames.positions import FARTHEST, Integers, Positions
 from panes.frames.processed import Processed, key_of_rows
@@ -49,13 +48,11 @@ def tumbling_by_delta(events: Positions, attribute: Values, by: Any) -> Processe
     >>> found.lo, found.hi, found.instant
     (array([0, 3]), array([3, 4]), array([7, 9]))
     """
-    key = key_of_rows(events)
-    following = Distances(attribute, events.key_starts, by).first_beyond(np.arange(len(events)), key)
-    lo = followed(following)
-    hi = following[lo]
-    broken = hi < events.key_starts[key[lo] + 1]
-    lo, hi = lo[broken], hi[broken]
-    return Processed(key[lo], events.start[hi], lo, hi)
+    lo = Distances(attribute, events.key_starts, by).chain()
+    hi, key = np.append(lo[1:], len(events))[: len(lo)], events.keys_at(lo)
+    broken = hi < events.key_starts[key + 1]
+    key, lo, hi = key[broken], lo[broken], hi[broken]
+    return Processed(key, events.start[hi], lo, hi)
 
 
 def tumbling_by_time(events: Positions, period: int, end: int, *, partitioned: bool) -> Processed:
@@ -78,18 +75,19 @@ def tumbling_by_time(events: Positions, period: int, end: int, *, partitioned: b
     [0 3] [3 5] [ 5 11]
     [0 3] [3 4] [5 9]
     """
-    key, period = key_of_rows(events), min(period, 2 * FARTHEST)
+    period = min(period, 2 * FARTHEST)
     if partitioned:
-        following = events.search(key, np.minimum(events.start + period, FARTHEST))
-        lo = followed(following)
-        hi = following[lo]
+        # Whole µs: at least a period apart is further apart than one less.
+        lo = Distances(events.start, events.key_starts, period - 1).chain()
+        hi, owner = np.append(lo[1:], len(events))[: len(lo)], events.keys_at(lo)
         instant = events.start[lo] + period
     else:
+        key = key_of_rows(events)
         opened = events.start[events.key_starts[key]] if len(events) else events.start
         number = (events.start - opened) // period
         lo, hi = _runs(key, number)
-        instant = opened[lo] + (number[lo] + 1) * period
-    return Processed(key[lo], instant, lo, hi).where(instant <= end)
+        instant, owner = opened[lo] + (number[lo] + 1) * period, key[lo]
+    return Processed(owner, instant, lo, hi).where(instant <= end)
 
 
 def tumbling_by_punctuation(events: Positions, punctuations: Integers) -> Processed:
