@@ -315,6 +315,7 @@ TABLE = pa.table({"ts": pa.array([1, 2], TIME), "k": ["a", "b"], "x": [2, 1], "d
         (DeclarationError, "schema= is for operator=", {"schema": pa.schema({})}),
         (DeclarationError, "are for select=", {"select": None, "operator": Changes, "group_by": "k"}),
         (DeclarationError, "makes no operator", {"select": None, "operator": 5}),
+        (DeclarationError, "and that failed: .*'select'. Write a function", {"select": None, "operator": Aggregate}),
         (DeclarationError, "which is no operator", {"select": None, "operator": lambda window, clock: 5}),
         (SchemaError, "by='kk' is not a column of the data .did you mean 'k'", {"by": "kk"}),
         (SchemaError, "'xx' is not a column|xx", {"select": {"n": pn.sum("xx")}}),

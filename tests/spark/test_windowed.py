@@ -129,7 +129,12 @@ def test_mistakes(spark: SparkSession) -> None:
     with pytest.raises(PlanError, match="a DataFrame has no order"):
         pn.windowed(frame, window=window, select=SELECT)
     with pytest.raises(PlanError, match="Write schema= with the columns"):
-        pn.windowed(frame, window=window, at="ts", operator=Aggregate)
+        pn.windowed(
+            frame,
+            window=window,
+            at="ts",
+            operator=lambda window, clock: Aggregate(window, {"n": pn.count()}, clock=clock),
+        )
     with pytest.raises(SchemaError, match="delta='odo' is not a column"):
         pn.windowed(frame, window=p.tumbling(p.delta("odo", 2)), at="ts", select=SELECT)
     stream = spark.readStream.format("rate").load()

@@ -217,7 +217,13 @@ def operator_of(stream: Stream, operator: MakeOperator, schema: pa.Schema | None
 
 def made(declared: WindowedOperator, clock: Clock) -> Operator:
     """An operator on a clock."""
-    operator = declared.make(declared.stream.window, clock=clock)
+    try:
+        operator = declared.make(declared.stream.window, clock=clock)
+    except TypeError as error:
+        raise DeclarationError(
+            f"operator= was called with a window and clock=, and that failed: {error}. Write a function that needs no "
+            "more, as lambda window, clock: Aggregate(window, {'n': pn.count()}, clock=clock)."
+        ) from error
     if not isinstance(operator, Operator):
         raise DeclarationError(
             f"operator= made {operator!r}, which is no operator. Make a subclass of panes.windowing.Operator."
