@@ -55,6 +55,12 @@ def test_windowing_checks_its_loops_by_hand(tmp_path: Path) -> None:
     assert found["tables"][2]["rows"][-1]["partitions held"] > 1000
 
 
+def test_windowed_checks_its_answers(tmp_path: Path) -> None:
+    found = run("windowed", tmp_path)
+    assert {t["contender"] for t in found["timings"]} == {"event by event", "library", "vectorised"}
+    assert all(row["windows"] >= 100 for row in found["tables"][0]["rows"])
+
+
 def test_hopping_beside_spark(tmp_path: Path, spark: SparkSession) -> None:
     found = run("hopping", tmp_path, spark)
     assert {t["contender"] for t in found["timings"]} == {"Spark's own", "Panes", "DuckDB", "Polars"}

@@ -25,6 +25,7 @@ from benchmarks.workloads.streaming import streaming
 from benchmarks.workloads.thresholds import thresholds
 from benchmarks.workloads.trades import trades
 from benchmarks.workloads.values import values
+from benchmarks.workloads.windowed import windowed
 from benchmarks.workloads.windowing import windowing
 
 
@@ -56,5 +57,6 @@ WORKLOADS = {
     "asw": Workload(asw, "any window of a live stream: updates and lookups per second of each algorithm"),
     "thresholds": Workload(thresholds, "which keys have many events: the collective index beside looking at every key"),
     "windowing": Workload(windowing, "Aggregate of the windowing library beside loops by hand; 100,000 partitions"),
+    "windowed": Workload(windowed, "windows by policy over a table, beside the same windows one tuple after another"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }

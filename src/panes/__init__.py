@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from panes.live.threshold import Threshold
     from panes.local.stairs import Stairs
     from panes.looking import lookup
+    from panes.windowed_tables import windowed
     from panes.windowing import policy
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
@@ -68,6 +69,7 @@ _HOMES = {
     "panes.live.threshold": ("Threshold",),
     "panes.local.stairs": ("Stairs",),
     "panes.looking": ("lookup",),
+    "panes.windowed_tables": ("windowed",),
     "panes.windowing": ("policy",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -123,6 +125,7 @@ __all__ = [
     "trend",
     "tumbling",
     "var",
+    "windowed",
 ]
 
 

@@ -14,7 +14,8 @@ from panes.algebra.ordering import codes, is_ordered
 from panes.declare.kinds import Last
 from panes.declare.lookups import Back, Lookup
 from panes.engine.bags import Spans
-from panes.engine.level import Partials, gathered_partials, partials_of, state_of
+from panes.engine.level import Partials, gathered_partials, partials_of
+from panes.engine.over_pairs import answers_over
 from panes.engine.program import Reading, TypeOf, bind_components
 from panes.engine.run import in_order
 from panes.frames import Frame, Positions
@@ -114,13 +115,7 @@ class Asked:
         """The aggregates over one window."""
         start, end, lo, hi = self._pairs(window)
         frame = Frame(self._key, start, lo, hi)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            partials = {
-                c: self._partials[c].reduce(frame, some_empty=True)
-                for c in sorted({c for reading in self._bound.readings for c in reading.components})
-            }
-            columns = tuple(_column(reading, partials, start, end) for reading in self._bound.readings)
-        return Found(start, end, columns)
+        return Found(start, end, answers_over(self._bound.readings, self._partials, frame, start, end))
 
     def _pairs(self, window: Back) -> tuple[Array, Array, Array, Array]:
         """Where each window starts and ends, and its events."""
@@ -142,14 +137,6 @@ class Asked:
         if later not in self._before:
             self._before[later] = rows_before(self._events, self._key, self._instant + later)
         return self._before[later]
-
-
-def _column(reading: Reading, partials: Mapping[int, Partials | Spans], start: Array, end: Array) -> pa.Array:
-    bound, needed = reading.bound, [partials[c] for c in reading.components]
-    if bound.answer is not None:
-        return bound.answer(*(state_of(partial) for partial in needed))
-    stored = [partial.answers() for partial in needed]
-    return bound.lower(*stored, start=start, end=end) if bound.by_window else bound.lower(*stored)
 
 
 def _by_value(events: Positions, values: list[pa.Array]) -> Array:

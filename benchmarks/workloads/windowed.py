@@ -1,0 +1,116 @@
+"""Windows by policy over a table: index pairs and kernels beside the same windows one tuple after another.
+
+Both are calls of ``pn.windowed`` on the same table, which is in the order of time. Event by event it is given the
+``Aggregate`` of the windowing library as an operator. That one also runs by itself on rows that are there already as
+dicts, so that nothing is counted for making them. Figures are processor time, of all threads.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import panes as pn
+from benchmarks.report import Timings
+from benchmarks.runner import Bench
+from benchmarks.workloads.windowing import through_library
+from panes.windowing import Aggregate
+from panes.windowing.declarations import Count, Delta, Sliding, Time, Tumbling
+
+KEYS = 100
+SIZE = 100
+CHECKED = 100_000
+Row = dict[str, Any]
+MEAN, PERCENTILE = pn.mean("value"), pn.quantile("value", 0.9)
+
+
+def cases(tuples: int) -> tuple[tuple[Any, Any], ...]:
+    """Windows of a hundred tuples and what is computed over them, where a partition has one in so many tuples."""
+    wide, narrow = tuples * SIZE, tuples * 10
+    return (
+        (Tumbling(Count(SIZE)), MEAN),
+        (Tumbling(Delta("number", wide - 1)), MEAN),
+        (Tumbling(Time(wide)), MEAN),
+        (Sliding(Count(SIZE), Count(1)), MEAN),
+        (Sliding(Delta("number", wide), Delta("number", narrow)), MEAN),
+        (Sliding(Time(wide), Time(narrow)), MEAN),
+        (Sliding(Count(SIZE), Count(10)), PERCENTILE),
+    )
+
+
+def windowed(bench: Bench) -> None:
+    """Seven windows, partitioned and not."""
+    table = _table(bench.events(1_000_000))
+    rows = [{**row, "ts": row["number"]} for row in table.drop_columns(["ts"]).to_pylist()]
+    report = bench.report.table(
+        f"Windows of about {SIZE} tuples over {len(rows):,} tuples; seconds",
+        f"Medians of processor time, side by side. Partitioned: {KEYS} partitions. A tuple every µs.",
+        "Library: the Aggregate operator alone, on rows that are there already as dicts.",
+    )
+    for partitioned in (False, True):
+        for window, function in bench.few(cases(KEYS if partitioned else 1)):
+            declared = replace(window, partitioned=pn.policy.partitions("key") if partitioned else None)
+            _check(table.slice(0, CHECKED), rows[:CHECKED], declared, function)
+            report.rows.append(_compared(bench, table, rows, declared, function))
+
+
+def _table(count: int) -> pa.Table:
+    rng = np.random.default_rng(1)
+    return pa.table(
+        {
+            "ts": pa.array(np.arange(count), pa.timestamp("us")),
+            "number": np.arange(count),
+            "key": rng.integers(0, KEYS, count),
+            "value": rng.normal(100, 10, count),
+        }
+    )
+
+
+def _contenders(table: pa.Table, rows: list[Row], declared: Any, function: Any) -> dict[str, Callable[[], Any]]:
+    def operator(window: Any, clock: Any) -> Aggregate:
+        return Aggregate(window, {"answer": function}, clock=clock)
+
+    return {
+        "event by event": lambda: pn.windowed(table, window=declared, at="ts", operator=operator),
+        "library": lambda: through_library(rows, declared, function),
+        "vectorised": lambda: pn.windowed(table, window=declared, at="ts", select={"answer": function}),
+    }
+
+
+def _check(table: pa.Table, rows: list[Row], declared: Any, function: Any) -> None:
+    contenders = _contenders(table, rows, declared, function)
+    found, expected = (contenders[name]().column("answer").to_numpy() for name in ("vectorised", "event by event"))
+    if len(found) != len(expected) or not np.allclose(found, expected, rtol=1e-9):
+        raise AssertionError(f"{declared}: the answers are not those of the library")
+
+
+def _compared(bench: Bench, table: pa.Table, rows: list[Row], declared: Any, function: Any) -> Row:
+    contenders = _contenders(table, rows, declared, function)
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(bench.repeats):
+        for name, run in contenders.items():
+            seconds[name].append(_processor_time(run))
+    timings = Timings(seconds)
+    bench.report.record(f"{declared}: {function}", f"{len(rows)} tuples", timings)
+    medians = {name: timings.median(name) or 1e-9 for name in contenders}
+    return {
+        "window": str(declared),
+        "aggregate": str(function),
+        "windows": len(contenders["vectorised"]()),
+        **medians,
+        "event by event / vectorised": medians["event by event"] / medians["vectorised"],
+        "library / vectorised": medians["library"] / medians["vectorised"],
+    }
+
+
+def _processor_time(run: Callable[[], object]) -> float:
+    gc.collect()
+    begun = time.process_time()
+    run()
+    return time.process_time() - begun

@@ -1,0 +1,53 @@
+"""Aggregates over index pairs of a column of single events: what windows per request and by policy have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.component import Component
+from panes.algebra.operations import Array
+from panes.engine.bags import Spans
+from panes.engine.level import Partials, gathered_partials, partials_of, state_of
+from panes.engine.program import Reading
+from panes.frames import Frame
+
+
+def lifted(component: Component, values: list[pa.Array], rows: int) -> Partials | Spans:
+    """A component of single events, in the order in which they are given."""
+    row = np.arange(rows, dtype=np.int64)
+    gathered = component.gather(row, row + 1, *values)
+    return partials_of(component, component.lift(*values)) if gathered is None else gathered_partials(gathered)
+
+
+def answers_over(
+    readings: Sequence[Reading], partials: Sequence[Partials | Spans], frame: Frame, start: Array, end: Array
+) -> tuple[pa.Array, ...]:
+    """The aggregates over every pair, of which some may hold no row.
+
+    Parameters
+    ----------
+    partials
+        One per component; only those that are read are reduced.
+    start, end
+        Where each window starts and ends, for aggregates that depend on it.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        reduced = {
+            c: partials[c].reduce(frame, some_empty=True)
+            for c in sorted({c for reading in readings for c in reading.components})
+        }
+        return tuple(
+            _column(reading, [reduced[component] for component in reading.components], start, end)
+            for reading in readings
+        )
+
+
+def _column(reading: Reading, needed: list[Partials | Spans], start: Array, end: Array) -> pa.Array:
+    bound = reading.bound
+    if bound.answer is not None:
+        return bound.answer(*(state_of(partial) for partial in needed))
+    stored = [partial.answers() for partial in needed]
+    return bound.lower(*stored, start=start, end=end) if bound.by_window else bound.lower(*stored)

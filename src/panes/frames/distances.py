@@ -1,0 +1,124 @@
+"""How far rows lie apart in an attribute that never decreases: the searches of attribute-delta policies.
+
+==========  =====================================================================================================
+requires    int64 or float64 values that never decrease within a key, without NaN; a threshold of 0 or more
+costs       O(log rows) for each search, all searches in step
+paper       Gedik 2014, section 3.3.2: the delta invariant
+==========  =====================================================================================================
+
+Two values are apart if ``later - earlier > by``, computed as the type of the values computes it: rounded for floats,
+exact for integers, wherever in their range they lie. Rounding is monotone, so that a search still finds one border.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from panes.frames.chains import followed, stepped
+from panes.frames.positions import FARTHEST, Integers, Positions
+
+Values: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.float64]"
+Booleans: TypeAlias = npt.NDArray[np.bool_]
+
+_WIDEST = 2**64 - 1
+_FEW, _ALWAYS = 16, 64
+"""Windows are searched for one by one unless they hold fewer rows than this, or there are only a few in all."""
+
+
+class Distances:
+    """An attribute of the rows of a column, and a threshold.
+
+    Examples
+    --------
+    >>> apart = Distances(np.array([1, 4, 6, 6, 9]), np.array([0, 5]), by=3)
+    >>> rows, key = np.arange(5), np.zeros(5, np.int64)
+    >>> apart.first_within(rows, key), apart.first_beyond(rows, key)
+    (array([0, 0, 1, 1, 2]), array([2, 4, 5, 5, 5]))
+    """
+
+    def __init__(self, values: Values, key_starts: Integers, by: Any) -> None:
+        self._values, self._key_starts = values, key_starts
+        self._integer = values.dtype.kind == "i"
+        self._by: Any = _whole(by) if self._integer else _rounded(by)
+        self._positions: Positions | None = None
+        if self._integer and (not len(values) or -FARTHEST < values.min() <= values.max() < FARTHEST):
+            # One search over all keys: several times as fast as bisecting.
+            self._positions = Positions.of_events(values.astype(np.int64, copy=False), key_starts)
+            self._by = min(self._by, 2 * FARTHEST)
+
+    def first_within(self, rows: Integers, key: Integers) -> Integers:
+        """For each row the first row of its key that is not too far below it: what eviction leaves in a window."""
+        if self._positions is not None:
+            return self._positions.search(key, self._values[rows] - self._by)
+        return _bisect(self._key_starts[key], rows, lambda middle: self.apart(rows, middle))
+
+    def first_beyond(self, rows: Integers, key: Integers) -> Integers:
+        """For each row the first row of its key that is too far above it; the end of the key where there is none."""
+        if self._positions is not None:
+            return self._positions.search(key, self._values[rows] + (self._by + 1))
+        return _bisect(rows, self._key_starts[key + 1], lambda middle: ~self.apart(middle, rows))
+
+    def chain(self) -> Integers:
+        """The first row of each key, and every row that is too far above the one that was met before."""
+        rows = len(self._values)
+        if self._integer:
+            met = stepped(self._values, self._key_starts, self._by, most=rows // _FEW + _ALWAYS)  # type: ignore[arg-type]
+            if met is not None:
+                return met
+        key = np.repeat(np.arange(len(self._key_starts) - 1), np.diff(self._key_starts))
+        return followed(self.first_beyond(np.arange(rows), key))
+
+    def apart(self, later: Integers, earlier: Integers) -> Booleans:
+        """Whether rows are too far above others of the same key."""
+        high, low = self._values[later], self._values[earlier]
+        if self._integer:
+            # Values of both ends of int64 differ by more than it holds; modulo 2^64 nothing is lost.
+            return high.view(np.uint64) - low.view(np.uint64) > np.uint64(self._by)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.asarray(high - low > self._by)
+
+
+def first_fall(values: Values, key_starts: Integers) -> int | None:
+    """The first row with a smaller value than the row before it in the same key.
+
+    Examples
+    --------
+    >>> first_fall(np.array([1, 2, 0, 5, 4]), key_starts=np.array([0, 2, 5]))
+    4
+    """
+    falls = values[1:] < values[:-1]
+    borders = key_starts[(key_starts > 0) & (key_starts < len(values))]
+    falls[borders - 1] = False
+    found = np.flatnonzero(falls)
+    return int(found[0]) + 1 if len(found) else None
+
+
+def _bisect(lo: Integers, hi: Integers, before: Callable[[Integers], Booleans]) -> Integers:
+    """The first row of each range ``[lo, hi)`` that is not before what is searched; hi where all are."""
+    lo, hi = lo.copy(), hi.copy()
+    while (searching := lo < hi).any():
+        # Of ranges that are done any row does: it is not looked at.
+        middle = np.where(searching, (lo + hi) >> 1, 0)
+        below = before(middle)
+        lo, hi = np.where(searching & below, middle + 1, lo), np.where(searching & ~below, middle, hi)
+    return lo
+
+
+def _whole(by: Any) -> int:
+    """Whole numbers are further apart than a threshold if they are further apart than its whole part."""
+    return int(min(math.floor(by), _WIDEST))
+
+
+def _rounded(by: Any) -> float:
+    """The largest double that is no larger than a threshold: doubles compare with both in the same way."""
+    try:
+        nearest = float(by)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(nearest, -math.inf) if Fraction(nearest) > Fraction(by) else nearest

@@ -1,0 +1,203 @@
+"""The rows of a table as tuples that arrive: by time, then by value, partition after partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.operations import Array
+from panes.algebra.ordering import codes, is_ordered
+from panes.engine.keys import key_ordinals
+from panes.engine.schema import field_of
+from panes.errors import SchemaError, nearest
+from panes.frames import Positions
+from panes.frames.distances import Values
+from panes.local.evaluate import evaluate, require_boolean
+from panes.local.looking import instants_of
+from panes.windowing.declarations import Attribute, Delta
+from panes.windowing.over_tables import Stream
+from panes.windowing.vectorised import Arrivals, deltas_of
+
+
+@dataclass(frozen=True, eq=False)
+class Arrived:
+    """Tuples in the order of partitions and arrival, and what windows go by."""
+
+    table: pa.Table
+    arrivals: Arrivals
+
+
+def check_stream(stream: Stream, schema: pa.Schema) -> None:
+    """Refuse columns that are not there, or not of a type that can serve."""
+    for what, name in (*(("by", key) for key in stream.by), *(("delta", name) for name in stream.deltas)):
+        _check_name(what, name, schema)
+    if stream.at is not None:
+        _check_name("at", stream.at, schema)
+        type_ = field_of(schema, stream.at).type
+        if not pa.types.is_timestamp(type_):
+            raise SchemaError(f"at={stream.at!r} is of type {type_}, and time has to be a timestamp. Convert it first.")
+    if stream.punctuations is not None:
+        _check_name("punctuations", stream.punctuations, schema)
+        type_ = field_of(schema, stream.punctuations).type
+        if not pa.types.is_boolean(type_):
+            raise SchemaError(
+                f"punctuations={stream.punctuations!r} is of type {type_}, and has to say true or false. Compare it "
+                "with something first."
+            )
+    for policy in deltas_of(stream.window):
+        _check_delta(policy, field_of(schema, str(policy.attribute)).type)
+    if stream.where is not None:
+        require_boolean(stream.where, schema)
+
+
+def arrive(stream: Stream, table: pa.Table, ties: Iterable[str]) -> Arrived:
+    """The rows that arrive, sorted.
+
+    Parameters
+    ----------
+    ties
+        The columns whose values order rows of one instant, after those that delta policies go by.
+    """
+    instants = np.arange(len(table), dtype=np.int64)
+    keep = np.ones(len(table), dtype=bool)
+    if stream.at is not None:
+        times = whole(table, stream.at)
+        instants, keep = instants_of(times), times.is_valid().to_numpy(zero_copy_only=False)
+    punctuations = np.zeros(0, np.int64)
+    if stream.punctuations is not None:
+        marked = whole(table, stream.punctuations).fill_null(False).to_numpy(zero_copy_only=False)
+        punctuations, keep = np.sort(instants[keep & marked]), keep & ~marked
+    if stream.where is not None:
+        passes = evaluate(stream.where, table).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
+        keep = keep & passes
+    if not keep.all():
+        table, instants = table.filter(pa.array(keep)), instants[keep]
+    ordinals = _by_key([whole(table, key) for key in stream.by], len(table))
+    # Without a time, rows come as they stand.
+    names = [] if stream.at is None else tie_order(stream, ties, table.schema)
+    order = _in_order(ordinals, instants, [table.column(name) for name in names])
+    if (order[1:] < order[:-1]).any():
+        table, instants, ordinals = table.take(pa.array(order)), instants[order], ordinals[order]
+    starts = np.searchsorted(ordinals, np.arange(int(ordinals.max(initial=-1)) + 2)).astype(np.int64)
+    end = int(instants.max(initial=0)) + 1 if len(instants) else 0
+    return Arrived(table, arrivals_of(stream, table, instants, starts, end, punctuations))
+
+
+def arrivals_of(
+    stream: Stream, table: pa.Table, instants: Array, key_starts: Array, end: int, punctuations: Array
+) -> Arrivals:
+    """What windows go by, of rows that are sorted already."""
+    attributes: dict[Attribute, Values] = {
+        policy.attribute: _values(policy, whole(table, str(policy.attribute))) for policy in deltas_of(stream.window)
+    }
+    return Arrivals(Positions.of_events(instants, key_starts), end, attributes, punctuations)
+
+
+def tie_order(stream: Stream, ties: Iterable[str], schema: pa.Schema) -> list[str]:
+    """The columns that order rows of one instant: those of delta policies, then others as they stand in the table."""
+    wanted = {name.lower() for name in ties} - {name.lower() for name in (*stream.by, stream.at or "")}
+    first = [field_of(schema, name).name for name in stream.deltas]
+    others = [field.name for field in schema if field.name.lower() in wanted and field.name not in first]
+    return [name for name in dict.fromkeys((*first, *others)) if is_ordered(field_of(schema, name).type)]
+
+
+def whole(table: pa.Table, name: str) -> pa.Array:
+    """A column in one piece, whatever the case of its name."""
+    return table.column(field_of(table.schema, name).name).combine_chunks()
+
+
+def _check_name(what: str, name: str, schema: pa.Schema) -> None:
+    if name.lower() not in {known.lower() for known in schema.names}:
+        raise SchemaError(f"{what}={name!r} is not a column of the data ({nearest(name, schema.names)})")
+
+
+def _check_delta(policy: Delta, type_: pa.DataType) -> None:
+    if pa.types.is_timestamp(type_):
+        if not policy.temporal:
+            raise SchemaError(
+                f"{policy} goes by a number, and the column is of type {type_}. Write a duration, as "
+                f"delta({policy.attribute!r}, '10 s')."
+            )
+    elif not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+        raise SchemaError(
+            f"{policy} goes by a column of type {type_}, and needs a number or a timestamp. Cast it first, for example "
+            "to double."
+        )
+
+
+def _values(policy: Delta, column: pa.Array) -> Values:
+    if pa.types.is_floating(column.type):
+        values: Values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        missing = np.isnan(values)
+    else:
+        integers = column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column.cast(pa.int64())
+        missing = column.is_null().to_numpy(zero_copy_only=False)
+        values = integers.fill_null(0).to_numpy(zero_copy_only=False)
+    if missing.any():
+        raise SchemaError(
+            f"{int(missing.sum())} rows have no value for {policy.attribute!r}, and {policy} goes by it. Leave such "
+            f'rows out with where="{policy.attribute} IS NOT NULL" (NaN is no value either), or give them one.'
+        )
+    return values
+
+
+def _by_key(keys: list[pa.Array], rows: int) -> Array:
+    """The number of the partition of each row, in the order of keys where they have one; nulls first."""
+    if len(keys) == 1 and is_ordered(keys[0].type) and not pa.types.is_floating(keys[0].type):
+        # Most partitions are by one column: its dictionary numbers them, and only that has to be sorted.
+        encoded = keys[0].dictionary_encode(null_encoding="encode")
+        numbers: Array = _ranks([encoded.dictionary])[encoded.indices.to_numpy(zero_copy_only=False)]
+        return numbers
+    ordinals = key_ordinals(keys, rows)
+    if not keys or not rows or not all(is_ordered(column.type) for column in keys):
+        return ordinals
+    _, first = np.unique(ordinals, return_index=True)
+    return _ranks([column.take(pa.array(first)) for column in keys])[ordinals]
+
+
+def _ranks(columns: list[pa.Array]) -> Array:
+    """Which place each row has in the order of values."""
+    rank = np.empty(len(columns[0]), np.int64)
+    rank[_by_value(columns)] = np.arange(len(rank))
+    return rank
+
+
+def _by_value(columns: list[pa.Array], *within: Array) -> Array:
+    """The order of rows by the values of columns, nulls first; within what is given, if anything is."""
+    keys: list[Array] = []
+    for column in reversed(columns):
+        keys += [codes(column).values, column.is_valid().to_numpy(zero_copy_only=False)]
+    return np.lexsort((*keys, *within))
+
+
+def _in_order(ordinals: Array, instants: Array, ties: list[pa.ChunkedArray]) -> Array:
+    """Rows by partition and time; where both are equal by value, nulls first."""
+    order = _by_time(ordinals, instants)
+    if not ties:
+        return order
+    own, at = ordinals[order], instants[order]
+    same = (own[1:] == own[:-1]) & (at[1:] == at[:-1])
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(order) else order
+    if not len(tied):
+        return order
+    # Only rows that share their instant with others are sorted by value: as a rule they are few.
+    rows = order[tied]
+    run = np.cumsum(np.append(True, ~same))[tied]
+    values = [column.take(pa.array(rows)).combine_chunks() for column in ties]
+    order[tied] = rows[_by_value(values, run)]
+    return order
+
+
+def _by_time(ordinals: Array, instants: Array) -> Array:
+    """Rows by partition and time, each step only where it is needed: most tables are in the order of time."""
+    rising = bool((instants[1:] >= instants[:-1]).all())
+    order = np.arange(len(instants)) if rising else np.argsort(instants, kind="stable")
+    if not ordinals.any():
+        return order
+    # Small numbers are sorted digit by digit.
+    small = ordinals.astype(np.uint16) if int(ordinals.max()) < 1 << 16 else ordinals
+    by_key: Array = np.argsort(small if rising else small[order], kind="stable")
+    return by_key if rising else order[by_key]

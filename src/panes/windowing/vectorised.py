@@ -1,0 +1,136 @@
+"""Declared windows as index pairs over sorted rows: all windows of all partitions at once.
+
+==========  =====================================================================================================
+requires    rows sorted by partition and arrival; no partition eviction, which depends on all partitions together
+costs       those of ``frames.tumbling_policies`` and ``frames.sliding_policies``; no tuple is touched
+paper       Gedik 2014, section 3, Tables I and II
+==========  =====================================================================================================
+
+The windows are those that the library processes when the same tuples arrive on an event-time clock: what is due at an
+instant happens before tuples that arrive at that instant, and all partitions share the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from panes.errors import OrderError
+from panes.frames import Positions
+from panes.frames.distances import Values, first_fall
+from panes.frames.positions import Integers
+from panes.frames.processed import Processed
+from panes.frames.sliding_policies import (
+    Kept,
+    Moments,
+    every_delta,
+    every_period,
+    every_rows,
+    keep_delta,
+    keep_period,
+    keep_rows,
+    sliding,
+)
+from panes.frames.tumbling_policies import (
+    tumbling_by_count,
+    tumbling_by_delta,
+    tumbling_by_punctuation,
+    tumbling_by_time,
+)
+from panes.windowing.declarations import Attribute, Count, Delta, Sliding, Time, Tumbling, WindowDeclaration
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Tuples in the order in which they arrived, partition after partition.
+
+    Parameters
+    ----------
+    events
+        When tuples arrived; by numbers where there is no clock.
+    end
+        Until when the clock runs.
+    attributes
+        The values of the attributes that delta policies go by.
+    punctuations
+        When window punctuations arrived: each after the tuples of its instant.
+    """
+
+    events: Positions
+    end: int
+    attributes: Mapping[Attribute, Values] = field(default_factory=dict)
+    punctuations: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+def deltas_of(window: WindowDeclaration) -> tuple[Delta, ...]:
+    """The delta policies of a window."""
+    policies = (window.evict, window.trigger) if isinstance(window, Sliding) else (window.evict,)
+    return tuple(policy for policy in policies if isinstance(policy, Delta))
+
+
+def check_order(window: WindowDeclaration, arrivals: Arrivals) -> None:
+    """Refuse an attribute of a delta policy that decreases within a partition."""
+    for policy in deltas_of(window):
+        values = arrivals.attributes[policy.attribute]
+        row = first_fall(values, arrivals.events.key_starts)
+        if row is not None:
+            raise OrderError(
+                f"{policy.attribute!r} fell from {values[row - 1]} to {values[row]} in the order of time, and {policy} "
+                "goes by an attribute that never decreases within a partition. Take the column that orders the tuples "
+                "for at=, or another attribute."
+            )
+
+
+def processed(window: WindowDeclaration, arrivals: Arrivals, *, partial: bool = True) -> Processed:
+    """Every window that was processed, in the order of partitions.
+
+    Parameters
+    ----------
+    partial
+        Whether sliding windows count that had not been full by then.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> rows = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5]))
+    >>> window = pn.policy.sliding(pn.policy.time("5 us"), pn.policy.count(2))
+    >>> found = processed(window, Arrivals(rows, end=10))
+    >>> found.lo, found.hi
+    (array([0, 1]), array([2, 4]))
+    """
+    check_order(window, arrivals)
+    if isinstance(window, Tumbling):
+        return _tumbling(window, arrivals)
+    moments = _moments(window, arrivals)
+    return sliding(moments, _kept(window.evict, arrivals, moments), partial=partial)
+
+
+def _tumbling(window: Tumbling, arrivals: Arrivals) -> Processed:
+    policy, events = window.evict, arrivals.events
+    if isinstance(policy, Count):
+        return tumbling_by_count(events, policy.n)
+    if isinstance(policy, Delta):
+        return tumbling_by_delta(events, arrivals.attributes[policy.attribute], policy.by)
+    if isinstance(policy, Time):
+        return tumbling_by_time(events, policy.period, arrivals.end, partitioned=window.partitioned is not None)
+    return tumbling_by_punctuation(events, arrivals.punctuations)
+
+
+def _moments(window: Sliding, arrivals: Arrivals) -> Moments:
+    policy, events = window.trigger, arrivals.events
+    if isinstance(policy, Count):
+        return every_rows(events, policy.n)
+    if isinstance(policy, Delta):
+        return every_delta(events, arrivals.attributes[policy.attribute], policy.by)
+    lasting = window.evict.period if isinstance(window.evict, Time) else None
+    return every_period(events, policy.period, arrivals.end, lasting=lasting)
+
+
+def _kept(policy: Count | Delta | Time, arrivals: Arrivals, moments: Moments) -> Kept:
+    if isinstance(policy, Count):
+        return keep_rows(arrivals.events, moments, policy.n)
+    if isinstance(policy, Delta):
+        return keep_delta(arrivals.events, moments, arrivals.attributes[policy.attribute], policy.by)
+    return keep_period(arrivals.events, moments, policy.period)

@@ -1,0 +1,142 @@
+"""``pn.windowed`` on Spark against the same call in this process.
+
+Catches an order of rows that Spark makes otherwise, keys split between tasks, and clocks that end with a task's rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import panes as pn
+from panes.errors import PlanError, SchemaError
+from panes.windowing import Aggregate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+p = pn.policy
+SELECT = {
+    "n": pn.count(),
+    "total": pn.sum("x * 2"),
+    "first": pn.first("x"),
+    "middle": pn.quantile("x", 0.5),
+    "wide": "total - n",
+}
+WINDOWS = [
+    p.tumbling(p.count(7)),
+    p.tumbling(p.delta("ts", "9 s")),
+    p.tumbling(p.time("11 s")),
+    p.sliding(p.count(5), p.count(3)),
+    p.sliding(p.count(4), p.delta("odometer", 2.5)),
+    p.sliding(p.delta("odometer", 4), p.time("30 s")),
+    p.sliding(p.time("20 s"), p.count(2)),
+    p.sliding(p.time("20 s"), p.time("15 s")),
+]
+
+
+def events(seed: int, zone: str | None = None, rows: int = 400) -> pa.Table:
+    """Seconds with ties, null keys and null values, and a few rows without a time."""
+    rng = np.random.default_rng(seed)
+    seconds = np.sort(rng.integers(0, 300, rows))
+    odometer = np.cumsum(rng.choice([0.0, 0.5, 1.25], rows))
+    order = rng.permutation(rows)
+
+    def some(values: Any, type_: pa.DataType, share: float) -> pa.Array:
+        return pa.array(values, type_, mask=rng.random(rows) < share)
+
+    table = pa.table(
+        {
+            "ts": some(seconds * 1_000_000, pa.timestamp("us", zone), 0.02),
+            "k": some(rng.choice(["a", "b", "ü", "d"], rows), pa.string(), 0.1),
+            "g": some(rng.integers(0, 3, rows), pa.int32(), 0.1),
+            "odometer": odometer,
+            "x": some(rng.integers(-5, 5, rows), pa.int64(), 0.2),
+            "stop": rng.random(rows) < 0.05,
+        }
+    )
+    return table.take(pa.array(order))
+
+
+def both(spark: SparkSession, table: pa.Table, **options: Any) -> tuple[list[Any], list[Any]]:
+    frame = spark.createDataFrame(table).repartition(3)
+    found = pn.windowed(frame, **options)
+    here = pn.windowed(table, **options)
+    assert found.columns == here.column_names
+    theirs = found.toArrow()
+    assert [str(t) for t in theirs.schema.types if not pa.types.is_struct(t)] == [
+        str(t) for t in here.schema.types if not pa.types.is_struct(t)
+    ]
+    return tuple(sorted(map(str, t.cast(here.schema).to_pylist())) for t in (theirs, here))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_aggregates(spark: SparkSession, window: Any) -> None:
+    for seed, (by, group_by, partial) in enumerate([("k", (), True), (["k", "g"], (), False), ("k", "g", True)]):
+        table = events(seed, "UTC" if seed else None)
+        options = {"window": window, "by": by, "at": "ts", "select": SELECT, "group_by": group_by, "partial": partial}
+        found, expected = both(spark, table, **options)
+        assert found == expected
+        assert expected
+
+
+def test_one_window_for_all(spark: SparkSession) -> None:
+    window = p.sliding(p.time("20 s"), p.time("15 s"))
+    found, expected = both(spark, events(5), window=window, at="ts", select=SELECT, where="x > -2")
+    assert found == expected
+    assert len(expected) > 10
+
+
+def test_evicted_partitions(spark: SparkSession) -> None:
+    window = p.sliding(p.count(3), partitioned=p.partitions("k", count=2))
+    found, expected = both(spark, events(6), window=window, at="ts", select=SELECT)
+    assert found == expected
+    assert expected
+
+
+def test_punctuations(spark: SparkSession) -> None:
+    window = p.tumbling(p.punctuation())
+    found, expected = both(spark, events(7), window=window, by="k", at="ts", select=SELECT, punctuations="stop")
+    assert found == expected
+    assert expected
+
+
+@pytest.mark.parametrize("limit", [{}, {"count": 4}])
+def test_an_operator(spark: SparkSession, limit: dict[str, int]) -> None:
+    def longest(window: Any, clock: Any) -> Aggregate:
+        return Aggregate(window, {"longest": lambda rows: max(row["odometer"] for row in rows)}, clock=clock)
+
+    schema = pa.schema({"k": pa.string(), "longest": pa.float64()})
+    window = p.sliding(p.time("20 s"), p.time("2 s"), partitioned=p.partitions("k", **limit))
+    found, expected = both(spark, events(8), window=window, at="ts", operator=longest, schema=schema)
+    assert found == expected
+    assert expected
+
+
+def test_no_rows(spark: SparkSession) -> None:
+    empty = events(9).slice(0, 0)
+    for window in (p.tumbling(p.time("11 s")), p.tumbling(p.count(2))):
+        found, expected = both(spark, empty, window=window, by="k", at="ts", select=SELECT)
+        assert found == expected == []
+
+
+def test_mistakes(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(events(10))
+    window = p.tumbling(p.count(2))
+    with pytest.raises(PlanError, match="a DataFrame has no order"):
+        pn.windowed(frame, window=window, select=SELECT)
+    with pytest.raises(PlanError, match="Write schema= with the columns"):
+        pn.windowed(
+            frame,
+            window=window,
+            at="ts",
+            operator=lambda window, clock: Aggregate(window, {"n": pn.count()}, clock=clock),
+        )
+    with pytest.raises(SchemaError, match="delta='odo' is not a column"):
+        pn.windowed(frame, window=p.tumbling(p.delta("odo", 2)), at="ts", select=SELECT)
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(PlanError, match="the data are a stream"):
+        pn.windowed(stream, window=window, at="timestamp", select={"n": pn.count()})
