@@ -18,10 +18,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
 from panes.frames.positions import Integers
+
+_A_FEW: Final = 64
 
 
 def followed(following: Integers) -> Integers:
@@ -42,26 +45,25 @@ def followed(following: Integers) -> Integers:
     return np.array(met, np.int64)
 
 
-def stepped(values: Integers, key_starts: Integers, by: int, most: int) -> Integers | None:
+def stepped(values: Integers, key_starts: Integers, by: int, least: int = 0) -> Integers | None:
     """The first row of each key, and every row more than ``by`` above the one that was met before.
 
     Parameters
     ----------
-    most
-        Give up where more rows than this are met.
+    least
+        Give up, after a few windows, where they hold fewer rows than this on average.
 
     Examples
     --------
-    >>> stepped(np.array([1, 4, 6, 9, 2, 3]), np.array([0, 4, 6]), by=3, most=10)
+    >>> stepped(np.array([1, 4, 6, 9, 2, 3]), np.array([0, 4, 6]), by=3)
     array([0, 2, 4])
-    >>> stepped(np.array([1, 4, 6, 9, 2, 3]), np.array([0, 4, 6]), by=3, most=2)
     """
     view, starts = np.ascontiguousarray(values).data, key_starts.tolist()
     met: list[int] = []
     for row, end in pairwise(starts):
         width = 1
         while row < end:
-            if len(met) == most:
+            if len(met) >= _A_FEW and len(met) * least > row:
                 return None
             met.append(row)
             highest, low = view[row] + by, row
