@@ -85,11 +85,11 @@ def train(examples: DataFrame) -> float:
     return float(BinaryClassificationEvaluator().evaluate(model.transform(late)))
 
 
-def served(spark: SparkSession, table: pa.Table, folder: Path) -> DataFrame:
-    """The answers of a stream of the same payments, ten files of them, one micro-batch each."""
+def served(spark: SparkSession, table: pa.Table, folder: Path, files: int = 10) -> DataFrame:
+    """The answers of a stream of the same payments, some files of them, one micro-batch each."""
     source = folder / "payments"
     source.mkdir()
-    rows = -(-len(table) // 10)
+    rows = -(-len(table) // files)
     for number, start in enumerate(range(0, len(table), rows)):
         pq.write_table(table.slice(start, rows), source / f"{number:03}.parquet")
     stream = (

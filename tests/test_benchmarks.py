@@ -34,6 +34,7 @@ def test_planning_needs_no_spark(tmp_path: Path) -> None:
     assert all(row["search mean"] >= 1 for row in gaps)
 
 
+@pytest.mark.soak
 def test_live_windows_need_no_spark(tmp_path: Path) -> None:
     found = run("asw", tmp_path)
     rates = [row[name] for table in found["tables"][:3] for row in table["rows"] for name in row if "INT" in name]
@@ -41,6 +42,7 @@ def test_live_windows_need_no_spark(tmp_path: Path) -> None:
     assert min(rates) > 0
 
 
+@pytest.mark.soak
 def test_thresholds_need_no_spark(tmp_path: Path) -> None:
     found = run("thresholds", tmp_path)
     figure_12, updates, few, many, ratios, _ = (table["rows"] for table in found["tables"])
@@ -49,12 +51,14 @@ def test_thresholds_need_no_spark(tmp_path: Path) -> None:
     assert len(few) == len(many) == len(ratios) == 2
 
 
+@pytest.mark.soak
 def test_windowing_checks_its_loops_by_hand(tmp_path: Path) -> None:
     found = run("windowing", tmp_path)
     assert {t["contender"] for t in found["timings"]} == {"library", "by hand"}
     assert found["tables"][2]["rows"][-1]["partitions held"] > 1000
 
 
+@pytest.mark.soak
 def test_windowed_checks_its_answers(tmp_path: Path) -> None:
     found = run("windowed", tmp_path)
     assert {t["contender"] for t in found["timings"]} == {"event by event", "library", "vectorised"}

@@ -32,7 +32,7 @@ NAN, INF, WIDE = math.nan, math.inf, Context(prec=60)
 
 
 def cases(number):
-    return settings(max_examples=number, suppress_health_check=list(HealthCheck))
+    return settings(max_examples=number // 2, suppress_health_check=list(HealthCheck))
 
 
 # What events look like. Hypothesis draws seeds and sizes, and finds the smallest that fail; values come out of the

@@ -13,6 +13,7 @@ exact for integers, wherever in their range they lie. Rounding is monotone, so t
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -119,5 +120,5 @@ def _rounded(by: Any) -> float:
     try:
         nearest = float(by)
     except OverflowError:
-        return math.inf
+        return sys.float_info.max  # infinity is beyond every threshold
     return math.nextafter(nearest, -math.inf) if Fraction(nearest) > Fraction(by) else nearest
