@@ -24,7 +24,7 @@ def bounded(bounds: Bounds, *, emit: bool = True) -> Stream:
     return stream
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     batches=st.lists(events(0, 200), min_size=2, max_size=10),
     delay=st.integers(0, 30),

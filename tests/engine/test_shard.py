@@ -60,7 +60,7 @@ class Stream:
         return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     over=st.lists(windows, min_size=1, max_size=4, unique_by=lambda w: w.name),
     batches=st.lists(st.lists(events(0, 300), max_size=3), min_size=1, max_size=8),
@@ -109,7 +109,7 @@ def test_a_micro_batch_writes_only_what_it_touched() -> None:
     assert all(len(cabinet.blobs) < 30 for cabinet in stream.cabinets)
 
 
-@settings(max_examples=120)
+@settings(max_examples=70)
 @given(batches=st.lists(st.lists(events(0, 300), max_size=3), min_size=1, max_size=6), seed=st.integers(0, 99))
 def test_regular_series_of_events_in_any_order(batches: list[list[list[Event]]], seed: int) -> None:
     """Within one micro-batch and between them, as long as no window has been answered, order does not matter."""

@@ -83,7 +83,7 @@ new_windows = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     window=new_windows,
     batches=st.lists(events(0, 300), min_size=2, max_size=8),
