@@ -15,6 +15,7 @@ from panes.declare.windows import Bounds
 from panes.engine.job import Mode
 from panes.engine.schema import wide_columns
 from panes.errors import PlanError, SqlError
+from panes.inputs import is_arrow, is_spark
 from panes.planning import drawing, picture
 from panes.planning.blueprint import Blueprint, draw_up
 from panes.planning.statistics import Statistics
@@ -128,7 +129,7 @@ class Plan:
                 return self._run_stream(data, mode, shards, catalogue, history, late, emit, limits, checkpoint)
             _refuse_for_batches(mode, catalogue, history, late, limits, checkpoint)
             return self._run_on_spark(data, layout, strategy, observation, emit)
-        if not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
+        if not is_arrow(data):
             raise PlanError(
                 f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
                 "Arrow C interface, such as a pandas or polars DataFrame."
@@ -397,36 +398,3 @@ def _obvious(blueprint: Blueprint) -> bool:
         return True
     views = [window.geometry for query in blueprint.queries for window in query.windows]
     return len(views) == 1 and views[0].tumbling and blueprint.stores[0].strategy == "native"
-
-
-def is_spark(data: Any) -> bool:
-    """Whether something is a Spark DataFrame."""
-    # Asked by name, so that pyspark is imported only where a Spark DataFrame arrives.
-    return any(
-        base.__module__.startswith("pyspark.sql") and base.__name__ == "DataFrame" for base in type(data).__mro__
-    )
-
-
-def both_on_spark(doing: str, **sides: Any) -> bool:
-    """Whether two inputs are Spark DataFrames; or neither is, and both can be read here. Anything else is an error.
-
-    Parameters
-    ----------
-    doing
-        What would be done with an input, as ``join``.
-    sides
-        The inputs by what messages call them.
-    """
-    spark = {name: is_spark(data) for name, data in sides.items()}
-    for name, data in sides.items():
-        if not spark[name] and not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
-            raise PlanError(
-                f"cannot {doing} a {type(data).__name__} (the {name}): give Spark DataFrames, pyarrow Tables, or "
-                "anything with the Arrow C interface, such as pandas or polars DataFrames."
-            )
-    if len(set(spark.values())) > 1:
-        raise PlanError(
-            "one side is a Spark DataFrame and the other is not. Give the other to spark.createDataFrame first, or "
-            "bring the DataFrame here with toArrow()."
-        )
-    return all(spark.values())

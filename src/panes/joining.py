@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from panes.api import both_on_spark
 from panes.declare.expressions import ExpressionLike
 from panes.declare.joins import How, JoinLayout, Windows, declare_join
+from panes.inputs import both_on_spark
 
 
 def join(

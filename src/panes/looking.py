@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from panes.algebra.aggregates import Aggregate
-from panes.api import both_on_spark
 from panes.declare.expressions import ExpressionLike
 from panes.declare.lookups import BackLike, Closed, LookupLayout, declare_lookup, lookup_of
 from panes.declare.query import Query
 from panes.errors import DeclarationError
+from panes.inputs import both_on_spark
 
 
 def lookup(

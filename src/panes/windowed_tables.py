@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from panes.algebra.aggregates import Aggregate
-from panes.api import is_spark
 from panes.declare.expressions import ExpressionLike
 from panes.errors import DeclarationError, PlanError
+from panes.inputs import is_arrow, is_spark
 from panes.windowing.declarations import WindowDeclaration
 from panes.windowing.over_tables import MakeOperator, aggregates_of, operator_of, stream_of
 
@@ -94,7 +94,7 @@ def windowed(
             "a window is computed over by select= or by operator=. Write one of them, as select={'n': pn.count()}."
         )
     on_spark = is_spark(data)
-    if not on_spark and not hasattr(data, "__arrow_c_stream__") and not hasattr(data, "__arrow_c_array__"):
+    if not on_spark and not is_arrow(data):
         raise PlanError(
             f"cannot window a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
             "Arrow C interface, such as a pandas or polars DataFrame."

@@ -13,7 +13,7 @@ from panes.algebra.aggregates import Aggregate, Bound, brief, is_number
 from panes.algebra.component import as_doubles, numbers
 from panes.algebra.operations import Array
 from panes.algebra.ordering import is_ordered
-from panes.algebra.values import Bags, Values
+from panes.algebra.values import Bags, SortedBags, Values
 
 _SIDES = ("numerator", "denominator")
 _ORDER = "a type with an order (number, string, date, timestamp, ...)"
@@ -81,14 +81,14 @@ class QuantileOf(_Collecting):
         type_ = types[0] if self.element else pa.float64()
         return Bound(self._values(arguments, types), type_, lambda bags: self.read(bags, self.q))
 
-    def read(self, bags: Bags, q: Array | float) -> pa.Array:
+    def read(self, bags: SortedBags, q: Array | float) -> pa.Array:
         """The quantiles of some bags: the same part of the whole for all, or one for each."""
         return self._element(bags, q) if self.element else self._between(bags, q)
 
     def native(self, arguments: tuple[str, ...]) -> str | None:  # noqa: D102
         return None if self.element else f"percentile({arguments[0]}, {self.q!r})"
 
-    def _element(self, bags: Bags, q: Array | float) -> pa.Array:
+    def _element(self, bags: SortedBags, q: Array | float) -> pa.Array:
         # The place ⌊φN⌋, counted from 1; by whole numbers, since 0.29 · 100 is 28.999999999999996 otherwise.
         sizes = bags.sizes()
         different, which = np.unique(np.broadcast_to(q, sizes.shape), return_inverse=True)
@@ -99,7 +99,7 @@ class QuantileOf(_Collecting):
         place = (sizes * above // below).astype(np.int64)
         return bags.at(np.maximum(place, 1) - 1)
 
-    def _between(self, bags: Bags, q: Array | float) -> pa.Array:
+    def _between(self, bags: SortedBags, q: Array | float) -> pa.Array:
         place = (bags.sizes() - 1).clip(0) * q
         low, high = np.floor(place), np.ceil(place)
         below, above = (numbers(as_doubles(bags.at(rank.astype(np.int64))), 0.0) for rank in (low, high))

@@ -115,7 +115,7 @@ def lasting_codes(array: pa.Array) -> Codes:
     type_ = array.type
     if pa.types.is_floating(type_):
         return Codes(
-            _ordered_bits(_filled(array)), lambda values, nulls: pa.array(_floats(values), mask=nulls).cast(type_)
+            ordered_bits(_filled(array)), lambda values, nulls: pa.array(floats_of(values), mask=nulls).cast(type_)
         )
     if is_integer_like(type_):
         return codes(array)
@@ -141,8 +141,17 @@ def _where_valid(values: Array, nulls: Array | None, otherwise: Any) -> Array:
     return values if nulls is None else np.where(nulls, otherwise, values)
 
 
-def _ordered_bits(values: Array) -> Array:
-    """Floats as integers in the same order; NaN is the largest."""
+def ordered_bits(values: Array) -> Array:
+    """Floats as integers in Spark's order: both zeros are one, and NaN is the largest.
+
+    Examples
+    --------
+    >>> found = ordered_bits(np.array([-np.inf, -1.5, -0.0, 0.0, 2.0, np.inf, np.nan]))
+    >>> np.diff(found) > 0
+    array([ True,  True, False,  True,  True,  True])
+    >>> floats_of(found)
+    array([-inf, -1.5,  0. ,  0. ,  2. ,  inf,  nan])
+    """
     doubles = values.astype(np.float64) + 0.0
     doubles[np.isnan(doubles)] = np.nan
     bits = doubles.view(np.int64)
@@ -150,7 +159,8 @@ def _ordered_bits(values: Array) -> Array:
     return ordered
 
 
-def _floats(codes_: Array) -> Array:
+def floats_of(codes_: Array) -> Array:
+    """The way back from ``ordered_bits``."""
     bits = np.where(codes_ < 0, codes_ ^ _SIGN, codes_).astype(np.int64, copy=False)
     floats: Array = bits.view(np.float64)
     return floats

@@ -21,12 +21,20 @@ from panes.algebra.operations import Array, Operations, State
 from panes.algebra.ordering import codes
 
 
-class Bags(ABC):
-    """Many bags of values, one per span of a column."""
+class SortedBags(ABC):
+    """Many bags of values, of which sizes and places are known: all that quantiles need."""
 
     @abstractmethod
     def sizes(self) -> Array:
         """How many values each bag has, repetitions counted."""
+
+    @abstractmethod
+    def at(self, rank: Array) -> pa.Array:
+        """The value at a place of each sorted bag, counted from 0; null where a bag is empty."""
+
+
+class Bags(SortedBags):
+    """Many bags of values, one per span of a column."""
 
     @abstractmethod
     def distinct_counts(self) -> Array:
@@ -35,10 +43,6 @@ class Bags(ABC):
     @abstractmethod
     def distinct(self) -> pa.Array:
         """The different values of each bag, in order: a list each, empty where there are none."""
-
-    @abstractmethod
-    def at(self, rank: Array) -> pa.Array:
-        """The value at a place of each sorted bag, counted from 0; null where a bag is empty."""
 
     @abstractmethod
     def in_all(self, others: tuple[Bags, ...]) -> tuple[Array, Array, Array]:

@@ -16,6 +16,7 @@ from panes.algebra.component import Collected
 from panes.algebra.operations import Array
 from panes.algebra.values import Bags, pack_bags
 from panes.frames import Frame
+from panes.frames.ranges import ranges
 from panes.kernels.distinct import Distinct
 from panes.kernels.pairs import Pairs
 from panes.kernels.ranks import Ranks
@@ -142,5 +143,4 @@ class Spans(Bags):
         """Every row of every bag: the bag and the row."""
         width = self.end - self.begin
         bag = np.repeat(np.arange(len(width)), width)
-        row = np.arange(len(bag)) + np.repeat(self.begin - (np.cumsum(width) - width), width)
-        return bag, row
+        return bag, ranges(self.begin, width)

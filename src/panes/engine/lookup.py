@@ -14,10 +14,9 @@ from panes.algebra.ordering import codes, is_ordered
 from panes.declare.kinds import Last
 from panes.declare.lookups import Back, Lookup
 from panes.engine.bags import Spans
-from panes.engine.level import Partials, gathered_partials, partials_of
-from panes.engine.over_pairs import answers_over
+from panes.engine.level import Partials
+from panes.engine.over_pairs import answers_over, lifted
 from panes.engine.program import Reading, TypeOf, bind_components
-from panes.engine.run import in_order
 from panes.frames import Frame, Positions
 from panes.frames.back import last_rows, rows_before
 from panes.frames.positions import FARTHEST
@@ -82,7 +81,10 @@ class Lookback:
             order = pa.array(_by_value(events, [arguments[a] for a in bound.arguments]))
             arguments = {a: array.take(order) for a, array in arguments.items()}
         self._events = events
-        self._partials = [self._lifted(c, [arguments[a] for a in c.arguments]) for c in bound.components]
+        together = None if self._lookup.rows else events
+        self._partials = [
+            lifted(c, [arguments[a] for a in c.arguments], len(events), together) for c in bound.components
+        ]
 
     def ask(self, key: Array, instant: Array) -> Asked:
         """Requests, each with the ordinal of its key and its time; sorted by both, as some kernels need it.
@@ -90,15 +92,6 @@ class Lookback:
         ``NEVER`` is the time of a request without one, which finds no event.
         """
         return Asked(self._bound, self._events, self._partials, key, instant)
-
-    def _lifted(self, component: Component, values: list[pa.Array]) -> Partials | Spans:
-        rows = np.arange(len(self._events), dtype=np.int64)
-        gathered = component.gather(rows, rows + 1, *values)
-        if gathered is not None:
-            return gathered_partials(gathered)
-        if not self._lookup.rows:
-            values = in_order(component, values, self._events)
-        return partials_of(component, component.lift(*values))
 
 
 class Asked:

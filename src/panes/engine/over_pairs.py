@@ -12,14 +12,26 @@ from panes.algebra.operations import Array
 from panes.engine.bags import Spans
 from panes.engine.level import Partials, gathered_partials, partials_of, state_of
 from panes.engine.program import Reading
-from panes.frames import Frame
+from panes.engine.run import in_order
+from panes.frames import Frame, Positions
 
 
-def lifted(component: Component, values: list[pa.Array], rows: int) -> Partials | Spans:
-    """A component of single events, in the order in which they are given."""
+def lifted(
+    component: Component, values: list[pa.Array], rows: int, at_once: Positions | None = None
+) -> Partials | Spans:
+    """A component of single events, in the order in which they are given.
+
+    Parameters
+    ----------
+    at_once
+        Where the events lie, if no window parts those of one instant: they are then ordered by their own values.
+    """
     row = np.arange(rows, dtype=np.int64)
     gathered = component.gather(row, row + 1, *values)
-    return partials_of(component, component.lift(*values)) if gathered is None else gathered_partials(gathered)
+    if gathered is not None:
+        return gathered_partials(gathered)
+    ordered = values if at_once is None else in_order(component, values, at_once)
+    return partials_of(component, component.lift(*ordered))
 
 
 def answers_over(

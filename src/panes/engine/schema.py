@@ -74,6 +74,15 @@ def field_of(schema: pa.Schema, name: str) -> pa.Field:
     return next(field for field in schema if field.name.lower() == name.lower())
 
 
+def check_same_types(batch: pa.Schema, earlier: pa.Schema) -> None:
+    """Refuse a batch whose columns are of other types than those of earlier batches."""
+    if batch.types != earlier.types:
+        raise PlanError(
+            f"a batch has the types {', '.join(map(str, batch.types))} where earlier ones had "
+            f"{', '.join(map(str, earlier.types))}. Cast it first."
+        )
+
+
 def result_schema(
     queries: Sequence[Query],
     key_types: Mapping[str, pa.DataType],

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from panes.errors import PlanError
-from panes.frames.positions import FARTHEST, Integers, Positions
+from panes.frames.positions import Integers, Positions, check_near
+from panes.frames.ranges import ranges
 
 _AT_ONCE = 1 << 20
 
@@ -36,8 +36,7 @@ def near(
     [([0, 0, 1], [3, 0, 2])]
     """
     (keys, instants), (right_keys, right_instants) = left, right
-    if len(instants) and not -FARTHEST <= int(instants.min()) <= int(instants.max()) <= FARTHEST:
-        raise PlanError("an instant is more than 36,000 years away from the epoch.")
+    check_near(instants)
     order = np.lexsort((right_instants, right_keys))
     count = int(max(keys.max(initial=-1), right_keys.max(initial=-1))) + 1
     starts = np.searchsorted(right_keys[order], np.arange(count + 1))
@@ -51,9 +50,7 @@ def near(
         end = max(begin + 1, int(np.searchsorted(ends, before + at_once, side="right")))
         some = lengths[begin:end]
         rows = np.repeat(np.arange(begin, end), some)
-        # Within each range 0, 1, 2, ...: the numbers of all pairs, less where the range begins.
-        steps = np.arange(len(rows)) - np.repeat(np.cumsum(some) - some, some)
-        yield rows, order[first[rows] + steps]
+        yield rows, order[ranges(first[begin:end], some)]
         begin = end
 
 

@@ -22,6 +22,13 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 FARTHEST: Final = 2**60
 
 
+def check_near(instants: Integers) -> Integers:
+    """Refuse instants so far away that adding a window to them would overflow."""
+    if len(instants) and not -FARTHEST <= int(instants.min()) <= int(instants.max()) <= FARTHEST:
+        raise PlanError("an instant is more than 36,000 years away from the epoch. Leave such rows out.")
+    return instants
+
+
 @dataclass(frozen=True, eq=False)
 class Positions:
     """Half-open spans ``[start, end)`` of the rows of a column, sorted by key and start.
@@ -65,8 +72,8 @@ class Positions:
             raise PlanError(f"key_starts has to rise from 0 to the number of rows, {rows}: first rows, then the total.")
         if not rows:
             return
-        if int(start.min()) < -FARTHEST or int(end.max()) > FARTHEST:
-            raise PlanError("an instant is more than 36,000 years away from the epoch.")
+        check_near(start)
+        check_near(end)
         if (end <= start).any():
             raise PlanError("a span is empty or backwards: every row needs start < end, half-open.")
         follows = start[1:] >= end[:-1]

@@ -24,9 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from panes.frames.ranges import ranges
 from panes.live.collective_layers import ByTime, Layers
 from panes.live.collective_levels import Integers, Level, Levels, bit_lengths
-from panes.live.threshold_rows import Rows, ranges, room_for
+from panes.live.threshold_rows import Rows, room_for
 
 NEVER = -(2**63)
 """The time of an element that there is not."""

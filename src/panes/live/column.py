@@ -13,7 +13,7 @@ from panes.algebra.component import Component, Decoded, validity
 from panes.algebra.integers import MACHINE
 from panes.algebra.operations import Array, State
 from panes.algebra.ordering import GREATEST, Codes, lasting_codes
-from panes.algebra.values import Bags
+from panes.algebra.values import SortedBags
 from panes.errors import PlanError, nearest
 from panes.live.adviser import Adviser, rates_of
 from panes.live.algorithm import LiveAlgorithm
@@ -71,7 +71,7 @@ class Column(ABC):
         """What is stored of single rows that are held; null where there is no value."""
 
     @abstractmethod
-    def answers(self, key: Array, lo: Array, hi: Array) -> pa.Array | Bags:
+    def answers(self, key: Array, lo: Array, hi: Array) -> pa.Array | SortedBags:
         """What aggregates are read out of, for rows ``[lo, hi)`` of each key."""
 
     def state(self, key: Array, lo: Array, hi: Array) -> State:
@@ -207,7 +207,7 @@ class SortedColumn(Column):
     def stored(self, rows: Runs) -> pa.Array:  # noqa: D102
         return self._restore(self._codes.elements(rows)[0], self._nulls(rows))
 
-    def answers(self, key: Array, lo: Array, hi: Array) -> Bags:  # noqa: D102
+    def answers(self, key: Array, lo: Array, hi: Array) -> SortedBags:  # noqa: D102
         return _Places(self, key, lo, hi)
 
     def at(self, key: Array, lo: Array, hi: Array, rank: Array) -> pa.Array:
@@ -218,8 +218,8 @@ class SortedColumn(Column):
         return self._restore(codes, ~some)
 
 
-class _Places(Bags):
-    """Windows of a sorted column as bags, of which nothing is asked but sizes and places."""
+class _Places(SortedBags):
+    """Windows of a sorted column as bags."""
 
     def __init__(self, column: SortedColumn, key: Array, lo: Array, hi: Array) -> None:
         self._column, self._windows = column, (key, lo, hi)
@@ -229,15 +229,3 @@ class _Places(Bags):
 
     def at(self, rank: Array) -> pa.Array:
         return self._column.at(*self._windows, rank)
-
-    def distinct_counts(self) -> Array:
-        raise NotImplementedError
-
-    def distinct(self) -> pa.Array:
-        raise NotImplementedError
-
-    def in_all(self, others: tuple[Bags, ...]) -> tuple[Array, Array, Array]:
-        raise NotImplementedError
-
-    def values_of(self, code: Array) -> pa.Array:
-        raise NotImplementedError

@@ -25,12 +25,14 @@ from panes.engine.cabinet import InMemory
 from panes.engine.dictionary import Dictionary
 from panes.engine.keys import one_zero
 from panes.engine.program import Program, Reading
-from panes.engine.schema import check_columns, field_of
+from panes.engine.schema import check_columns, check_same_types, field_of
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError, nearest
+from panes.frames.positions import check_near
+from panes.frames.ranges import ranges
 from panes.live.column import Column, CombinedColumn, algorithm_named
 from panes.live.saving import Saved, read, write
 from panes.live.store import Keep, Store
-from panes.live.windows import Windows, asked, near_enough, windows_of
+from panes.live.windows import Windows, asked, windows_of
 from panes.local.intake import as_table
 from panes.local.run import program_of, sorted_events
 from panes.planning.blueprint import draw_up
@@ -124,7 +126,7 @@ class Index:
                 self.null_times += untimed
                 return
             # What may fail comes before anything changes.
-            instants = near_enough(events.instants)
+            instants = check_near(events.instants)
             stored = [
                 column.lifted([events.arguments[sql] for sql in column.component.arguments])
                 for column in self._store.columns
@@ -134,7 +136,7 @@ class Index:
             if (key[1:] < key[:-1]).any():
                 # Events are by the value of their key; the store has them by its number.
                 order = np.argsort(key)
-                rows = _gathered(events.key_starts[:-1][order], count[order])
+                rows = ranges(events.key_starts[:-1][order], count[order])
                 key, count, instants = key[order], count[order], instants[rows]
                 stored = [values.take(pa.array(rows)) for values in stored]
             with self._whole_or_not_at_all():
@@ -248,11 +250,7 @@ class Index:
         """Fix the types with the first batch."""
         used = pa.schema([field_of(schema, name).with_nullable(True) for name in sorted(self._query.used)])
         if self._schema is not None:
-            if used.types != self._schema.types:
-                raise PlanError(
-                    f"a batch has the types {', '.join(map(str, used.types))} where earlier ones had "
-                    f"{', '.join(map(str, self._schema.types))}. Cast it first."
-                )
+            check_same_types(used, self._schema)
             return
         self._program: Program = program_of(self._store_plan, used)
         keys = pa.schema([pa.field(name, field_of(used, name).type) for name in self._store_plan.keys])
@@ -352,13 +350,6 @@ def _part(value: float | str, requests: pa.Table) -> Array:
     if not ((part >= 0) & (part <= 1)).all():
         raise DeclarationError(f"q={value!r}: a quantile is a number from 0 to 1, as 0.5 for the median.")
     return part
-
-
-def _gathered(begin: Array, count: Array) -> Array:
-    """Rows ``[begin, begin + count)``, laid end to end."""
-    before = np.cumsum(count) - count
-    rows: Array = np.arange(int(count.sum())) + np.repeat(begin - before, count)
-    return rows
 
 
 def _keep(keep: DurationLike | int) -> Keep:

@@ -18,8 +18,8 @@ from typing import Final
 
 import numpy as np
 
+from panes.frames.ranges import ranges
 from panes.live.collective_levels import Integers, bit_lengths
-from panes.live.threshold_rows import ranges
 
 _BLOCK: Final = 16
 _SHORT: Final = 2048

@@ -23,7 +23,7 @@ from panes.algebra.declare import sum as sum_of
 from panes.declare.expressions import Expression, expression
 from panes.declare.query import query
 from panes.declare.windows import tumbling
-from panes.engine.schema import check_columns, field_of
+from panes.engine.schema import check_columns, check_same_types, field_of
 from panes.errors import DeclarationError, DurationError, PlanError
 from panes.live.collective_layers import ByTime, Layers
 from panes.live.collective_levels import Integers, Levels
@@ -32,6 +32,7 @@ from panes.live.threshold_history import Grouped
 from panes.live.threshold_keys import KeyNumbers
 from panes.live.threshold_measures import Measure, Window, check_aggregate, measure_of
 from panes.live.threshold_ranges import Asked, Number
+from panes.local.columns import column_of, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.timeline import DurationLike, InstantLike, format_duration, format_instant, parse_duration, parse_instant
@@ -233,24 +234,20 @@ class Threshold:
             self._keys = KeyNumbers(pa.schema([(name, field_of(schema, name).type) for name in self._query.by]))
             self._recent: Layers[ByTime] | None = None
             self._schema = used
-        elif used.types != self._schema.types:
-            raise PlanError(
-                f"a batch has the types {', '.join(map(str, used.types))} where earlier ones had "
-                f"{', '.join(map(str, self._schema.types))}. Cast it first."
-            )
+        check_same_types(used, self._schema)
 
     def _take_in(self, table: pa.Table) -> None:
-        timed = _column(table, self._query.at).is_valid()
+        timed = column_of(table, self._query.at).is_valid()
         untimed = table.num_rows - int(pc.sum(timed).as_py())
         if self._query.where is not None:
             timed = pc.and_(timed, pc.fill_null(evaluate(self._query.where, table), False))
         table = table.filter(timed)
         # What may fail comes before anything changes.
-        values, valid = self._measure.read(_whole(evaluate(self._aggregate.arguments[0], table)))
+        values, valid = self._measure.read(whole(evaluate(self._aggregate.arguments[0], table)))
         self.left_out += untimed
         if not table.num_rows:
             return
-        times = _column(table, self._query.at).view(pa.int64()).to_numpy()
+        times = column_of(table, self._query.at).view(pa.int64()).to_numpy()
         newest = int(times.max())
         self._latest = newest if self._latest is None else max(newest, self._latest)
         kept = times > self._latest - self._keep
@@ -265,7 +262,7 @@ class Threshold:
         self._expire()
 
     def _insert(self, table: pa.Table, times: Integers, values: Any) -> None:
-        numbers = self._keys.numbers([_column(table, name) for name in self._query.by], len(times))
+        numbers = self._keys.numbers([column_of(table, name) for name in self._query.by], len(times))
         if not self._measure.history.elements:
             self._measure = self._measure.renewed(values)
         self._measure.extend(len(self._keys))
@@ -308,7 +305,7 @@ class Threshold:
         """Have these events and the keys that they have, and nothing else."""
         found = keys.take(pa.array(events.keys))
         self._keys = KeyNumbers(self._keys.schema)
-        numbers = self._keys.numbers([_whole(column) for column in found.columns], len(events.keys))
+        numbers = self._keys.numbers([whole(column) for column in found.columns], len(events.keys))
         self._measure, self._recent, self._since_renewed = self._measure.renewed(events.values), None, 0
         self._measure.extend(len(self._keys))
         if len(numbers):
@@ -355,11 +352,3 @@ def _positive(name: str, value: DurationLike) -> int:
     if micros <= 0:
         raise DurationError(f"{name}={value!r} is not positive. Write for example '15 min'.")
     return micros
-
-
-def _column(table: pa.Table, name: str) -> pa.Array:
-    return _whole(table.column(field_of(table.schema, name).name))
-
-
-def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

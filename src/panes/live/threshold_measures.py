@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MinOf, SumOf, is
 from panes.algebra.component import numbers
 from panes.algebra.integers import decimals, unscaled, within_bigint
 from panes.algebra.operations import Array
-from panes.algebra.ordering import from_integers
+from panes.algebra.ordering import floats_of, from_integers, ordered_bits
 from panes.algebra.sums import sum_type
 from panes.errors import DeclarationError, SchemaError
 from panes.live.collective import MOST_ELEMENTS, Collective
@@ -206,7 +207,23 @@ class Counts(Totals):
         return pa.array(values, pa.int64())
 
 
-class Sums(Totals):
+C = TypeVar("C", WholeCopies, RealCopies)
+
+
+class Copied(Totals, Generic[C]):
+    """Sums, whose elements count as often as their values say."""
+
+    _copies: C
+
+    def suits(self, values: Array | None) -> bool:  # noqa: D102
+        return values is None or self._copies.fits(values)
+
+    def _copies_of(self, values: Array | None) -> Integers | None:
+        assert values is not None
+        return self._copies.of(values)
+
+
+class Sums(Copied[WholeCopies]):
     """``sum(x)`` of integers and decimals, and ``count(x)``, which sums 0 and 1.
 
     Parameters
@@ -235,13 +252,6 @@ class Sums(Totals):
             fresh._copies.fit(values)
         return fresh
 
-    def suits(self, values: Array | None) -> bool:  # noqa: D102
-        return values is None or self._copies.fits(values)
-
-    def _copies_of(self, values: Array | None) -> Integers | None:
-        assert values is not None
-        return self._copies.of(values)
-
     def _bounds(self, asked: Asked) -> tuple[int, int | None]:
         range_, longest = WholeRange.of(asked, self._scale), self.history.longest
         return self._copies.at_least(range_), self._copies.at_most(range_, longest)
@@ -258,7 +268,7 @@ class Sums(Totals):
         return pa.array(within_bigint(values, self._name), pa.int64())
 
 
-class RealSums(Totals):
+class RealSums(Copied[RealCopies]):
     """``sum(x)`` of floats, which are only ever added up."""
 
     def __init__(self, levels: Levels, name: str, argument: pa.DataType, type_: pa.DataType) -> None:
@@ -274,13 +284,6 @@ class RealSums(Totals):
         if values is not None:
             fresh._copies.fit(values)
         return fresh
-
-    def suits(self, values: Array | None) -> bool:  # noqa: D102
-        return values is None or self._copies.fits(values)
-
-    def _copies_of(self, values: Array | None) -> Integers | None:
-        assert values is not None
-        return self._copies.of(values)
 
     def _bounds(self, asked: Asked) -> tuple[int, int | None]:
         range_, longest = RealRange.of(asked), self.history.longest
@@ -311,7 +314,7 @@ class Peaks(Measure):
 
     def read(self, argument: pa.Array) -> tuple[Array | None, Array | None]:  # noqa: D102
         if self._real:
-            values = ordered(numbers(argument.cast(pa.float64()), 0.0))
+            values = ordered_bits(numbers(argument.cast(pa.float64()), 0.0))
         elif pa.types.is_decimal(argument.type):
             values = unscaled(argument)
         else:
@@ -378,34 +381,14 @@ class Peaks(Measure):
     def _shown(self, codes: Array) -> pa.Array:
         values = ~codes if self._least else codes
         if self._real:
-            return pa.array(doubles(values)).cast(self._type)
+            return pa.array(floats_of(values)).cast(self._type)
         if pa.types.is_decimal(self._type):
             return decimals(values, None, self._type, self._name)
         return from_integers(values, None, self._type)
 
 
-def ordered(values: Array) -> Integers:
-    """Doubles as integers in Spark's order: both zeros are one, and NaN is the largest.
-
-    Examples
-    --------
-    >>> codes = ordered(np.array([-np.inf, -1.5, -0.0, 0.0, 2.0, np.inf, np.nan]))
-    >>> np.diff(codes) > 0
-    array([ True,  True, False,  True,  True,  True])
-    >>> doubles(codes)
-    array([-inf, -1.5,  0. ,  0. ,  2. ,  inf,  nan])
-    """
-    bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
-    return bits ^ ((bits >> 63) & _INT64.max)
-
-
-def doubles(codes: Integers) -> Array:
-    """The way back."""
-    return (codes ^ ((codes >> 63) & _INT64.max)).view(np.float64)
-
-
 def _order_of(value: float) -> int:
-    return int(ordered(np.array([value]))[0])
+    return int(ordered_bits(np.array([value]))[0])
 
 
 def _valid(argument: pa.Array) -> Array | None:

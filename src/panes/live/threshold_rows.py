@@ -8,22 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from panes.algebra.operations import Array
+from panes.frames.ranges import ranges
 from panes.live.collective_levels import Integers, bit_lengths
 
 _LEAST = 4
-
-
-def ranges(starts: Integers, counts: Integers) -> Integers:
-    """The integers ``start, start + 1, ...``, count of them, one range after another.
-
-    Examples
-    --------
-    >>> ranges(np.array([7, 0, 3]), np.array([2, 0, 3]))
-    array([7, 8, 3, 4, 5])
-    """
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.repeat(starts - ends + counts, counts) + np.arange(total)
 
 
 def room_for(array: Array, length: int) -> Array:

@@ -12,7 +12,7 @@ from panes.algebra.operations import Array
 from panes.engine.schema import field_of
 from panes.engine.sides import check_times
 from panes.errors import DeclarationError, DurationError, PlanError, SchemaError, nearest
-from panes.frames.positions import FARTHEST
+from panes.frames.positions import check_near
 from panes.live.store import Store
 from panes.timeline import DurationLike, format_duration, format_instant, parse_duration
 
@@ -144,16 +144,7 @@ def _instants(requests: pa.Table, name: str, time: pa.Field) -> tuple[Array, Arr
     check_times(columns, ("the events", "the requests"), (time.type, field.type))
     column = requests.column(field.name).combine_chunks()
     valid = column.is_valid().to_numpy(zero_copy_only=False)
-    return near_enough(column.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)), valid
-
-
-def near_enough(instants: Array) -> Array:
-    """Refuse instants so far away that adding a window to them would overflow."""
-    if len(instants) and (int(instants.min()) < -FARTHEST or int(instants.max()) > FARTHEST):
-        raise PlanError(
-            "an instant is more than 36,000 years away from the epoch. Leave such rows out, by where= for one."
-        )
-    return instants
+    return check_near(column.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)), valid
 
 
 def _check_horizon(store: Store, key: Array, begin: Array) -> None:

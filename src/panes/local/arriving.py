@@ -15,6 +15,7 @@ from panes.engine.schema import field_of
 from panes.errors import SchemaError, nearest
 from panes.frames import Positions
 from panes.frames.distances import Values
+from panes.local.columns import column_of
 from panes.local.evaluate import evaluate, require_boolean
 from panes.local.looking import instants_of
 from panes.windowing.declarations import Attribute, Delta
@@ -64,18 +65,18 @@ def arrive(stream: Stream, table: pa.Table, ties: Iterable[str]) -> Arrived:
     instants = np.arange(len(table), dtype=np.int64)
     keep = np.ones(len(table), dtype=bool)
     if stream.at is not None:
-        times = whole(table, stream.at)
+        times = column_of(table, stream.at)
         instants, keep = instants_of(times), times.is_valid().to_numpy(zero_copy_only=False)
     punctuations = np.zeros(0, np.int64)
     if stream.punctuations is not None:
-        marked = whole(table, stream.punctuations).fill_null(False).to_numpy(zero_copy_only=False)
+        marked = column_of(table, stream.punctuations).fill_null(False).to_numpy(zero_copy_only=False)
         punctuations, keep = np.sort(instants[keep & marked]), keep & ~marked
     if stream.where is not None:
         passes = evaluate(stream.where, table).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
         keep = keep & passes
     if not keep.all():
         table, instants = table.filter(pa.array(keep)), instants[keep]
-    ordinals = _by_key([whole(table, key) for key in stream.by], len(table))
+    ordinals = _by_key([column_of(table, key) for key in stream.by], len(table))
     # Without a time, rows come as they stand.
     names = [] if stream.at is None else tie_order(stream, ties, table.schema)
     order = _in_order(ordinals, instants, [table.column(name) for name in names])
@@ -91,7 +92,8 @@ def arrivals_of(
 ) -> Arrivals:
     """What windows go by, of rows that are sorted already."""
     attributes: dict[Attribute, Values] = {
-        policy.attribute: _values(policy, whole(table, str(policy.attribute))) for policy in deltas_of(stream.window)
+        policy.attribute: _values(policy, column_of(table, str(policy.attribute)))
+        for policy in deltas_of(stream.window)
     }
     return Arrivals(Positions.of_events(instants, key_starts), end, attributes, punctuations)
 
@@ -102,11 +104,6 @@ def tie_order(stream: Stream, ties: Iterable[str], schema: pa.Schema) -> list[st
     first = [field_of(schema, name).name for name in stream.deltas]
     others = [field.name for field in schema if field.name.lower() in wanted and field.name not in first]
     return [name for name in dict.fromkeys((*first, *others)) if is_ordered(field_of(schema, name).type)]
-
-
-def whole(table: pa.Table, name: str) -> pa.Array:
-    """A column in one piece, whatever the case of its name."""
-    return table.column(field_of(table.schema, name).name).combine_chunks()
 
 
 def _check_name(what: str, name: str, schema: pa.Schema) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from panes.algebra.operations import Array
 from panes.declare.expressions import expression
@@ -16,8 +15,8 @@ from panes.engine.keys import key_ordinals
 from panes.engine.lookup import NEVER, Asked, BoundLookup, Lookback, bind_lookup
 from panes.engine.request_columns import request_columns
 from panes.engine.schema import check_columns, field_of
-from panes.errors import PlanError
-from panes.frames.positions import FARTHEST
+from panes.frames.positions import check_near
+from panes.local.columns import column_of, counting, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.local.schema import output_types
@@ -40,17 +39,17 @@ def lookup(declared: Lookup, events: Any, requests: Any) -> pa.Table:
     bound = bind_lookup(declared, lambda sql: result_type(expression(sql), table.schema))
     types = feature_types(bound, table.schema)
     columns = request_columns(declared, table.schema, asked.schema)
-    table = _counting(declared, table)
-    instants, instant = (instants_of(_column(t, at)) for t, at in ((table, query.at), (asked, declared.asked_at)))
-    keys = [_column(table, key) for key in query.by]
-    asked_keys = [_whole(asked.column(i)) for i in columns.keys]
+    table = counting(table, query.at, query.where)
+    instants, instant = (instants_of(column_of(t, at)) for t, at in ((table, query.at), (asked, declared.asked_at)))
+    keys = [column_of(table, key) for key in query.by]
+    asked_keys = [whole(asked.column(i)) for i in columns.keys]
     # One numbering for both sides: a request's key may have no event.
     together = [pa.concat_arrays([a, b.cast(a.type)]) for a, b in zip(keys, asked_keys, strict=True)]
     ordinals = key_ordinals(together, len(table) + len(asked))
     own, others = ordinals[: len(table)], ordinals[len(table) :]
     order, turn = np.lexsort((instants, own)), np.lexsort((instant, others))
     starts = np.searchsorted(own[order], np.arange(int(ordinals.max(initial=-1)) + 2))
-    arguments = {a: _whole(evaluate(expression(a), table)).take(pa.array(order)) for a in bound.arguments}
+    arguments = {a: whole(evaluate(expression(a), table)).take(pa.array(order)) for a in bound.arguments}
     lookback = Lookback(bound, instants[order], starts, arguments)
     sorted_keys = [array.take(pa.array(turn)) for array in asked_keys]
     time, back = field_of(table.schema, query.at).type, pa.array(np.argsort(turn))
@@ -96,7 +95,7 @@ def answers_of(
         }
         piece = pa.table({**dict(zip(query.by, keys, strict=True)), **found, **labels})
         for alias, value in query.derived:
-            found[alias] = _whole(evaluate(value, piece))
+            found[alias] = whole(evaluate(value, piece))
             piece = piece.append_column(alias, found[alias])
     return {alias: found[alias].cast(types[alias]) for alias in query.columns}
 
@@ -116,25 +115,7 @@ def spread(lookup: Lookup, requests: pa.Table, parts: Mapping[str, Mapping[str, 
     return pa.concat_tables(pieces)
 
 
-def _counting(lookup: Lookup, table: pa.Table) -> pa.Table:
-    """The events that count: those with a time, and which fulfil the condition."""
-    keep = _column(table, lookup.query.at).is_valid()
-    if lookup.query.where is not None:
-        keep = pc.and_(keep, pc.fill_null(_whole(evaluate(lookup.query.where, table)), False))
-    return table.filter(keep)
-
-
 def instants_of(column: pa.Array) -> Array:
     """Times in µs, before all others where there is none."""
     instants: Array = column.view(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
-    if len(instants) and not -FARTHEST <= int(instants.min()) <= int(instants.max()) <= FARTHEST:
-        raise PlanError("an instant is more than 36,000 years away from the epoch.")
-    return instants
-
-
-def _column(table: pa.Table, name: str) -> pa.Array:
-    return _whole(table.column(field_of(table.schema, name).name))
-
-
-def _whole(array: Any) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return check_near(instants)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from panes.algebra.operations import Array
 from panes.declare.expressions import expression
@@ -17,7 +16,8 @@ from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import Program, assemble, bind_components, emitting_all
 from panes.engine.reading import Answers
 from panes.engine.run import answer_events
-from panes.engine.schema import ResultSchema, check_columns, field_of
+from panes.engine.schema import ResultSchema, check_columns
+from panes.local.columns import column_of, counting, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.local.layout import widen
@@ -58,7 +58,7 @@ def run(
     result = pa.concat_tables([schema.long.empty_table(), *pieces])
     if layout == "wide":
         result = widen(result, blueprint.queries, schema)
-    missing = sum(_column(table, at).null_count for at in {query.at for query in blueprint.queries})
+    missing = sum(column_of(table, at).null_count for at in {query.at for query in blueprint.queries})
     return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
 
 
@@ -96,13 +96,10 @@ def _run_store(
 
 def sorted_events(store: StorePlan, program: Program, table: pa.Table) -> Sorted:
     """The events that count for a store, those without a time left out."""
-    keep = _column(table, store.at).is_valid()
-    if store.kept is not None:
-        keep = pc.and_(keep, pc.fill_null(_whole(evaluate(store.kept, table)), False))
-    table = table.filter(keep)
-    instants = _whole(_column(table, store.at)).view(pa.int64()).to_numpy()
-    keys = pa.table([one_zero(_whole(_column(table, key))) for key in store.keys], names=list(store.keys))
-    arguments = {sql: _whole(evaluate(expression(sql), table)) for sql in program.arguments}
+    table = counting(table, store.at, store.kept)
+    instants = column_of(table, store.at).view(pa.int64()).to_numpy()
+    keys = pa.table([one_zero(column_of(table, key)) for key in store.keys], names=list(store.keys))
+    arguments = {sql: whole(evaluate(expression(sql), table)) for sql in program.arguments}
     ordinals = key_ordinals([column.combine_chunks() for column in keys.columns], len(instants))
     order = np.lexsort((instants, ordinals))
     sorted_ordinals = ordinals[order]
@@ -132,12 +129,12 @@ def piece_of(
         columns[EXPIRES] = pa.array(last + view.window.geometry.slide - view.window.shift).view(schema.instant)
     piece = pa.table(columns)
     for alias, value in query.derived:
-        found = _whole(evaluate(value, piece))
+        found = whole(evaluate(value, piece))
         if alias.lower() == EXPIRES and query.expiring:
             piece = piece.drop_columns([EXPIRES])
         piece = piece.append_column(alias, found)
     if query.having is not None:
-        piece = piece.filter(_whole(evaluate(query.having, piece)))
+        piece = piece.filter(whole(evaluate(query.having, piece)))
         length = piece.num_rows
     if query.expiring and EXPIRES not in (column.lower() for column in query.columns):
         # Another query may have a column of this name.
@@ -154,11 +151,3 @@ def piece_of(
         ],
         schema=schema.long,
     )
-
-
-def _whole(array: Any) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
-    return table.column(field_of(table.schema, name).name)

@@ -23,7 +23,7 @@ from panes.engine.level import partials_of
 from panes.engine.program import Program
 from panes.engine.reading import Answers
 from panes.engine.run import lift_panes
-from panes.engine.schema import check_columns, field_of
+from panes.engine.schema import check_columns, check_same_types, field_of
 from panes.errors import DeclarationError, PlanError
 from panes.kernels.stairwise import Stairwise
 from panes.local.intake import as_table
@@ -175,11 +175,7 @@ class Stairs:
             keys = [pa.field(name, field_of(schema, name).type) for name in self._store.keys]
             names = pa.schema(keys) if keys else _everything().schema
             self._bound = used, program, Dictionary(names, InMemory())
-        elif used.types != self._bound[0].types:
-            raise PlanError(
-                f"a batch has the types {', '.join(map(str, used.types))} where earlier ones had "
-                f"{', '.join(map(str, self._bound[0].types))}. Cast it first."
-            )
+        check_same_types(used, self._bound[0])
         return self._bound
 
     def _combined(self, earlier: Held, later: Held) -> Held:

@@ -19,7 +19,8 @@ from panes.engine.program import Reading, TypeOf, bind_components
 from panes.engine.schema import check_columns, field_of
 from panes.frames import Frame
 from panes.frames.processed import Processed, key_of_rows
-from panes.local.arriving import arrive, check_stream, whole
+from panes.local.arriving import arrive, check_stream
+from panes.local.columns import column_of
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.local.schema import output_types
@@ -96,8 +97,8 @@ def windowed(declared: WindowedAggregates, data: Any) -> pa.Table:
     bound = bind_aggregates(declared, schema, lambda sql: result_type(expression(sql), schema))
     arrived = arrive(stream, table, used)
     table, starts = arrived.table, arrived.arrivals.events.key_starts
-    keys = [one_zero(whole(table, key)).take(pa.array(starts[:-1])) for key in stream.by]
-    groups = [one_zero(whole(table, name)) for name in bound.groups]
+    keys = [one_zero(column_of(table, key)).take(pa.array(starts[:-1])) for key in stream.by]
+    groups = [one_zero(column_of(table, name)) for name in bound.groups]
     arguments = {a: evaluate(expression(a), table).combine_chunks() for a in bound.arguments}
     return answer(bound, arrived.arrivals, keys, groups, arguments)
 

@@ -1,0 +1,30 @@
+"""Columns of tables: in one piece, by name, and the rows that count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panes.declare.expressions import Expression
+from panes.engine.schema import field_of
+from panes.local.evaluate import evaluate
+
+
+def whole(array: Any) -> pa.Array:
+    """An array in one piece."""
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def column_of(table: pa.Table, name: str) -> pa.Array:
+    """A column in one piece, whatever the case of its name."""
+    return whole(table.column(field_of(table.schema, name).name))
+
+
+def counting(table: pa.Table, at: str, where: Expression | None) -> pa.Table:
+    """The events that count: those with a time, and which fulfil the condition."""
+    keep = column_of(table, at).is_valid()
+    if where is not None:
+        keep = pc.and_(keep, pc.fill_null(whole(evaluate(where, table)), False))
+    return table.filter(keep)
