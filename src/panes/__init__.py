@@ -58,6 +58,7 @@ _HOMES = {
     "panes.catalogue": ("Catalogue",),
     "panes.declare.counted": ("last",),
     "panes.declare.expressions": ("Expression",),
+    "panes.declare.kinds": ("session",),
     "panes.declare.limits": ("Limits",),
     "panes.declare.nested": ("Nested", "nested"),
     "panes.declare.query": ("Query", "query"),

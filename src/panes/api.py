@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Literal
 
 from panes.catalogue import Catalogue
 from panes.declare.limits import Limits
-from panes.declare.query import Query
+from panes.declare.query import Query, check_names
 from panes.declare.sliding import Sliding
 from panes.declare.windows import Bounds
 from panes.engine.job import Mode
@@ -21,6 +21,7 @@ from panes.planning.blueprint import Blueprint, draw_up
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Strategy
 from panes.timeline import DurationLike, parse_duration
+from panes.windowing.over_queries import RowsQuery, over_rows, over_time
 
 Layout = Literal["long", "wide"]
 
@@ -52,7 +53,17 @@ class Plan:
         return self._draw(self.statistics, "columnar")
 
     def _draw(self, statistics: Statistics, strategy: Strategy | None) -> Blueprint:
-        return draw_up(self.queries, statistics, strategy, factor_windows=self.factor_windows)
+        if not self._over_time:
+            return Blueprint((), (), statistics)
+        return draw_up(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
+
+    @cached_property
+    def _over_time(self) -> tuple[Query, ...]:
+        return over_time(self.queries)
+
+    @cached_property
+    def _over_rows(self) -> tuple[RowsQuery, ...]:
+        return over_rows(self.queries)
 
     def run(
         self,
@@ -121,6 +132,9 @@ class Plan:
         _check_strategy(strategy)
         _check_emit(emit, strategy or self.strategy)
         _check_per_event(self.queries, emit, mode)
+        if self._over_rows:
+            given = {"layout": layout, "emit": emit, "mode": mode, "catalogue": catalogue, "history": history}
+            _check_rows(self._over_rows[0], {**given, "late": late, "limits": limits, "observation": observation})
         if layout == "wide":
             wide_columns(self.queries)
         if is_spark(data):
@@ -137,9 +151,14 @@ class Plan:
         _refuse_for_batches(mode, catalogue, history, late, limits, checkpoint)
         if strategy in ("native", "rewrite") or observation is not None:
             raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
-        from panes.local.run import run
+        return self._run_here(data, layout, emit)
 
-        return run(self._in_process, data, layout=layout, emit_all=emit == "all")
+    def _run_here(self, data: Any, layout: Layout, emit: str) -> Any:
+        from panes.local.rows_queries import run_rows
+        from panes.local.run import run, together
+
+        parts = [run(self._in_process, data, layout=layout, emit_all=emit == "all")] if self._over_time else []
+        return together([*parts, *(run_rows(asked, data) for asked in self._over_rows)])
 
     def with_statistics(self, events: Any) -> Plan:
         """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.
@@ -155,11 +174,11 @@ class Plan:
         """Where a running stream of this plan stands: its watermark, and what each window waits for."""
         from panes.spark.watching import status
 
-        return status(self.queries, streaming_query.lastProgress)
+        return status(self._over_time, streaming_query.lastProgress)
 
     def explain(self) -> str:
         """The tree of windows and factor windows, predicted costs, the saving, and what was tried."""
-        return picture.explain(self.blueprint())
+        return "\n".join([*self._drawn_up(picture.explain), *self._listed()])
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
@@ -174,7 +193,18 @@ class Plan:
         return picture.data_of(self.blueprint())
 
     def __str__(self) -> str:
-        return picture.summary(self.blueprint())
+        return "\n".join([*self._drawn_up(picture.summary), *self._listed()])
+
+    def _drawn_up(self, told: Callable[[Blueprint], str]) -> list[str]:
+        return [told(self.blueprint())] if self._over_time else []
+
+    def _listed(self) -> list[str]:
+        """What is not read from panes, in a line each."""
+        return [
+            f"query {asked.query.name!r} over {', '.join(asked.names)}: from its events in the order of time, all "
+            "windows from one shuffle"
+            for asked in self._over_rows
+        ]
 
     def _run_stream(
         self,
@@ -188,32 +218,46 @@ class Plan:
         limits: Limits | None,
         checkpoint: str | None,
     ) -> Any:
-        from panes.spark.stream import Asked, run_stream
+        from panes.spark.rows_queries import prepare_rows, stream_rows
+        from panes.spark.stream import METRICS, Asked, run_stream
 
-        blueprint = draw_up(self.queries, self.statistics, "columnar", factor_windows=False)
-        folder = None if catalogue is None else catalogue.path
-        kept = 0 if history is None else parse_duration(history)
-        asked = Asked(mode, shards, folder, kept, late, emit == "all", limits, checkpoint)
-        return run_stream(blueprint, events, asked)
+        parts = []
+        if self._over_time:
+            blueprint = draw_up(self._over_time, self.statistics, "columnar", factor_windows=False)
+            folder = None if catalogue is None else catalogue.path
+            kept = 0 if history is None else parse_duration(history)
+            asked = Asked(mode, shards, folder, kept, late, emit == "all", limits, checkpoint)
+            parts.append(run_stream(blueprint, events, asked))
+        for rows in self._over_rows:
+            # Figures of one name would have to be the same figures.
+            metrics = f"{METRICS}_{rows.query.name}" if parts else METRICS
+            parts.append(stream_rows(prepare_rows(rows, events), shards, metrics))
+        return _side_by_side(parts)
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:
+        from panes.spark.rows_queries import prepare_rows, run_rows
         from panes.spark.run import check, run
 
         made = self
+        # Mistakes first.
+        prepared = [prepare_rows(asked, events) for asked in self._over_rows]
+        if not self._over_time:
+            return _side_by_side([run_rows(each) for each in prepared])
         if emit == "all":
             strategy = "columnar"
         source = check(self.blueprint(), events)
         if self.statistics.origin == "assumed" and (strategy or self.strategy) is None:
             made = self._sampled(events)
         blueprint = made.blueprint(strategy=strategy)
-        return run(blueprint, source, layout=layout, observation=observation, emit_all=emit == "all")
+        answers = run(blueprint, source, layout=layout, observation=observation, emit_all=emit == "all")
+        return _side_by_side([answers, *(run_rows(each) for each in prepared)])
 
     def _sampled(self, events: Any) -> Plan:
         from panes.spark.sampling import sample
 
         if _obvious(self.blueprint()):
             return self
-        return replace(self, statistics=sample(events, self.queries, self.statistics))
+        return replace(self, statistics=sample(events, self._over_time, self.statistics))
 
 
 def plan(
@@ -249,8 +293,10 @@ def plan(
     """
     _check_strategy(strategy)
     listed = (queries,) if isinstance(queries, Query) else tuple(queries)
-    made = Plan(listed, Statistics.given(rate, keys), strategy, factor_windows)
-    made.blueprint()  # so that a mistake shows here, not when it is run
+    made = Plan(check_names(listed), Statistics.given(rate, keys), strategy, factor_windows)
+    # So that a mistake shows here, not when it is run.
+    made.blueprint()
+    _ = made._over_rows
     return made
 
 
@@ -339,6 +385,22 @@ def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> An
     listener = Progress(tell)
     session.streams.addListener(listener)
     return listener
+
+
+def _side_by_side(parts: list[Any]) -> Any:
+    """The answers of all parts of a plan; a column that one has not is null there."""
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+
+
+def _check_rows(asked: RowsQuery, given: Mapping[str, Any]) -> None:
+    """Refuse what makes no sense where windows go by events, or where it is not there."""
+    usual = {"layout": "long", "emit": "occupied", "mode": "append", "late": "count"}
+    for name, value in given.items():
+        if value != usual.get(name):
+            raise PlanError(
+                f"{name}={value!r} is for windows over time, and query {asked.query.name!r} has the window "
+                f"{asked.names[0]!r}, which goes by its events. Leave it out, or plan that window apart."
+            )
 
 
 def _refuse_for_batches(mode: str, catalogue: Any, history: Any, late: str, limits: Any, checkpoint: Any) -> None:

@@ -28,6 +28,8 @@ def windowed(
     schema: pa.Schema | None = None,
     where: ExpressionLike | None = None,
     punctuations: str | None = None,
+    port: str | None = None,
+    shards: int = 4,
 ) -> Any:
     """Aggregates, or an operator of your own, over windows that count, time, delta or punctuation policies define.
 
@@ -38,8 +40,9 @@ def windowed(
     Parameters
     ----------
     data
-        A Spark DataFrame (a batch) gives a lazy Spark DataFrame; a pyarrow Table, or anything with the Arrow C
-        interface (pandas, polars), gives a pyarrow Table.
+        A Spark DataFrame, a batch or a stream, gives a lazy Spark DataFrame; a pyarrow Table, or anything with the
+        Arrow C interface (pandas, polars), gives a pyarrow Table. The rows of a stream arrive when its watermark has
+        passed them, so that its windows are those of a batch; rows that come later than that are counted as late.
     window
         ``pn.policy.tumbling(...)`` or ``pn.policy.sliding(...)``.
     by
@@ -63,6 +66,11 @@ def windowed(
     punctuations
         For ``pn.policy.punctuation()``: a boolean column; a row where it is true is a window punctuation, and not a
         tuple. It ends the windows of all partitions, after the tuples of its instant.
+    port
+        With ``operator``: a column of whole numbers that says for which input port a row is, where the operator has
+        several. Tuples do not have it.
+    shards
+        Of a stream: into how many parts its partitions are divided. A checkpoint keeps its number.
 
     Returns
     -------
@@ -70,7 +78,8 @@ def windowed(
         With ``select``: the columns of ``by``, ``window``, those of ``group_by``, the output columns; a row for every
         window that was processed and held a tuple, or for each group in it. ``window`` has ``start`` and ``end``, the
         times of its first and last tuple, ``processed``, when it was processed, and ``number``, which of the windows
-        of its partition it is, from 0; without ``at`` only the last. With ``operator``: what it submitted.
+        of its partition it is, from 0 (again from 0 for a partition that was evicted); without ``at`` only the last.
+        With ``operator``: what it submitted; of one with several output ports with a column ``port``.
 
     Examples
     --------
@@ -88,7 +97,7 @@ def windowed(
     ----------
     Gedik, *Generic windowing support for extensible stream processing systems* (2014), section 3.
     """
-    stream = stream_of(window, by, at, where, punctuations)
+    stream = stream_of(window, by, at, where, punctuations, port)
     if (select is None) == (operator is None):
         raise DeclarationError(
             "a window is computed over by select= or by operator=. Write one of them, as select={'n': pn.count()}."
@@ -104,16 +113,26 @@ def windowed(
             raise DeclarationError("group_by= and partial= are for select=: an operator does as it likes.")
         custom = operator_of(stream, operator, schema)
         if on_spark:
+            if data.isStreaming:
+                from panes.spark.windowed_streams import operated_stream
+
+                return operated_stream(custom, data, shards)
             from panes.spark.windowed_tables import operated as operated_on_spark
 
             return operated_on_spark(custom, data)
         from panes.local.windowed_operators import operated as operated_here
 
         return operated_here(custom, data)
+    if port is not None:
+        raise DeclarationError("port= is for operator=: aggregates have one input. Leave it out.")
     if schema is not None:
         raise DeclarationError("schema= is for operator=: the types of aggregates are known. Leave it out.")
     assert select is not None
     declared = aggregates_of(stream, select, group_by, partial)
+    if on_spark and data.isStreaming:
+        from panes.spark.windowed_streams import windowed_stream
+
+        return windowed_stream(declared, data, shards)
     if on_spark:
         from panes.spark.windowed_tables import windowed as windowed_on_spark
 

@@ -1,4 +1,4 @@
-"""All kinds of windows; those that no runner answers yet are read, printed, and refused by plans."""
+"""All kinds of windows: over time, and by the events themselves."""
 
 from __future__ import annotations
 
@@ -7,46 +7,71 @@ from typing import ClassVar, NoReturn, TypeAlias
 
 from panes.declare.nested import Nested
 from panes.declare.sliding import Sliding
-from panes.declare.windows import Cumulate, Window
+from panes.declare.windows import Cumulate, Window, checked_name, positive
 from panes.errors import PlanError
+from panes.timeline import DurationLike, format_duration
 
 
 @dataclass(frozen=True)
-class _NotYet:
-    """A window that has a meaning and no runner; says what it is, and what to take instead."""
+class _ByEvents:
+    """A window whose bounds are not known before its events are: it has no place among windows over time."""
 
     name: str
     what: ClassVar[str]
-    instead: ClassVar[str]
 
     def __str__(self) -> str:
         return self.name
 
     @property
     def windows(self) -> NoReturn:
-        """None yet."""
-        raise PlanError(f"the window {self.name!r} {self.what}, which does not run yet. {self.instead}")
+        """None over time."""
+        raise PlanError(
+            f"the window {self.name!r} {self.what}, which only plans answer. Write pn.plan([query]).run(events), and "
+            "take a window over time here, for example pn.tumbling('5 min')."
+        )
 
 
 @dataclass(frozen=True)
-class Session(_NotYet):
-    """Events with no long pause between them."""
+class Session(_ByEvents):
+    """Events with no long pause between them. Made by :func:`session`, which checks it."""
 
     gap: int
     longest: int | None
     what = "is a session"
-    instead = "Spark itself has session_window for a single one."
 
 
 @dataclass(frozen=True)
-class Last(_NotYet):
+class Last(_ByEvents):
     """A number of events, whatever their times; those of them that came last of all may be skipped."""
 
     count: int
     every: int
     skip: int = 0
     what = "counts events"
-    instead = "Take a window over time, for example pn.tumbling('5 min'), or ask for it with pn.lookup."
+
+
+def session(gap: DurationLike, *, name: str | None = None) -> Session:
+    """Events with no longer pause between them than a gap; two that are exactly a gap apart are of one session.
+
+    A session starts with its first event and ends a gap after its last one, as Spark's ``session_window`` does.
+
+    Parameters
+    ----------
+    name
+        What ``window_name`` shows.
+
+    Examples
+    --------
+    >>> str(session("30 min"))
+    'session 30m'
+    """
+    length = positive(gap, "gap")
+    return Session(session_name(length) if name is None else checked_name(name), length, None)
+
+
+def session_name(gap: int) -> str:
+    """What a session is called when it was given no name."""
+    return f"session {format_duration(gap)}"
 
 
 AnyWindow: TypeAlias = Window | Cumulate | Sliding | Session | Last | Nested

@@ -9,7 +9,7 @@ from itertools import pairwise
 from panes.algebra.aggregates import Aggregate
 from panes.algebra.levelled import LevelledOf
 from panes.declare.expressions import Expression, expression
-from panes.declare.kinds import KINDS, AnyWindow, names_of
+from panes.declare.kinds import KINDS, AnyWindow, Last, Session, names_of
 from panes.declare.nested import Nested
 from panes.declare.sliding import Sliding
 from panes.declare.windows import Window
@@ -265,12 +265,12 @@ def _check_levels(name: str, windows: tuple[AnyWindow, ...], aggregates: tuple[t
 
 
 def _check_expiring(query: Query) -> None:
-    """Refuse to tell until when an answer per event is valid: the next event is not known."""
-    found = next((window for window in query.over if isinstance(window, Sliding)), None)
+    """Refuse to tell until when an answer is valid where that depends on events: the next one is not known."""
+    found = next((window for window in query.over if isinstance(window, (Sliding, Last, Session))), None)
     if found is not None and query.expiring:
         raise DeclarationError(
-            f"query {query.name!r} asks when answers expire, and those of the sliding window {found} do with the next "
-            "event, which nobody knows yet. Leave it out, or take hopping windows."
+            f"query {query.name!r} asks when answers expire, and those of the window {found} do with the next event, "
+            "which nobody knows yet. Leave it out, or take hopping windows."
         )
 
 

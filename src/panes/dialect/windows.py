@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from panes.declare.kinds import AnyWindow, Last, Session
+from panes.declare.kinds import AnyWindow, Last, Session, session_name
 from panes.declare.nested import nested
 from panes.declare.sliding import Sliding, sliding_name
 from panes.declare.windows import Bounds, Cumulate, Window, checked_name, cumulate, hopping
@@ -238,7 +238,7 @@ def _made(
 
 
 def _session(gap: int, longest: int | None, name: str | None) -> Session:
-    return Session(name or f"session {format_duration(gap)}", gap, longest)
+    return Session(name or session_name(gap), gap, longest)
 
 
 def _since(words: Cursor) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panes.engine.blobs import pack, unpack
-from panes.engine.cabinet import RECENT, Cabinet, new_name
+from panes.engine.batch_log import BatchLog
+from panes.engine.cabinet import Cabinet
 from panes.engine.keys import key_ordinals
 from panes.frames.positions import Integers
 
@@ -19,7 +19,7 @@ _PLAIN = (pa.types.is_integer, pa.types.is_string, pa.types.is_binary, pa.types.
 
 
 class Dictionary:
-    """Keys in the order of their first appearance, in chunks: new keys are written alone, small chunks are merged.
+    """Keys in the order of their first appearance, in a log: new keys are written alone.
 
     Parameters
     ----------
@@ -30,17 +30,20 @@ class Dictionary:
     """
 
     def __init__(self, schema: pa.Schema, cabinet: Cabinet, listed: Sequence[Sequence[Any]] = ()) -> None:
-        self._schema, self._cabinet = schema, cabinet
-        self.listed: list[tuple[str, int]] = [(name, count) for name, count in listed]
-        self._chunks = [self._read(name) for name, _ in self.listed]
+        self._schema, self._log = schema, BatchLog(schema, cabinet, listed)
+
+    @property
+    def listed(self) -> list[tuple[str, int]]:
+        """Names and lengths of chunks, for a manifest."""
+        return self._log.listed
 
     def __len__(self) -> int:
-        return sum(count for _, count in self.listed)
+        return len(self._log)
 
     @cached_property
     def keys(self) -> pa.RecordBatch:
         """Every key; its row is its ordinal."""
-        return _together(self._schema, self._chunks)
+        return self._log.all()
 
     def ordinals(self, keys: pa.RecordBatch) -> Integers:
         """The ordinals of some keys; those that were never seen get new ones, and are written."""
@@ -53,7 +56,8 @@ class Dictionary:
             number = np.empty(len(firsts), np.int64)
             number[same[firsts]] = len(self) + np.arange(len(firsts))
             found[unknown] = number[same]
-            self._append(new.take(pa.array(firsts)))
+            self._log.append(new.take(pa.array(firsts)))
+            self.__dict__.pop("keys", None)
         return found
 
     def keep(self, chosen: Integers) -> Integers:
@@ -61,10 +65,8 @@ class Dictionary:
         kept = self.keys.take(pa.array(chosen))
         new = np.full(len(self), -1, np.int64)
         new[chosen] = np.arange(len(chosen))
-        for name, _ in self.listed:
-            self._forget(name)
-        self.listed, self._chunks = [], []
-        self._append(kept)
+        self._log.replace(kept)
+        self.__dict__.pop("keys", None)
         return new
 
     def find(self, keys: pa.RecordBatch) -> Integers:
@@ -78,33 +80,3 @@ class Dictionary:
         old = np.full(int(ordinals.max(initial=-1)) + 1, -1, np.int64)
         old[ordinals[: len(known)]] = np.arange(len(known))
         return old[ordinals[len(known) :]]
-
-    def _append(self, keys: pa.RecordBatch) -> None:
-        # Doubling: a chunk joins the one before it unless that is more than twice as long.
-        while self.listed and self.listed[-1][1] <= 2 * len(keys):
-            keys = _together(self._schema, [self._chunks.pop(), keys])
-            self._forget(self.listed.pop()[0])
-        name, data = new_name(), pack(keys)
-        self._cabinet.put(name, data)
-        RECENT.put(name, keys, 2 * len(data))
-        self.listed.append((name, len(keys)))
-        self._chunks.append(keys)
-        self.__dict__.pop("keys", None)
-
-    def _read(self, name: str) -> pa.RecordBatch:
-        def load() -> tuple[pa.RecordBatch, int]:
-            data = self._cabinet.get(name)
-            return unpack(data), 2 * len(data)
-
-        return RECENT.get(name, load)
-
-    def _forget(self, name: str) -> None:
-        self._cabinet.remove(name)
-        RECENT.drop(name)
-
-
-def _together(schema: pa.Schema, chunks: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    columns = [
-        pa.concat_arrays([pa.array([], t), *(chunk.column(i) for chunk in chunks)]) for i, t in enumerate(schema.types)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

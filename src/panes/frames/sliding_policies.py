@@ -23,9 +23,11 @@ from typing import Any, Final
 import numpy as np
 
 from panes.errors import PlanError
+from panes.frames.begun import Begun
 from panes.frames.distances import Booleans, Distances, Values
 from panes.frames.positions import FARTHEST, Integers, Positions
 from panes.frames.processed import Processed, key_of_rows
+from panes.frames.ranges import ranges
 
 _MOST: Final = 1 << 27
 """Windows of one call: four columns of eight bytes each, and as much again while they are found."""
@@ -83,20 +85,26 @@ def sliding(moments: Moments, kept: Kept, *, partial: bool = True) -> Processed:
 # Triggers
 
 
-def every_rows(events: Positions, m: int) -> Moments:
+def every_rows(events: Positions, m: int, begun: Begun | None = None) -> Moments:
     """After every m-th row: evict, insert, trigger; by time: insert, trigger."""
-    times = np.diff(events.key_starts) // m
+    rows, first = np.diff(events.key_starts), events.key_starts[:-1]
+    if begun is not None:
+        # Rows that came since the last trigger count, wherever they are now.
+        rows, first = rows - begun.held + begun.received, begun.first_new(events) - begun.received
+    times = rows // m
     key = np.repeat(np.arange(events.keys, dtype=np.int64), times)
     number = np.arange(len(key)) - np.repeat(np.cumsum(times) - times, times)
-    row = events.key_starts[key] + (number + 1) * m - 1
+    row = first[key] + (number + 1) * m - 1
     return Moments(key, events.start[row], row + 1, row)
 
 
-def every_delta(events: Positions, attribute: Values, by: Any) -> Moments:
+def every_delta(events: Positions, attribute: Values, by: Any, begun: Begun | None = None) -> Moments:
     """Before a row that is too far above the one that triggered last: trigger, evict, insert.
 
     The first row stands for the one that triggered before anything did (figure 2).
     """
+    if begun is not None:
+        return _after_reference(events, attribute, by, begun)
     row = Distances(attribute, events.key_starts, by).chain()
     key = events.keys_at(row)
     # All but the first rows of keys broke something.
@@ -105,7 +113,28 @@ def every_delta(events: Positions, attribute: Values, by: Any) -> Moments:
     return Moments(key, events.start[row], row, row)
 
 
-def every_period(events: Positions, period: int, end: int, *, lasting: int | None = None) -> Moments:
+def _after_reference(events: Positions, attribute: Values, by: Any, begun: Begun) -> Moments:
+    """The same, where the row that triggered last may be gone: its attribute stands before the new rows."""
+    first = begun.first_new(events)
+    new = np.diff(events.key_starts) - begun.held
+    starts = np.append(0, np.cumsum(new + begun.known))
+    values = np.empty(starts[-1], attribute.dtype)
+    ahead = starts[:-1][begun.known]
+    values[ahead] = begun.reference[begun.known]
+    is_new = np.ones(len(values), np.bool_)
+    is_new[ahead] = False
+    values[is_new] = attribute[ranges(first, new)]
+    row = Distances(values, starts, by).chain()
+    key = np.searchsorted(starts, row, side="right") - 1
+    broke = row > starts[key]
+    key = key[broke]
+    row = row[broke] - starts[key] - begun.known[key] + first[key]
+    return Moments(key, events.start[row], row, row)
+
+
+def every_period(
+    events: Positions, period: int, end: int, *, lasting: int | None = None, begun: Begun | None = None
+) -> Moments:
     """A period after the first row of a key, and after every further one, until the clock stands still.
 
     Parameters
@@ -122,8 +151,10 @@ def every_period(events: Positions, period: int, end: int, *, lasting: int | Non
         key = events.occupied
     else:
         row, key = np.arange(len(events)), key_of_rows(events)
-    opened = events.start[events.key_starts[key]] if len(key) else events.start
+    began = begun or Begun.nothing(events.keys)
+    opened = began.opened_at(events)[key]
     first = (events.start[row] - opened) // period + 1
+    first = np.where(began.known[key], np.maximum(first, (began.until - opened) // period + 1), first)
     last = (end - opened) // period
     if lasting is not None:
         last = np.minimum(last, (events.start[row] + min(lasting, 2 * FARTHEST) - opened) // period)
@@ -147,24 +178,29 @@ def every_period(events: Positions, period: int, end: int, *, lasting: int | Non
 # Evictions
 
 
-def keep_rows(events: Positions, moments: Moments, n: int) -> Kept:
+def keep_rows(events: Positions, moments: Moments, n: int, begun: Begun | None = None) -> Kept:
     """The last n rows; full with the n-th."""
     first = events.key_starts[moments.key]
-    return Kept(np.maximum(moments.hi - n, first), moments.hi - first >= n)
+    return Kept(np.maximum(moments.hi - n, first), (moments.hi - first >= n) | _full(moments, begun))
 
 
-def keep_delta(events: Positions, moments: Moments, attribute: Values, by: Any) -> Kept:
+def keep_delta(events: Positions, moments: Moments, attribute: Values, by: Any, begun: Begun | None = None) -> Kept:
     """The rows that the last one inserted has left; full when a row comes that is too far above the first of all."""
     apart = Distances(attribute, events.key_starts, by)
     return Kept(
         apart.first_within(moments.hi - 1, moments.key),
-        apart.apart(moments.seen, events.key_starts[moments.key]),
+        # The first of all is held until then.
+        apart.apart(moments.seen, events.key_starts[moments.key]) | _full(moments, begun),
     )
 
 
-def keep_period(events: Positions, moments: Moments, period: int) -> Kept:
+def keep_period(events: Positions, moments: Moments, period: int, begun: Begun | None = None) -> Kept:
     """The rows that are no older than a period; full when a period has passed since the first of all."""
     period = min(period, 2 * FARTHEST)
     lo = events.search(moments.key, np.maximum(moments.instant - period, -FARTHEST))
-    opened = events.start[events.key_starts[moments.key]] if len(moments.key) else moments.instant
+    opened = (begun or Begun.nothing(events.keys)).opened_at(events)[moments.key]
     return Kept(np.minimum(lo, moments.hi), moments.instant - opened >= period)
+
+
+def _full(moments: Moments, begun: Begun | None) -> Booleans:
+    return np.zeros(len(moments.key), np.bool_) if begun is None else begun.full[moments.key]

@@ -2,12 +2,13 @@
 
 ==========  =====================================================================================================
 requires    rows in the order of arrival within each key; arrivals in µs where time counts
-costs       count, punctuation: O(rows). Delta, and time with partitions: a search for every window, or for every row
-            where windows hold few (``chains``)
+costs       count, gap, punctuation: O(rows). Delta, and time with partitions: a search for every window, or for every
+            row where windows hold few (``chains``)
 paper       Gedik 2014, sections 3.1.1 and 3.3, Table I
 ==========  =====================================================================================================
 
-A window that is not full when rows end was not processed, so it is not here.
+A window that is not full when rows end was not processed, so it is not here. Where its rows come first in the next
+column, it goes on; only a window that is never closed has to be told when it was opened.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from panes.frames.begun import Begun
 from panes.frames.distances import Distances, Values
 from panes.frames.positions import FARTHEST, Integers, Positions
 from panes.frames.processed import Processed, key_of_rows
@@ -55,7 +57,9 @@ def tumbling_by_delta(events: Positions, attribute: Values, by: Any) -> Processe
     return Processed(key, events.start[hi], lo, hi)
 
 
-def tumbling_by_time(events: Positions, period: int, end: int, *, partitioned: bool) -> Processed:
+def tumbling_by_time(
+    events: Positions, period: int, end: int, *, partitioned: bool, begun: Begun | None = None
+) -> Processed:
     """A window is processed a period after it was opened, before rows that arrive at that instant.
 
     Parameters
@@ -83,11 +87,28 @@ def tumbling_by_time(events: Positions, period: int, end: int, *, partitioned: b
         instant = events.start[lo] + period
     else:
         key = key_of_rows(events)
-        opened = events.start[events.key_starts[key]] if len(events) else events.start
+        opened = (begun or Begun.nothing(events.keys)).opened_at(events)[key]
         number = (events.start - opened) // period
         lo, hi = _runs(key, number)
         instant, owner = opened[lo] + (number[lo] + 1) * period, key[lo]
     return Processed(owner, instant, lo, hi).where(instant <= end)
+
+
+def tumbling_by_gap(events: Positions, gap: int, end: int) -> Processed:
+    """A session is processed when no row has come for longer than a gap; rows exactly a gap apart are of one session.
+
+    Examples
+    --------
+    >>> rows = Positions.of_events(np.array([1, 2, 4, 7, 9]), np.array([0, 5]))
+    >>> found = tumbling_by_gap(rows, 2, end=12)
+    >>> found.lo, found.hi, found.instant
+    (array([0, 3]), array([3, 5]), array([ 7, 12]))
+    """
+    gap, key = min(gap, 2 * FARTHEST), key_of_rows(events)
+    apart = np.append(False, np.diff(events.start) > gap)[: len(events)]
+    lo, hi = _runs(key, np.cumsum(apart))
+    instant = events.start[hi - 1] + gap + 1
+    return Processed(key[lo], instant, lo, hi).where(instant <= end)
 
 
 def tumbling_by_punctuation(events: Positions, punctuations: Integers) -> Processed:

@@ -15,12 +15,16 @@ from panes.engine.schema import field_of
 from panes.errors import SchemaError, nearest
 from panes.frames import Positions
 from panes.frames.distances import Values
+from panes.frames.positions import FARTHEST
 from panes.local.columns import column_of
 from panes.local.evaluate import evaluate, require_boolean
 from panes.local.looking import instants_of
 from panes.windowing.declarations import Attribute, Delta
 from panes.windowing.over_tables import Stream
 from panes.windowing.vectorised import Arrivals, deltas_of
+
+ENDLESS = 4 * FARTHEST
+"""Later than anything is ever due."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +52,11 @@ def check_stream(stream: Stream, schema: pa.Schema) -> None:
                 f"punctuations={stream.punctuations!r} is of type {type_}, and has to say true or false. Compare it "
                 "with something first."
             )
+    if stream.port is not None:
+        _check_name("port", stream.port, schema)
+        type_ = field_of(schema, stream.port).type
+        if not pa.types.is_integer(type_):
+            raise SchemaError(f"port={stream.port!r} is of type {type_}, and ports are numbers from 0. Cast it first.")
     for policy in deltas_of(stream.window):
         _check_delta(policy, field_of(schema, str(policy.attribute)).type)
     if stream.where is not None:
@@ -79,7 +88,7 @@ def arrive(stream: Stream, table: pa.Table, ties: Iterable[str]) -> Arrived:
     ordinals = _by_key([column_of(table, key) for key in stream.by], len(table))
     # Without a time, rows come as they stand.
     names = [] if stream.at is None else tie_order(stream, ties, table.schema)
-    order = _in_order(ordinals, instants, [table.column(name) for name in names])
+    order = in_order(ordinals, instants, [table.column(name) for name in names])
     if (order[1:] < order[:-1]).any():
         table, instants, ordinals = table.take(pa.array(order)), instants[order], ordinals[order]
     starts = np.searchsorted(ordinals, np.arange(int(ordinals.max(initial=-1)) + 2)).astype(np.int64)
@@ -146,16 +155,16 @@ def _by_key(keys: list[pa.Array], rows: int) -> Array:
     if len(keys) == 1 and is_ordered(keys[0].type) and not pa.types.is_floating(keys[0].type):
         # Most partitions are by one column: its dictionary numbers them, and only that has to be sorted.
         encoded = keys[0].dictionary_encode(null_encoding="encode")
-        numbers: Array = _ranks([encoded.dictionary])[encoded.indices.to_numpy(zero_copy_only=False)]
+        numbers: Array = ranks([encoded.dictionary])[encoded.indices.to_numpy(zero_copy_only=False)]
         return numbers
     ordinals = key_ordinals(keys, rows)
     if not keys or not rows or not all(is_ordered(column.type) for column in keys):
         return ordinals
     _, first = np.unique(ordinals, return_index=True)
-    return _ranks([column.take(pa.array(first)) for column in keys])[ordinals]
+    return ranks([column.take(pa.array(first)) for column in keys])[ordinals]
 
 
-def _ranks(columns: list[pa.Array]) -> Array:
+def ranks(columns: list[pa.Array]) -> Array:
     """Which place each row has in the order of values."""
     rank = np.empty(len(columns[0]), np.int64)
     rank[_by_value(columns)] = np.arange(len(rank))
@@ -170,7 +179,7 @@ def _by_value(columns: list[pa.Array], *within: Array) -> Array:
     return np.lexsort((*keys, *within))
 
 
-def _in_order(ordinals: Array, instants: Array, ties: list[pa.ChunkedArray]) -> Array:
+def in_order(ordinals: Array, instants: Array, ties: list[pa.ChunkedArray]) -> Array:
     """Rows by partition and time; where both are equal by value, nulls first."""
     order = _by_time(ordinals, instants)
     if not ties:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from panes.engine.program import Program, assemble, bind_components, emitting_al
 from panes.engine.reading import Answers
 from panes.engine.run import answer_events
 from panes.engine.schema import ResultSchema, check_columns
+from panes.errors import PlanError
 from panes.local.columns import column_of, counting, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
@@ -60,6 +61,19 @@ def run(
         result = widen(result, blueprint.queries, schema)
     missing = sum(column_of(table, at).null_count for at in {query.at for query in blueprint.queries})
     return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """The answers of all parts of a plan; a column that one has not is null there."""
+    types: dict[str, pa.DataType] = {}
+    for field in (field for table in tables for field in table.schema):
+        if types.setdefault(field.name, field.type) != field.type:
+            raise PlanError(
+                f"the column {field.name!r} is {types[field.name]} in one query but {field.type} in another; results "
+                "share one schema. Rename one of them, or cast its argument."
+            )
+    found = pa.concat_tables(tables, promote_options="default")
+    return found.replace_schema_metadata(tables[0].schema.metadata)
 
 
 def program_of(store: StorePlan, schema: pa.Schema) -> Program:
@@ -127,7 +141,11 @@ def piece_of(
     columns["window_name"] = pa.repeat(view.window.name, length)
     if query.expiring:
         columns[EXPIRES] = pa.array(last + view.window.geometry.slide - view.window.shift).view(schema.instant)
-    piece = pa.table(columns)
+    return finished(query, pa.table(columns), schema)
+
+
+def finished(query: Query, piece: pa.Table, schema: ResultSchema) -> pa.Table:
+    """The answers of a query over a window: what is derived from aggregates, those that are wanted, all columns."""
     for alias, value in query.derived:
         found = whole(evaluate(value, piece))
         if alias.lower() == EXPIRES and query.expiring:
@@ -135,11 +153,10 @@ def piece_of(
         piece = piece.append_column(alias, found)
     if query.having is not None:
         piece = piece.filter(whole(evaluate(query.having, piece)))
-        length = piece.num_rows
     if query.expiring and EXPIRES not in (column.lower() for column in query.columns):
         # Another query may have a column of this name.
         piece = piece.drop_columns([EXPIRES])
-    named = {"query": query.name}
+    named, length = {"query": query.name}, piece.num_rows
     return pa.table(
         [
             pa.repeat(named[field.name], length)

@@ -100,28 +100,39 @@ def windowed(declared: WindowedAggregates, data: Any) -> pa.Table:
     keys = [one_zero(column_of(table, key)).take(pa.array(starts[:-1])) for key in stream.by]
     groups = [one_zero(column_of(table, name)) for name in bound.groups]
     arguments = {a: evaluate(expression(a), table).combine_chunks() for a in bound.arguments}
-    return answer(bound, arrived.arrivals, keys, groups, arguments)
+    return answer(bound, arrived.arrivals, *windows_of(declared, arrived.arrivals), keys, groups, arguments)
+
+
+def windows_of(declared: WindowedAggregates, arrivals: Arrivals) -> tuple[Processed, Array]:
+    """The windows of a table that held a tuple, and which one of its partition each was."""
+    window, partial = declared.stream.window, declared.partial
+    if declared.stream.together:
+        return recorded(window, arrivals, partial=partial)
+    found = processed(window, arrivals, partial=partial).held()
+    return found, found.numbers()
 
 
 def answer(
     bound: BoundAggregates,
     arrivals: Arrivals,
+    found: Processed,
+    numbers: Array,
     keys: Sequence[pa.Array],
     groups: Sequence[pa.Array],
     arguments: Mapping[str, pa.Array],
 ) -> pa.Table:
-    """The windows of some partitions.
+    """What is computed over windows.
 
     Parameters
     ----------
+    found, numbers
+        The windows, none of them empty, and which one of its partition each is.
     keys
         The columns of partitions, a row per partition.
     groups, arguments
         The columns of groups, and the values of each argument; a row per tuple, in the order of arrival.
     """
     declared, events = bound.declared, arrivals.events
-    find = recorded if declared.stream.together else processed
-    found = find(declared.stream.window, arrivals, partial=declared.partial).held()
     frame, members = found.frame(), list[pa.Array]()
     window: Array | None = None
     if groups:
@@ -134,7 +145,7 @@ def answer(
     partials = [lifted(c, [arguments[a] for a in c.arguments], len(events)) for c in bound.components]
     starts = events.start[found.lo]
     columns = answers_over(bound.readings, partials, frame, starts if window is None else starts[window], frame.start)
-    table = _labelled(bound, found, window, keys, members, events.start)
+    table = _labelled(bound, found, numbers, window, keys, members, events.start)
     for reading, column in zip(bound.readings, columns, strict=True):
         table = table.append_column(reading.alias, column)
     for alias, value in declared.query.derived:
@@ -148,6 +159,7 @@ def answer(
 def _labelled(
     bound: BoundAggregates,
     found: Processed,
+    numbers: Array,
     window: Array | None,
     keys: Sequence[pa.Array],
     members: Sequence[pa.Array],
@@ -164,7 +176,7 @@ def _labelled(
     names = [field.name for field in kind]
     bounds = {"start": instants[found.lo], "end": instants[found.hi - 1], "processed": found.instant}
     parts = [pa.array(bounds[name]).view(kind.field(name).type) for name in names[:-1]]
-    label = pa.StructArray.from_arrays([*parts, pa.array(found.numbers())], names=names)
+    label = pa.StructArray.from_arrays([*parts, pa.array(numbers)], names=names)
     owner = pa.array(found.key if window is None else found.key[window])
     columns = {name: key.take(owner) for name, key in zip(stream.by, keys, strict=True)}
     columns["window"] = label if window is None else label.take(pa.array(window))

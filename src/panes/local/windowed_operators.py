@@ -8,6 +8,7 @@ evicted because of others, one operator is given them all in the order of time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,13 @@ from panes.frames.positions import Integers
 from panes.local.arriving import arrive, check_stream
 from panes.local.intake import as_table
 from panes.windowing.clocks import EventClock
+from panes.windowing.operator import Operator
 from panes.windowing.over_tables import WindowedOperator, made
 from panes.windowing.punctuations import PUNCTUATION
 from panes.windowing.vectorised import Arrivals
+
+PORT = "port"
+"""The column that says through which output port a tuple came, of operators that have several."""
 
 _AT_ONCE = 1 << 16
 
@@ -67,36 +72,81 @@ def table_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
 
 
 def _run(declared: WindowedOperator, table: pa.Table, instants: Integers, arrivals: Arrivals) -> Iterator[Any]:
-    if not len(table):
-        return
-    clock = EventClock()
-    operator = made(declared, clock)
-    out: list[Any] = []
-    operator.connect(out.append)
-    punctuations = iter(arrivals.punctuations.tolist())
-    due = next(punctuations, None)
-    row = 0
-    for batch in table.to_batches(max_chunksize=_AT_ONCE):
-        for item in batch.to_pylist():
-            now = int(instants[row])
-            row += 1
-            while due is not None and due < now:
-                clock.advance(due)
-                operator.punctuate()
-                due = next(punctuations, None)
-            clock.advance(now)
-            operator.process(item)
-        yield from _tuples(out)
-    while due is not None:
-        clock.advance(due)
-        operator.punctuate()
-        due = next(punctuations, None)
-    clock.advance(max(arrivals.end, clock.now()))
-    yield from _tuples(out)
+    if len(table):
+        running = Running(declared)
+        yield from running.take_in(table, instants, arrivals.punctuations, arrivals.end)
 
 
-def _tuples(out: list[Any]) -> list[Any]:
-    """What was submitted since it was last asked for."""
-    found = [item for item in out if item is not PUNCTUATION]
-    out.clear()
-    return found
+class Running:
+    """An operator on the clock of its tuples.
+
+    Parameters
+    ----------
+    saved, at
+        What an operator of the same declaration saved, and where its clock stood.
+    """
+
+    def __init__(self, declared: WindowedOperator, saved: Any = None, at: int | None = None) -> None:
+        self._clock = EventClock(at)
+        self._operator = made(declared, self._clock)
+        self._port = declared.stream.port
+        self._out: list[Any] = []
+        for port in range(self._operator.outputs):
+            self._operator.connect(partial(self._keep, port), port)
+        if saved is not None:
+            self._operator.load(saved)
+
+    def take_in(self, table: pa.Table, instants: Integers, punctuations: Integers, end: int) -> Iterator[Any]:
+        """Let tuples and punctuations arrive and the clock run; what the operator submits meanwhile."""
+        clock, operator, port_of = self._clock, self._operator, self._port
+        marks = iter(punctuations.tolist())
+        due = next(marks, None)
+        row, port = 0, 0
+        for batch in table.to_batches(max_chunksize=_AT_ONCE):
+            for item in batch.to_pylist():
+                now = int(instants[row])
+                row += 1
+                while due is not None and due < now:
+                    clock.advance(due)
+                    operator.punctuate()
+                    due = next(marks, None)
+                clock.advance(now)
+                if port_of is not None:
+                    port = _port(operator, item.pop(port_of))
+                operator.process(item, port)
+            yield from self._taken()
+        while due is not None:
+            clock.advance(due)
+            operator.punctuate()
+            due = next(marks, None)
+        clock.advance(max(end, *punctuations[-1:].tolist()))
+        yield from self._taken()
+
+    def save(self) -> Any:
+        """What the operator has to know when it goes on, as plain values."""
+        return self._operator.save()
+
+    @property
+    def due(self) -> int | None:
+        """When something happens on the clock, if nothing else comes."""
+        return self._clock.deadlines.next_due()
+
+    def _keep(self, port: int, item: Any) -> None:
+        if item is not PUNCTUATION:
+            several = self._operator.outputs > 1 and isinstance(item, dict)
+            self._out.append({**item, PORT: port} if several else item)
+
+    def _taken(self) -> list[Any]:
+        """What was submitted since it was last asked for."""
+        found, self._out = self._out, []
+        return found
+
+
+def _port(operator: Operator, tag: Any) -> int:
+    ports = len(operator.model.inputs)
+    if isinstance(tag, int) and 0 <= tag < ports:
+        return int(tag)
+    raise SchemaError(
+        f"a row is for the port {tag!r}, and {type(operator).__name__} has {ports} input ports, from 0. Write port= "
+        "with a column of such numbers."
+    )

@@ -6,17 +6,16 @@ next to nothing; what it works with is loaded by the first row.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
-
-    from panes.spark.processor import Steps
 
 MANIFEST, _BLOBS = "manifest", "blobs"
 # As types, not as text: text goes to the JVM to be parsed, in every task of every micro-batch.
@@ -29,7 +28,7 @@ class ShardProcessor(StatefulProcessor):
     Parameters
     ----------
     job
-        A packed ``panes.spark.processor.Job``.
+        Packed; it has a method ``steps`` that is given a cabinet.
     """
 
     def __init__(self, job: bytes) -> None:
@@ -57,14 +56,29 @@ class ShardProcessor(StatefulProcessor):
         """Nothing is open between micro-batches."""
 
     @cached_property
-    def _steps(self) -> Steps:
-        from panes.spark.processor import Steps, job_of
-
-        return Steps(job_of(self._job), self._cabinet)
+    def _steps(self) -> _Steps:
+        steps: _Steps = _job(self._job).steps(self._cabinet)
+        return steps
 
     def _wait_for(self, milliseconds: int) -> None:
         """A timer a millisecond ahead: whenever the watermark moves, so does the shard, with or without rows."""
         self._handle.registerTimer(milliseconds + 1)
+
+
+class _Steps(Protocol):
+    """What a job does for the shards of a task; rows to rows."""
+
+    began: bool
+
+    def with_rows(self, key: Any, rows: Iterator[Row], watermark: int) -> Iterator[Row]: ...
+
+    def without(self, key: Any, watermark: int) -> Iterator[Row]: ...
+
+
+@lru_cache(maxsize=4)
+def _job(packed: bytes) -> Any:
+    """A job that the driver has packed; a worker meets the same one in every micro-batch."""
+    return pickle.loads(packed)
 
 
 class _StateStore:

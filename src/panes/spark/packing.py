@@ -67,7 +67,7 @@ def packing(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         counts = dict.fromkeys(READ, 0)
         for everything in large_batches(batches, _ROWS):
-            table = _sensible(everything, counts)
+            table = sensible(everything, counts, INSTANT)
             for number, intake in enumerate(intakes):
                 yield from _packed(table, number, intake, names)
             if themselves:
@@ -80,14 +80,14 @@ def packing(
     return run
 
 
-def _sensible(events: pa.RecordBatch, counts: dict[str, int]) -> pa.RecordBatch:
-    """The events that have a time, and a possible one; all are counted."""
+def sensible(events: pa.RecordBatch, counts: dict[str, int], at: str) -> pa.RecordBatch:
+    """The events that have a time, in µs in some column, and a possible one; all are counted."""
     counts["events"] += len(events)
-    instants = events.column(INSTANT)
+    instants = events.column(at)
     if instants.null_count:
         counts["null_timestamps"] += instants.null_count
         events = events.filter(instants.is_valid())
-        instants = events.column(INSTANT)
+        instants = events.column(at)
     times = instants.to_numpy()
     if len(times) and not -FARTHEST <= times.min() <= times.max() <= FARTHEST:
         possible = (times >= -FARTHEST) & (times <= FARTHEST)
@@ -101,13 +101,13 @@ def _packed(table: pa.RecordBatch, number: int, intake: Intake, names: Array) ->
         table = table.filter(table.column(intake.kept))
     instants = table.column(INSTANT).to_numpy()
     if intake.keys:
-        typed = (_typed(table.column(alias), type_) for alias, type_ in zip(intake.keys, intake.types, strict=True))
-        columns = [one_zero(column) for column in typed]
+        found = (typed(table.column(alias), type_) for alias, type_ in zip(intake.keys, intake.types, strict=True))
+        columns = [one_zero(column) for column in found]
         keys = pa.RecordBatch.from_arrays(columns, names=list(intake.names))
     else:
         keys = pa.RecordBatch.from_pydict({EVERYTHING: pa.array(np.zeros(len(instants), np.int32))})
     expected = {sql: type_ for c in intake.program.components for sql, type_ in zip(c.arguments, c.types, strict=True)}
-    arguments = {sql: _typed(table.column(alias), expected[sql]) for sql, alias in intake.arguments.items()}
+    arguments = {sql: typed(table.column(alias), expected[sql]) for sql, alias in intake.arguments.items()}
     packed = list(pack_panes(intake.program, keys, table.column(intake.shard).to_numpy(), instants, arguments))
     if packed:
         yield _batch(
@@ -118,7 +118,7 @@ def _packed(table: pa.RecordBatch, number: int, intake: Intake, names: Array) ->
         )
 
 
-def _typed(column: pa.Array, type_: pa.DataType) -> pa.Array:
+def typed(column: pa.Array, type_: pa.DataType) -> pa.Array:
     """A column of the type that was planned: times come in the zone of the session, and are kept in UTC."""
     return column if column.type == type_ else column.cast(type_)
 

@@ -5,11 +5,9 @@ Executors import this module, so it imports nothing that only the driver needs.
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +41,7 @@ REMARKS = {KIND: pa.string(), NAME: pa.string(), WINDOW_NAME: pa.string(), COVER
 
 ANSWER, REFUSED, LATE = "answer", "refused", "late"
 
-_BLOB = 1 << 16
+BLOB = 1 << 16
 """Bytes of packed answers in a row: Spark may put thousands of rows into one Arrow batch, whatever their size."""
 
 
@@ -67,6 +65,10 @@ class Job:
     columns: Mapping[str, pa.DataType]
     instant: pa.DataType
     sieve: Sieve
+
+    def steps(self, cabinet: Cabinet) -> Steps:
+        """The steps of the shards of one task."""
+        return Steps(self, cabinet)
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -173,23 +175,16 @@ class Steps:
         changes = [text for _, text in sorted(arrived.changes)]
         answers = (job.batch(answered) for answered in shard.step(arrived.panes, watermark, changes))
         for batch in large_batches(answers):
-            for part in parts_of(batch, _BLOB):
-                yield _row(data=pack(part))
+            for part in parts_of(batch, BLOB):
+                yield row_of(data=pack(part))
         if shard.refused and key[0] == labels(1)[0]:
             # All shards refuse the same; the first one says so.
-            yield _row(data=pack(job.remarks(REFUSED, shard.refused)))
+            yield row_of(data=pack(job.remarks(REFUSED, shard.refused)))
         if shard.failed:
-            yield _row(data=pack(job.remarks(REFUSED, shard.failed)))
+            yield row_of(data=pack(job.remarks(REFUSED, shard.failed)))
         if late:
-            yield _row(data=pack(job.remarks(LATE, late)))
-        yield _row(watermark=watermark, **arrived.read, **asdict(shard.figures))
-
-
-@lru_cache(maxsize=4)
-def job_of(packed: bytes) -> Job:
-    """A job that the driver has packed; a worker meets the same one in every micro-batch."""
-    job: Job = pickle.loads(packed)
-    return job
+            yield row_of(data=pack(job.remarks(LATE, late)))
+        yield row_of(watermark=watermark, **arrived.read, **asdict(shard.figures))
 
 
 def unpack_answers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -217,5 +212,6 @@ def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
-def _row(**values: Any) -> Row:
+def row_of(**values: Any) -> Row:
+    """A row that leaves the operator: packed answers, or figures."""
     return Row(**{name: values.get(name) for name in (DATA, *FIGURES)})

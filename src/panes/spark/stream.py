@@ -153,7 +153,7 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
 
 
 def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
-    mode, shards = asked.mode, asked.shards
+    mode = asked.mode
     if mode not in ("append", "update"):
         raise PlanError(
             f"mode={mode!r}: write 'append' (an answer once, when the watermark has passed its end) or 'update' "
@@ -161,8 +161,7 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
         )
     if asked.emit_all and mode != "append":
         raise PlanError("emit='all' needs mode='append': in update mode rows come out for what has changed.")
-    if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
-        raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
+    check_shards(asked.shards)
     if asked.late not in ("count", "emit"):
         raise PlanError(f"late={asked.late!r}: write 'count', or 'emit' to let late events out as rows of kind 'late'.")
     _check_free(blueprint, asked)
@@ -172,15 +171,25 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
             f"the queries have several event times ({', '.join(times)}), but a stream has one watermark. "
             "Run the queries of each event time as a stream of their own."
         )
-    fields = {field.name.lower(): field for field in events.schema}
-    at = fields.get(times[0].lower())
+    check_watermark(events, times[0])
+    _warn_of_growth(blueprint, asked)
+    prepare(events.sparkSession)
+
+
+def check_shards(shards: object) -> None:
+    """Refuse a number of shards that is none."""
+    if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
+        raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
+
+
+def check_watermark(events: DataFrame, name: str) -> None:
+    """Refuse a stream of which nobody knows when it is complete; a column that is not there is found elsewhere."""
+    at = {field.name.lower(): field for field in events.schema}.get(name.lower())
     if at is not None and "spark.watermarkDelayMs" not in at.metadata:
         raise PlanError(
             f"the stream has no watermark on {at.name!r}, so no window could ever be known to be complete. Write "
             f"events.withWatermark({at.name!r}, '10 minutes') first, with the delay that late events may have."
         )
-    _warn_of_growth(blueprint, asked)
-    _prepare(events.sparkSession)
 
 
 def _warn_of_growth(blueprint: Blueprint, asked: Asked) -> None:
@@ -223,7 +232,7 @@ def _check_components(programs: Iterable[Program]) -> None:
                 raise PlanError(f"two aggregates of your own are called {name}; give each a name= of its own.")
 
 
-def _prepare(session: SparkSession) -> None:
+def prepare(session: SparkSession) -> None:
     """Settings without which ``transformWithState`` does not run; what a user has set is left as it is."""
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise PlanError("streams need the package protobuf: pip install 'protobuf>=6.33.5'.")

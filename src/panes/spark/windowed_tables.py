@@ -6,7 +6,7 @@ task sees all rows: such windows are one window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from panes.engine.keys import one_zero
 from panes.engine.program import argument_expressions
 from panes.errors import PlanError
 from panes.local.arriving import arrivals_of, check_stream, tie_order
-from panes.local.windowed_aggregates import BoundAggregates, answer, bind_aggregates, used_columns
+from panes.local.windowed_aggregates import BoundAggregates, answer, bind_aggregates, used_columns, windows_of
 from panes.local.windowed_operators import submitted, table_of
 from panes.spark.batches import large_batches
 from panes.spark.binding import arrow_field, examine
@@ -32,18 +32,31 @@ from panes.windowing.over_tables import Stream, WindowedAggregates, WindowedOper
 _INSTANT, _DELTA, _GROUP, _TIE = "__panes_instant", "__panes_delta", "__panes_group", "__panes_tie"
 _ROWS = 1 << 18
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Answer = Callable[[Iterable[pa.RecordBatch]], Iterator[tuple[int, pa.Table]]]
 
 
 def windowed(declared: WindowedAggregates, events: DataFrame) -> DataFrame:
     """Aggregates over every window; nothing runs until the result is used, but what ``_when`` has to know."""
     stream, query = declared.stream, declared.query
-    _check_batch(stream, events)
+    _check_time(stream)
     source = examine([query], events)
     check_stream(stream, source.schema)
     types = source.types_of(argument_expressions([(0, query)], query.where))
     bound = bind_aggregates(declared, source.schema, types.__getitem__)
+    ordered = sorted_rows(bound, events, tie_order(stream, used_columns(declared), source.schema))
+    schema = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in bound.schema])
+    answer = answers_of((bound,), *_when(stream, events))
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from large_batches(batch for _, table in answer(batches) for batch in table.to_batches())
+
+    return ordered.mapInArrow(run, schema)
+
+
+def sorted_rows(bound: BoundAggregates, events: DataFrame, names: Sequence[str]) -> DataFrame:
+    """What windows need of the rows, shuffled by partition, in the order of arrival; names are those of ties."""
+    stream = bound.declared.stream
     rows = _arriving(stream, events)
-    names = tie_order(stream, used_columns(declared), source.schema)
     kept = [
         *_head(stream, events),
         *(F.expr(sql).alias(stored(i)) for i, sql in enumerate(bound.arguments)),
@@ -51,20 +64,14 @@ def windowed(declared: WindowedAggregates, events: DataFrame) -> DataFrame:
         *(F.col(quoted(name)).alias(f"{_GROUP}{i}") for i, name in enumerate(bound.groups)),
     ]
     ties = [F.col(quoted(name)).alias(f"{_TIE}{i}") for i, name in enumerate(names)]
-    ordered = _sorted(stream, rows.select(*kept, *ties), len(ties)).drop(*(f"{_TIE}{i}" for i in range(len(ties))))
-    schema = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in bound.schema])
-    return ordered.mapInArrow(_Aggregates(bound, *_when(stream, events)).task(), schema)
+    return _sorted(stream, rows.select(*kept, *ties), len(ties)).drop(*(f"{_TIE}{i}" for i in range(len(ties))))
 
 
 def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
     """What an operator submits, one partition after another."""
     stream = declared.stream
-    _check_batch(stream, events)
-    if declared.schema is None:
-        raise PlanError(
-            "Spark has to know what the operator submits before it runs. Write schema= with the columns, as "
-            "pa.schema({'n': pa.int64()})."
-        )
+    _check_time(stream)
+    submitted_as = check_schema(declared)
     schema = pa.schema([arrow_field(field, True) for field in events.schema])
     check_stream(stream, schema)
     names = tie_order(stream, schema.names, schema)
@@ -72,21 +79,27 @@ def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
     ties = [F.col(quoted(name)).alias(f"{_TIE}{i}") for i, name in enumerate(names)]
     rows = _arriving(stream, events).select(*_head(stream, events), *own, *ties)
     ordered = _sorted(stream, rows, len(ties)).drop(*(f"{_TIE}{i}" for i in range(len(ties))))
-    output = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in declared.schema])
+    output = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in submitted_as])
     return ordered.mapInArrow(_Operators(declared, tuple(schema.names), *_when(stream, events)).task(), output)
 
 
-def _check_batch(stream: Stream, events: DataFrame) -> None:
-    if events.isStreaming:
+def check_schema(declared: WindowedOperator) -> pa.Schema:
+    """What an operator submits, which Spark has to know."""
+    if declared.schema is None:
         raise PlanError(
-            "the data are a stream, and windows by policy are computed over batches. Windows over event time run on "
-            "streams: pn.plan([pn.query(...)]).run(stream)."
+            "Spark has to know what the operator submits before it runs. Write schema= with the columns, as "
+            "pa.schema({'n': pa.int64()})."
         )
+    return declared.schema
+
+
+def _check_time(stream: Stream) -> None:
     if stream.at is None:
         raise PlanError("a DataFrame has no order in which its rows could arrive. Write at= with their time.")
 
 
-def _instant(stream: Stream, events: DataFrame) -> str:
+def instant_of(stream: Stream, events: DataFrame) -> str:
+    """SQL for the time of a row in µs."""
     assert stream.at is not None
     name = stream.at.lower()
     return micros(quoted(stream.at), next(f.dataType for f in events.schema if f.name.lower() == name))
@@ -105,7 +118,7 @@ def _arriving(stream: Stream, events: DataFrame) -> DataFrame:
 
 def _head(stream: Stream, events: DataFrame) -> list[Column]:
     keys = [F.col(quoted(name)).alias(key(i)) for i, name in enumerate(stream.by)]
-    return [*keys, F.expr(_instant(stream, events)).alias(_INSTANT)]
+    return [*keys, F.expr(instant_of(stream, events)).alias(_INSTANT)]
 
 
 def _sorted(stream: Stream, rows: DataFrame, ties: int) -> DataFrame:
@@ -117,7 +130,7 @@ def _sorted(stream: Stream, rows: DataFrame, ties: int) -> DataFrame:
 def _when(stream: Stream, events: DataFrame) -> tuple[int | None, Array]:
     """What every task has to know of all rows: until when the clock runs, and when punctuations come."""
     end, punctuations = None, np.zeros(0, np.int64)
-    instant = F.expr(_instant(stream, events)).alias(_INSTANT)
+    instant = F.expr(instant_of(stream, events)).alias(_INSTANT)
     if stream.timed:
         last = _arriving(stream, events).select(instant).agg(F.max(_INSTANT)).toArrow().column(0)[0].as_py()
         end = 0 if last is None else last + 1
@@ -148,33 +161,35 @@ class _Chunks:
         return int(instants.max()) + 1 if self.end is None else self.end
 
 
-@dataclass(frozen=True)
-class _Aggregates:
-    bound: BoundAggregates
-    end: int | None
-    punctuations: Array
+def answers_of(bounds: Sequence[BoundAggregates], end: int | None, punctuations: Array | None = None) -> Answer:
+    """What a task does with sorted rows: the answers of every window, with its number, chunk after chunk.
 
-    def task(self) -> Task:
-        """The function of a task, whose rows are keys, instant, arguments, attributes of deltas, groups."""
-        bound, cut = self.bound, _Chunks(self.end, self.punctuations)
-        stream = bound.declared.stream
-        keys, deltas, groups = len(stream.by), len(stream.deltas), len(bound.groups)
-        first = keys + 1 + len(bound.arguments)
+    Parameters
+    ----------
+    bounds
+        What is computed over each of some windows; all have the same keys, arguments and groups.
+    end, punctuations
+        Until when the clock runs, if that is the same for all chunks, and when punctuations come.
+    """
+    cut = _Chunks(end, np.zeros(0, np.int64) if punctuations is None else punctuations)
+    one = bounds[0]
+    stream = one.declared.stream
+    keys, deltas, groups = len(stream.by), len(stream.deltas), len(one.groups)
+    first = keys + 1 + len(one.arguments)
 
-        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from large_batches(found(batches))
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+        for chunk, starts in cut.chunks(stream, batches):
+            instants = chunk.column(keys).to_numpy()
+            attributes = pa.table(chunk.columns[first : first + deltas], names=list(stream.deltas))
+            own = [one_zero(column) for column in keys_of(chunk, keys, starts)]
+            inside = [one_zero(column) for column in chunk.columns[first + deltas : first + deltas + groups]]
+            arguments = dict(zip(one.arguments, chunk.columns[keys + 1 : first], strict=True))
+            arrivals = arrivals_of(stream, attributes, instants, starts, cut.until(instants), cut.punctuations)
+            for number, bound in enumerate(bounds):
+                windows = windows_of(bound.declared, arrivals)
+                yield number, answer(bound, arrivals, *windows, own, inside, arguments)
 
-        def found(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for chunk, starts in cut.chunks(stream, batches):
-                instants = chunk.column(keys).to_numpy()
-                attributes = pa.table(chunk.columns[first : first + deltas], names=list(stream.deltas))
-                arrivals = arrivals_of(stream, attributes, instants, starts, cut.until(instants), cut.punctuations)
-                own = [one_zero(column) for column in keys_of(chunk, keys, starts)]
-                inside = [one_zero(column) for column in chunk.columns[first + deltas : first + deltas + groups]]
-                arguments = dict(zip(bound.arguments, chunk.columns[keys + 1 : first], strict=True))
-                yield from answer(bound, arrivals, own, inside, arguments).to_batches()
-
-        return run
+    return run
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,19 @@ class Pick:
         return self.best
 
 
+def state_of(accumulator: Accumulator) -> dict[str, Any]:
+    """What an accumulator has taken in, as plain values.
+
+    Examples
+    --------
+    >>> mean = Mean("x")
+    >>> mean.insert({"x": 4}); state_of(mean)
+    {'attribute': 'x', 'n': 1, 'total': 4}
+    """
+    names = (name for part in reversed(type(accumulator).__mro__) for name in getattr(part, "__slots__", ()))
+    return {name: getattr(accumulator, name) for name in names}
+
+
 def ordered(value: Any) -> tuple[bool, Any]:
     """A value as Spark orders it: NaN after every number, and equal to itself.
 

@@ -148,9 +148,20 @@ class Aggregate(Operator):
         """Follow a sliding window."""
         self._following[partition].evict()
 
+    def save(self) -> list[dict[str, Any]]:
+        """The state of the windows; summaries as plain values."""
+        return [
+            _each_summary(saved, lambda summary: summary.save(), tuples=number == 1)
+            for number, saved in enumerate(super().save())
+        ]
+
     def load(self, state: Sequence[dict[str, Any]]) -> None:
         """Continue where an Aggregate of the same declaration was saved."""
-        super().load(state)
+        made = [
+            _each_summary(saved, lambda values: self._summary().load(values), tuples=number == 1)
+            for number, saved in enumerate(state)
+        ]
+        super().load(made)
         if self._follows:
             for partition, tuples in self._input:
                 for item in tuples:
@@ -184,6 +195,16 @@ class Aggregate(Operator):
             # A group-by attribute may be a partition-by attribute too: it has one value.
             self.submit(dict(zip(self._names, [*keys, *several(group, self._group_names), *values], strict=True)))
         self.submit(PUNCTUATION)
+
+
+def _each_summary(window: dict[str, Any], change: Callable[[Any], Any], *, tuples: bool) -> dict[str, Any]:
+    """The saved state of a window with its summaries changed: summarizers, and tuples where these are summaries."""
+    changed = []
+    for subwindow in window["subwindows"]:
+        summarizer = subwindow["summarizer"]
+        others: dict[str, Any] = {"tuples": [change(each) for each in subwindow["tuples"]]} if tuples else {}
+        changed.append(subwindow | {"summarizer": None if summarizer is None else change(summarizer)} | others)
+    return {**window, "subwindows": changed}
 
 
 class _Feed:

@@ -75,6 +75,17 @@ class Punctuation:
         return "punctuation()"
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Until no tuple has come for so many µs: a session. Not a policy of the paper, and only for whole columns."""
+
+    gap: int
+    kind: ClassVar[str] = "gap"
+
+    def __str__(self) -> str:
+        return f"gap({format_duration(self.gap)})"
+
+
 Policy: TypeAlias = "Count | Delta | Time | Punctuation"
 
 
@@ -129,7 +140,7 @@ class Partitions:
 class Tumbling:
     """A window that is processed and emptied when it is full (section 3.1.1)."""
 
-    evict: Policy
+    evict: Policy | Gap
     partitioned: Partitions | None = None
     kind: ClassVar[str] = "tumbling"
 

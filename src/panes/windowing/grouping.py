@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
-from panes.windowing.accumulators import Accumulator
+from panes.windowing.accumulators import Accumulator, state_of
 from panes.windowing.output_functions import OutputFunction
 from panes.windowing.summarizers import Summarizer
 
@@ -45,6 +45,19 @@ class Summary(Summarizer):
                 accumulators = self._groups[group] = [start() for start in self._starts]
             for accumulator, other in zip(accumulators, others, strict=True):
                 accumulator.merge(other)
+
+    def save(self) -> list[tuple[Hashable, list[dict[str, Any]]]]:
+        """What has been taken in, as plain values."""
+        return [(group, [state_of(each) for each in found]) for group, found in self._groups.items()]
+
+    def load(self, state: Sequence[tuple[Hashable, Sequence[dict[str, Any]]]]) -> Summary:
+        """Continue where a summary of the same accumulators was saved."""
+        for group, saved in state:
+            self._groups[group] = accumulators = [start() for start in self._starts]
+            for accumulator, values in zip(accumulators, saved, strict=True):
+                for name, value in values.items():
+                    setattr(accumulator, name, value)
+        return self
 
     def values(self) -> Groups:
         """The answers for each group."""

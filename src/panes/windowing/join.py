@@ -129,9 +129,13 @@ class Join(Operator):
         self.submit(self._select(*pair), out)
         self.submit(PUNCTUATION, out)
 
+    def save(self) -> list[dict[str, Any]]:
+        """The state of the windows, each tuple with whether it was ever matched."""
+        return [_each_tuple(saved, lambda held: (held.item, held.matched)) for saved in super().save()]
+
     def load(self, state: Sequence[dict[str, Any]]) -> None:
         """Continue where a Join of the same declaration was saved."""
-        super().load(state)
+        super().load([_each_tuple(saved, lambda pair: Held(*pair)) for saved in state])
         for side in self._sides:
             side.index_again()
 
@@ -141,9 +145,8 @@ class Held:
 
     __slots__ = ("item", "matched")
 
-    def __init__(self, item: Any) -> None:
-        self.item = item
-        self.matched = False
+    def __init__(self, item: Any, matched: bool = False) -> None:
+        self.item, self.matched = item, matched
 
     def __getitem__(self, attribute: Any) -> Any:
         return self.item[attribute]
@@ -240,6 +243,12 @@ class Side(WindowEvents):
 
 
 _NAN = object()
+
+
+def _each_tuple(window: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The saved state of a window with its tuples changed."""
+    changed = [saved | {"tuples": [change(each) for each in saved["tuples"]]} for saved in window["subwindows"]]
+    return {**window, "subwindows": changed}
 
 
 def _pairs(on: str | Iterable[str] | Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from panes.windowing.aggregate import Aggregate
 from panes.windowing.clocks import Clock, EventClock
 from panes.windowing.declarations import (
     BY_OPERATOR,
+    Gap,
     PartitionAge,
     Punctuation,
     Sliding,
@@ -52,6 +53,8 @@ class Stream:
         Which rows arrive at all.
     punctuations
         The column that says which rows are window punctuations.
+    port
+        The column that says for which input port of an operator a row is.
     """
 
     window: WindowDeclaration
@@ -59,6 +62,7 @@ class Stream:
     at: str | None
     where: Expression | None
     punctuations: str | None
+    port: str | None = None
 
     @property
     def deltas(self) -> tuple[str, ...]:
@@ -70,7 +74,7 @@ class Stream:
         """Whether something may happen on the clock."""
         window = self.window
         policies = (window.evict, window.trigger) if isinstance(window, Sliding) else (window.evict,)
-        return any(isinstance(policy, Time) for policy in policies)
+        return any(isinstance(policy, (Time, Gap)) for policy in policies)
 
     @property
     def together(self) -> bool:
@@ -80,7 +84,8 @@ class Stream:
     @property
     def used(self) -> frozenset[str]:
         """The columns that decide which rows arrive where and when."""
-        names = (*self.by, *self.deltas, *(name for name in (self.at, self.punctuations) if name is not None))
+        others = (self.at, self.punctuations, self.port)
+        names = (*self.by, *self.deltas, *(name for name in others if name is not None))
         return frozenset((*names, *(() if self.where is None else self.where.roots)))
 
 
@@ -122,6 +127,7 @@ def stream_of(
     at: str | None = None,
     where: ExpressionLike | None = None,
     punctuations: str | None = None,
+    port: str | None = None,
 ) -> Stream:
     """Check how rows arrive.
 
@@ -139,10 +145,11 @@ def stream_of(
     window = _partitioned(window, (by,) if isinstance(by, str) else tuple(by))
     keys = () if window.partitioned is None else window.partitioned.by
     columns = (*keys, *(policy.attribute for policy in deltas_of(window)))
-    for name in (*columns, *(each for each in (at, punctuations) if each is not None)):
+    for name in (*columns, *(each for each in (at, punctuations, port) if each is not None)):
         if not isinstance(name, str) or not name:
             raise DeclarationError(f"{name!r} is not the name of a column, and a table has no others. Write a string.")
-    stream = Stream(window, tuple(map(str, keys)), at, None if where is None else expression(where), punctuations)
+    condition = None if where is None else expression(where)
+    stream = Stream(window, tuple(map(str, keys)), at, condition, punctuations, port)
     aged = window.partitioned is not None and isinstance(window.partitioned.evict, PartitionAge)
     if (stream.timed or aged) and at is None:
         raise DeclarationError(
@@ -170,7 +177,7 @@ def aggregates_of(
     groups = (group_by,) if isinstance(group_by, str) else tuple(group_by)
     if isinstance(select, Mapping):
         for alias, value in select.items():
-            _check_output(alias, value)
+            check_output(alias, value)
     keys = tuple(dict.fromkeys((*stream.by, *groups)))
     declared = query(
         "windowed", by=keys, at=stream.at or ARRIVAL, select=select, over=tumbling("1 us"), where=stream.where
@@ -186,7 +193,8 @@ def aggregates_of(
     return WindowedAggregates(stream, declared, partial)
 
 
-def _check_output(alias: str, value: object) -> None:
+def check_output(alias: str, value: object) -> None:
+    """Refuse what cannot be computed over windows of any length."""
     if isinstance(value, Declared):
         # One that has to know how long windows are: these are of any length.
         if value.levels or value.in_order or value.misfit(Geometry(_AGES, 1)) is not None:

@@ -17,9 +17,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+from panes.errors import DeclarationError
 from panes.windowing.clocks import Clock
 from panes.windowing.deadlines import PROCESSING
-from panes.windowing.declarations import Count, Delta, Punctuation, Time, Tumbling
+from panes.windowing.declarations import Count, Delta, Gap, Punctuation, Time, Tumbling
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import OF_TUMBLING, Event
 from panes.windowing.order_of_events import EVICT, INSERT, TUMBLING
@@ -67,12 +68,17 @@ class TumblingWindow(Window[T]):
         clock: Clock | None = None,
         summarizer: Callable[[], Summarizer] | None = None,
     ) -> None:
-        super().__init__(declared, (declared.evict,), clock)
+        policy = declared.evict
+        if isinstance(policy, Gap):
+            raise DeclarationError(
+                "sessions are windows of queries, pn.session('30 min'), and no policy of an operator's window. Take "
+                "pn.policy.time or pn.policy.delta."
+            )
+        super().__init__(declared, (policy,), clock)
         self._before_flush: tuple[Callable[..., None], ...] = ()
         self._after_flush: tuple[Callable[..., None], ...] = ()
         self._summarizer = summarizer
         self._stores = summarizer is None
-        policy = declared.evict
         evict: Step = _on_the_clock_or_by_punctuation
         if isinstance(policy, Count):
             self._full = policy.n

@@ -19,6 +19,7 @@ import numpy as np
 
 from panes.errors import OrderError
 from panes.frames import Positions
+from panes.frames.begun import Begun
 from panes.frames.distances import Values, first_fall
 from panes.frames.positions import Integers
 from panes.frames.processed import Processed
@@ -36,10 +37,11 @@ from panes.frames.sliding_policies import (
 from panes.frames.tumbling_policies import (
     tumbling_by_count,
     tumbling_by_delta,
+    tumbling_by_gap,
     tumbling_by_punctuation,
     tumbling_by_time,
 )
-from panes.windowing.declarations import Attribute, Count, Delta, Sliding, Time, Tumbling, WindowDeclaration
+from panes.windowing.declarations import Attribute, Count, Delta, Gap, Sliding, Time, Tumbling, WindowDeclaration
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +85,17 @@ def check_order(window: WindowDeclaration, arrivals: Arrivals) -> None:
             )
 
 
-def processed(window: WindowDeclaration, arrivals: Arrivals, *, partial: bool = True) -> Processed:
+def processed(
+    window: WindowDeclaration, arrivals: Arrivals, *, partial: bool = True, begun: Begun | None = None
+) -> Processed:
     """Every window that was processed, in the order of partitions.
 
     Parameters
     ----------
     partial
         Whether sliding windows count that had not been full by then.
+    begun
+        What came before, where the first rows of partitions are only held.
 
     Examples
     --------
@@ -102,35 +108,41 @@ def processed(window: WindowDeclaration, arrivals: Arrivals, *, partial: bool = 
     """
     check_order(window, arrivals)
     if isinstance(window, Tumbling):
-        return _tumbling(window, arrivals)
-    moments = _moments(window, arrivals)
-    return sliding(moments, _kept(window.evict, arrivals, moments), partial=partial)
+        return _tumbling(window, arrivals, begun)
+    moments = moments_of(window, arrivals, begun)
+    return sliding(moments, kept_at(window, arrivals, moments, begun), partial=partial)
 
 
-def _tumbling(window: Tumbling, arrivals: Arrivals) -> Processed:
+def _tumbling(window: Tumbling, arrivals: Arrivals, begun: Begun | None) -> Processed:
     policy, events = window.evict, arrivals.events
     if isinstance(policy, Count):
         return tumbling_by_count(events, policy.n)
     if isinstance(policy, Delta):
         return tumbling_by_delta(events, arrivals.attributes[policy.attribute], policy.by)
     if isinstance(policy, Time):
-        return tumbling_by_time(events, policy.period, arrivals.end, partitioned=window.partitioned is not None)
+        partitioned = window.partitioned is not None
+        return tumbling_by_time(events, policy.period, arrivals.end, partitioned=partitioned, begun=begun)
+    if isinstance(policy, Gap):
+        return tumbling_by_gap(events, policy.gap, arrivals.end)
     return tumbling_by_punctuation(events, arrivals.punctuations)
 
 
-def _moments(window: Sliding, arrivals: Arrivals) -> Moments:
+def moments_of(window: Sliding, arrivals: Arrivals, begun: Begun | None = None) -> Moments:
+    """When a sliding window is processed."""
     policy, events = window.trigger, arrivals.events
     if isinstance(policy, Count):
-        return every_rows(events, policy.n)
+        return every_rows(events, policy.n, begun)
     if isinstance(policy, Delta):
-        return every_delta(events, arrivals.attributes[policy.attribute], policy.by)
+        return every_delta(events, arrivals.attributes[policy.attribute], policy.by, begun)
     lasting = window.evict.period if isinstance(window.evict, Time) else None
-    return every_period(events, policy.period, arrivals.end, lasting=lasting)
+    return every_period(events, policy.period, arrivals.end, lasting=lasting, begun=begun)
 
 
-def _kept(policy: Count | Delta | Time, arrivals: Arrivals, moments: Moments) -> Kept:
+def kept_at(window: Sliding, arrivals: Arrivals, moments: Moments, begun: Begun | None = None) -> Kept:
+    """What a sliding window holds at some moments."""
+    policy, events = window.evict, arrivals.events
     if isinstance(policy, Count):
-        return keep_rows(arrivals.events, moments, policy.n)
+        return keep_rows(events, moments, policy.n, begun)
     if isinstance(policy, Delta):
-        return keep_delta(arrivals.events, moments, arrivals.attributes[policy.attribute], policy.by)
-    return keep_period(arrivals.events, moments, policy.period)
+        return keep_delta(events, moments, arrivals.attributes[policy.attribute], policy.by, begun)
+    return keep_period(events, moments, policy.period, begun)

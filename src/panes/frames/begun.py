@@ -1,0 +1,60 @@
+"""Windows that go on: what is to be known of the rows before those at hand, key by key.
+
+A column may begin with rows that windows still hold, although everything was done for them: they are followed by the
+rows that are new. What policies remember beyond the held rows is here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from panes.frames.distances import Booleans, Values
+from panes.frames.positions import Integers, Positions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Begun:
+    """How far the windows of each key are.
+
+    Parameters
+    ----------
+    known
+        Whether the key has had rows before; what follows means something only if it has.
+    held
+        How many of the rows at hand are held: the first ones of the key.
+    opened
+        When the first row of all arrived.
+    received
+        The rows since the last trigger, for triggers by count.
+    reference
+        The attribute of the row that triggered last, for triggers by delta.
+    full
+        Whether the window has been full.
+    until
+        How far the clock had run, for all keys.
+    """
+
+    known: Booleans
+    held: Integers
+    opened: Integers
+    received: Integers
+    reference: Values
+    full: Booleans
+    until: int
+
+    @classmethod
+    def nothing(cls, keys: int, *, floating: bool = False) -> Begun:
+        """Keys that nobody has seen yet."""
+        none, zeros = np.zeros(keys, np.bool_), np.zeros(keys, np.int64)
+        return cls(none, zeros, zeros, zeros, np.zeros(keys, np.float64) if floating else zeros, none, 0)
+
+    def first_new(self, events: Positions) -> Integers:
+        """The first row of each key that is new, or the end of the key."""
+        return events.key_starts[:-1] + self.held
+
+    def opened_at(self, events: Positions) -> Integers:
+        """When the first row of all arrived, for every key; anything where there has never been one."""
+        first = np.minimum(events.key_starts[:-1], max(len(events) - 1, 0))
+        return np.where(self.known, self.opened, events.start[first] if len(events) else 0)

@@ -1,0 +1,134 @@
+"""Operators over windows by policy while rows come: one shard of a stream, from micro-batch to micro-batch.
+
+Every partition has an operator of its own, which is made again for a micro-batch that brings tuples for it, or at
+which something is due on its clock; between them it is what it saved, as plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.operations import Array
+from panes.engine.batch_log import BatchLog
+from panes.engine.cabinet import Cabinet
+from panes.engine.dictionary import Dictionary
+from panes.engine.plain import from_text, to_text
+from panes.engine.schema import field_of
+from panes.local.arriving import in_order, tie_order
+from panes.local.waiting import INSTANT, Counted, Waiting, read_state, write_state
+from panes.local.windowed_operators import Running, table_of
+from panes.windowing.over_tables import WindowedOperator
+
+_ONE = pa.schema([("everything", pa.int32())])
+_SAVED = pa.schema([("key", pa.int64()), ("saved", pa.string()), ("due", pa.int64())])
+_Line: TypeAlias = "tuple[int, str | None, int | None]"
+_NEVER = 2**62
+_FEW = 1024
+
+
+class OperatedShard:
+    """The operators of some partitions, as the last micro-batch left them.
+
+    Parameters
+    ----------
+    columns
+        The columns of the data.
+    declared_as
+        What a checkpoint has to have been written with.
+    """
+
+    def __init__(
+        self, declared: WindowedOperator, columns: pa.Schema, declared_as: dict[str, Any], cabinet: Cabinet
+    ) -> None:
+        self._declared, self._columns, self._cabinet = declared, columns, cabinet
+        self._declared_as = declared_as
+        state = read_state(cabinet, declared_as)
+        self.opened = bool(state)
+        self.counted = Counted()
+        stream = declared.stream
+        # Where partitions have an influence on each other, one operator has them all.
+        self._by = () if stream.together else tuple(field_of(columns, name).name for name in stream.by)
+        self._waiting = Waiting(columns.insert(0, pa.field(INSTANT, pa.int64())), cabinet, state)
+        keys = pa.schema([columns.field(name) for name in self._by]) if self._by else _ONE
+        self._keys = Dictionary(keys, cabinet, state.get("keys", ()))
+        self._saved = BatchLog(_SAVED, cabinet, state.get("saved", ()))
+
+    @property
+    def watermark(self) -> int:
+        """How far everything has happened."""
+        return self._waiting.watermark
+
+    def step(self, rows: Sequence[pa.RecordBatch], punctuations: Array, watermark: int) -> list[pa.Table]:
+        """Take in the rows of a micro-batch, let the watermark pass, and give what operators submit meanwhile."""
+        until = self.watermark
+        came, marks = self._waiting.pass_by(rows, punctuations, watermark)
+        table = table_of(self._declared, self._submitted(came, marks, until))
+        counted, waiting = self.counted, self._waiting
+        counted.late, counted.answers, counted.keys = waiting.late, table.num_rows, len(self._keys)
+        counted.rows, counted.bytes = len(waiting), waiting.bytes + self._saved.bytes
+        state = {"keys": self._keys.listed, "saved": self._saved.listed}
+        write_state(self._cabinet, self._declared_as, **waiting.state, **state)
+        return [table]
+
+    def _submitted(self, came: pa.RecordBatch, marks: Array, until: int) -> Iterator[Any]:
+        owner = self._keys.ordinals(self._partitions_of(came))
+        order = self._order(came, owner)
+        came, owner = came.take(pa.array(order)), owner[order]
+        place, due = self._known()
+        wanted = np.unique(np.append(owner, np.flatnonzero(due <= self.watermark)))
+        if len(marks):
+            wanted = np.arange(len(self._keys))
+        starts = np.searchsorted(owner, np.append(wanted, len(self._keys)))
+        instants = came.column(INSTANT).to_numpy()
+        table = pa.Table.from_batches([came.remove_column(0)])  # as the data have it
+        texts, written = self._saved.all().column("saved"), list[_Line]()
+        # An operator that is as if it were new needs no state.
+        nothing = to_text(Running(self._declared).save())
+        for key, lo in zip(wanted.tolist(), starts[:-1].tolist(), strict=True):
+            hi = int(np.searchsorted(owner, key, side="right"))
+            text = texts[int(place[key])].as_py() if place[key] >= 0 else None
+            running = Running(self._declared, *(() if text is None else (from_text(text), until)))
+            yield from running.take_in(table.slice(lo, hi - lo), instants[lo:hi], marks, self.watermark)
+            after = to_text(running.save())
+            written.append((key, None if after == nothing else after, running.due))
+        self._write(written)
+
+    def _known(self) -> tuple[Array, Array]:
+        """Where the last state of each key is, and when something is due for it."""
+        place, due = np.full(len(self._keys), -1, np.int64), np.full(len(self._keys), _NEVER, np.int64)
+        everything = self._saved.all()
+        key = everything.column("key").to_numpy()
+        place[key] = np.arange(len(key))  # the last one stays
+        due[key] = everything.column("due").fill_null(_NEVER).to_numpy()
+        return place, due
+
+    def _write(self, written: list[_Line]) -> None:
+        columns = zip(*written, strict=True) if written else ([], [], [])
+        arrays = [pa.array(list(c), f.type) for c, f in zip(columns, _SAVED, strict=True)]
+        self._saved.append(pa.RecordBatch.from_arrays(arrays, schema=_SAVED))
+        if len(self._saved) <= 2 * len(self._keys) + _FEW:
+            return
+        place, _ = self._known()
+        latest = self._saved.all().take(pa.array(np.sort(place[place >= 0])))
+        latest = latest.filter(latest.column("saved").is_valid())
+        number = self._keys.keep(np.sort(latest.column("key").to_numpy()))
+        renumbered = pa.array(number[latest.column("key").to_numpy()])
+        self._saved.replace(latest.set_column(0, _SAVED.field("key"), renumbered))
+
+    def _order(self, came: pa.RecordBatch, owner: Array) -> Array:
+        stream = self._declared.stream
+        names = tie_order(stream, self._columns.names, self._columns)
+        if stream.together:
+            # Of one instant, partitions arrive in the order of their keys.
+            names = [*(name for name in stream.by if name not in names), *names]
+        ties = [pa.chunked_array([came.column(name)]) for name in names]
+        return in_order(owner, came.column(INSTANT).to_numpy(), ties)
+
+    def _partitions_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if not self._by:
+            return pa.RecordBatch.from_arrays([pa.array(np.zeros(len(rows), np.int32))], schema=_ONE)
+        return rows.select(list(self._by))

@@ -1,0 +1,132 @@
+"""Windows by policy over rows that come bit by bit, against the same windows over a table of all rows.
+
+Catches state that is forgotten or kept for too long, windows that are cut where micro-batches are, and rows that
+arrive before the watermark says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panes as pn
+from panes.declare.expressions import expression
+from panes.engine.cabinet import InMemory
+from panes.local.arriving import tie_order
+from panes.local.evaluate import evaluate, result_type
+from panes.local.windowed_aggregates import bind_aggregates, used_columns
+from panes.local.windowed_stream import Shape, WindowedShard
+from panes.windowing.over_tables import aggregates_of, stream_of
+from tests.local.test_windowed import LIMITS, SELECT, WINDOWS, p, table_of, tables
+
+
+class Stream:
+    """A shard that is opened again for every micro-batch, as Spark does it."""
+
+    def __init__(self, schema, window, by=(), group_by=(), partial=True, punctuations=None, select=SELECT):
+        self._stream = stream_of(window, by, "ts", None, punctuations)
+        declared = aggregates_of(self._stream, select, group_by, partial)
+        self._bound = bind_aggregates(declared, schema, lambda sql: result_type(expression(sql), schema))
+        self._ties = tie_order(self._stream, used_columns(declared), schema)
+        self._parts = [self._stream.by, self._stream.deltas, self._bound.groups, self._ties]
+        keys, deltas, groups, ties = (tuple(schema.field(name).type for name in names) for names in self._parts)
+        arguments = tuple(result_type(expression(sql), schema) for sql in self._bound.arguments)
+        self._shape = Shape(keys, arguments, deltas, groups, ties)
+        self.cabinet = InMemory()
+        self.found, self.late = [], 0
+        self.schema = self._bound.schema
+
+    def step(self, table, watermark):
+        marks = np.zeros(0, np.int64)
+        if self._stream.punctuations is not None:
+            marked = table.column(self._stream.punctuations).combine_chunks().fill_null(False)
+            marks = table.filter(marked).column("ts").cast(pa.int64()).to_numpy()
+            table = table.filter(pa.compute.invert(marked))
+        keys, deltas, groups, ties = self._parts
+        columns = [
+            *(table.column(name) for name in keys),
+            table.column("ts").cast(pa.int64()),
+            *(evaluate(expression(sql), table) for sql in self._bound.arguments),
+            *(table.column(name) for name in (*deltas, *groups, *ties)),
+        ]
+        rows = pa.Table.from_arrays(columns, schema=self._shape.schema).to_batches()
+        shard = WindowedShard([self._bound], self._shape, {"window": str(self._stream.window)}, self.cabinet)
+        (found,) = shard.step(rows, marks, watermark)
+        self.found += found.to_pylist()
+        self.late += shard.counted.late
+        return shard.counted
+
+
+@st.composite
+def micro_batches(draw, rows):
+    """Rows as they come, each batch with a watermark that no later row has fallen behind."""
+    cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=5)))
+    parts = [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    batches = []
+    for i, part in enumerate(parts):
+        later = [row["ts"] for rest in parts[i + 1 :] for row in rest]
+        last = max((row["ts"] for row in rows), default=0) + 1
+        batches.append((part, min([*later, last]) if draw(st.booleans()) or not later else 0))
+    return batches
+
+
+def sorted_rows(rows):
+    return sorted(rows, key=lambda row: (str(row.get("k")), row["window"]["number"], str(row)))
+
+
+def same(found, wanted):
+    found, wanted = sorted_rows(found), sorted_rows(wanted)
+    for row in (*found, *wanted):
+        if row.get("spread") is not None:
+            row["spread"] = round(row["spread"], 9)
+    return found == wanted
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@settings(max_examples=15)
+@given(data=st.data(), partial=st.booleans(), by=st.sampled_from(["k", ()]), group_by=st.sampled_from([(), "g"]))
+def test_aggregates(window, data, partial, by, group_by):
+    # In the order of time but for the tuples of a few µs: otherwise no watermark passes before the end.
+    rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
+    table = table_of(rows)
+    stream = Stream(table.schema, window, by, group_by, partial)
+    for part, watermark in data.draw(micro_batches(rows)):
+        stream.step(table_of(part), watermark)
+    whole = pn.windowed(table, window=window, by=by, at="ts", select=SELECT, group_by=group_by, partial=partial)
+    assert same(stream.found, whole.to_pylist())
+    assert stream.late == 0
+
+
+@settings(max_examples=100)
+@given(st.data(), st.sampled_from(WINDOWS), st.sampled_from(LIMITS[1:]), st.booleans())
+def test_evicted_partitions(data, window, limit, partial):
+    rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
+    table, declared = table_of(rows), replace(window, partitioned=p.partitions("k", **limit))
+    stream = Stream(table.schema, declared, partial=partial)
+    for part, watermark in data.draw(micro_batches(rows)):
+        stream.step(table_of(part), watermark)
+    whole = pn.windowed(table, window=declared, at="ts", select=SELECT, partial=partial)
+    assert same(stream.found, whole.to_pylist())
+
+
+@settings(max_examples=50)
+@given(st.data(), st.sampled_from(["k", ()]))
+def test_punctuations(data, by):
+    rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
+
+    def punctuated(some):
+        stops = pa.array([None if r["x"] is None else r["x"] == 3 for r in some], pa.bool_())
+        return table_of(some).append_column("stop", stops)
+
+    window, table = p.tumbling(p.punctuation()), punctuated(rows)
+    stream = Stream(table.schema, window, by, punctuations="stop")
+    for part, watermark in data.draw(micro_batches(rows)):
+        stream.step(punctuated(part), watermark)
+    whole = pn.windowed(table, window=window, by=by, at="ts", select=SELECT, punctuations="stop").to_pylist()
+    # A table knows of punctuations after its last tuple; a stream does not, before the watermark has passed them.
+    assert same(stream.found, whole)
