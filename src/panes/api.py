@@ -228,9 +228,9 @@ class Plan:
             kept = 0 if history is None else parse_duration(history)
             asked = Asked(mode, shards, folder, kept, late, emit == "all", limits, checkpoint)
             parts.append(run_stream(blueprint, events, asked))
-        for rows in self._over_rows:
+        for rows in (part for asked in self._over_rows for part in asked.apart()):
             # Figures of one name would have to be the same figures.
-            metrics = f"{METRICS}_{rows.query.name}" if parts else METRICS
+            metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
             parts.append(stream_rows(prepare_rows(rows, events), shards, metrics))
         return _side_by_side(parts)
 

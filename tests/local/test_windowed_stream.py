@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.declare.expressions import expression
 from panes.engine.cabinet import InMemory
+from panes.errors import StateError
 from panes.local.arriving import tie_order
 from panes.local.evaluate import evaluate, result_type
 from panes.local.windowed_aggregates import bind_aggregates, used_columns
@@ -130,3 +131,46 @@ def test_punctuations(data, by):
     whole = pn.windowed(table, window=window, by=by, at="ts", select=SELECT, punctuations="stop").to_pylist()
     # A table knows of punctuations after its last tuple; a stream does not, before the watermark has passed them.
     assert same(stream.found, whole)
+
+
+ROWS = [{"ts": t, "k": "ab"[t % 2], "g": "u", "odometer": t, "x": t, "y": 0} for t in range(2_000)]
+
+
+def test_rows_that_come_too_late_are_counted():
+    stream = Stream(table_of([]).schema, p.tumbling(p.count(2)), "k")
+    stream.step(table_of(ROWS[:10]), 8)
+    stream.step(table_of(ROWS[6:12]), 10)
+    assert stream.late == 2
+    assert [row["n"] for row in stream.found] == [2] * 6  # 8 and 9 came twice, and in time
+
+
+@pytest.mark.parametrize("window", WINDOWS[::4], ids=str)
+def test_state_does_not_grow(window, monkeypatch):
+    """Neither with the number of rows nor with that of micro-batches."""
+    monkeypatch.setattr("panes.local.keyed_rows._FEW", 20)
+    stream = Stream(table_of([]).schema, window, "k")
+    held = [stream.step(table_of(ROWS[i : i + 20]), i + 15) for i in range(0, 2_000, 20)]
+    assert max(counted.rows for counted in held) <= 100
+    assert len(stream.cabinet.blobs) < 40
+    assert stream.found
+
+
+def test_compacting_rows_loses_none(monkeypatch):
+    monkeypatch.setattr("panes.local.keyed_rows._FEW", 0)
+    window = p.sliding(p.count(5), p.count(3))
+    stream = Stream(table_of([]).schema, window, "k")
+    for i in range(0, 600, 20):
+        counted = stream.step(table_of(ROWS[i : i + 20]), i + 15)
+        assert counted.rows <= 2 * 10 + 20
+    stream.step(table_of([]), 600)
+    whole = pn.windowed(table_of(ROWS[:600]), window=window, by="k", at="ts", select=SELECT)
+    assert same(stream.found, whole.to_pylist())
+
+
+def test_another_window_cannot_go_on():
+    schema = table_of([]).schema
+    one, other = Stream(schema, p.tumbling(p.count(2))), Stream(schema, p.tumbling(p.count(3)))
+    one.step(table_of(ROWS[:3]), 2)
+    other.cabinet = one.cabinet
+    with pytest.raises(StateError, match=r"written with window='tumbling, count\(2\)', and this run has"):
+        other.step(table_of(ROWS[3:6]), 5)

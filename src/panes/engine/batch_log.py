@@ -32,7 +32,7 @@ class BatchLog:
     """
 
     def __init__(self, schema: pa.Schema, cabinet: Cabinet, listed: Sequence[Sequence[Any]] = ()) -> None:
-        self._schema, self._cabinet = schema, cabinet
+        self.schema, self._cabinet = schema, cabinet
         self.listed: list[tuple[str, int]] = [(name, count) for name, count in listed]
         self._batches = [self._read(name) for name, _ in self.listed]
 
@@ -46,14 +46,14 @@ class BatchLog:
 
     def all(self) -> pa.RecordBatch:
         """Every row."""
-        return _together(self._schema, self._batches)
+        return _together(self.schema, self._batches)
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Add some rows: a batch joins the one before it unless that is more than twice as long."""
         if not len(rows):
             return
         while self.listed and self.listed[-1][1] <= 2 * len(rows):
-            rows = _together(self._schema, [self._batches.pop(), rows])
+            rows = _together(self.schema, [self._batches.pop(), rows])
             self._forget(self.listed.pop()[0])
         name, data = new_name(), pack(rows)
         self._cabinet.put(name, data)

@@ -119,7 +119,7 @@ class Running:
             clock.advance(due)
             operator.punctuate()
             due = next(marks, None)
-        clock.advance(max(end, *punctuations[-1:].tolist()))
+        clock.advance(max([end, *punctuations[-1:].tolist()]))
         yield from self._taken()
 
     def save(self) -> Any:

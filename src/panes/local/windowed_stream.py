@@ -77,6 +77,14 @@ class Shape:
         return [(f"{name}{i}", type_) for i, type_ in enumerate(types)]
 
 
+def partitions_of(rows: pa.RecordBatch, shape: Shape) -> pa.RecordBatch:
+    """The keys of rows."""
+    schema = shape.partitions
+    if not shape.keys:
+        return pa.RecordBatch.from_arrays([pa.array(np.zeros(len(rows), np.int32))], schema=schema)
+    return pa.RecordBatch.from_arrays([one_zero(rows.column(name)) for name in schema.names], schema=schema)
+
+
 class WindowedShard:
     """The windows of some partitions, as the last micro-batch left them.
 
@@ -133,7 +141,7 @@ class WindowedShard:
 
     def _apart(self, came: pa.RecordBatch, marks: Array, until: int) -> list[pa.Table]:
         """Partitions that know nothing of each other: all at once."""
-        owner = self._held.keys.ordinals(self._partitions_of(came))
+        owner = self._held.keys.ordinals(partitions_of(came, self._shape))
         # Without a clock, nothing happens to partitions for which no row came.
         everyone = len(marks) > 0 or any(bound.declared.stream.timed for bound in self._bounds)
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(owner)
@@ -162,7 +170,7 @@ class WindowedShard:
         """Partitions of which one goes because of others: one row after another."""
         (bound,) = self._bounds
         held = self._held
-        owner = held.keys.ordinals(self._partitions_of(came))
+        owner = held.keys.ordinals(partitions_of(came, self._shape))
         # Of one instant, partitions arrive in the order of their keys.
         known = held.keys.keys.columns
         ordered = all(is_ordered(column.type) for column in known)
@@ -184,12 +192,6 @@ class WindowedShard:
         self._saved = state | {"order": [number[partition] for partition in state["order"]]}
         held.keep_only(column, recording.held(), np.array(live, np.int64))
         return [table]
-
-    def _partitions_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        schema = self._shape.partitions
-        if not self._shape.keys:
-            return pa.RecordBatch.from_arrays([pa.array(np.zeros(len(rows), np.int32))], schema=schema)
-        return pa.RecordBatch.from_arrays([one_zero(rows.column(name)) for name in schema.names], schema=schema)
 
     def _column(self, wanted: Array, held: Array, came: pa.RecordBatch, owner: Array) -> Column:
         ties = [came.column(f"tie{i}") for i in range(len(self._shape.ties))]

@@ -18,6 +18,7 @@ from panes.algebra.operations import Array
 from panes.engine.blobs import pack, unpack
 from panes.engine.cabinet import Cabinet
 from panes.local.operated_stream import OperatedShard
+from panes.local.session_stream import SessionShard
 from panes.local.waiting import INSTANT
 from panes.local.windowed_aggregates import BoundAggregates
 from panes.local.windowed_stream import Shape, WindowedShard
@@ -26,6 +27,7 @@ from panes.spark.naming import END, START, VIEW, key
 from panes.spark.packing import READ, sensible, typed
 from panes.spark.placing import labels
 from panes.spark.processor import BLOB, row_of
+from panes.windowing.declarations import Gap
 from panes.windowing.over_tables import WindowedOperator
 
 TRAVELLING = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **dict.fromkeys(READ, "BIGINT")}
@@ -98,7 +100,7 @@ class WindowedJob(ABC):
     declared_as: dict[str, Any]
 
     @abstractmethod
-    def open(self, cabinet: Cabinet) -> WindowedShard | OperatedShard:
+    def open(self, cabinet: Cabinet) -> WindowedShard | SessionShard | OperatedShard:
         """A shard as it left its state."""
 
     @abstractmethod
@@ -145,8 +147,11 @@ class AggregatesJob(WindowedJob):
     shape: Shape
     numbered: Numbered | None = None
 
-    def open(self, cabinet: Cabinet) -> WindowedShard:
+    def open(self, cabinet: Cabinet) -> WindowedShard | SessionShard:
         """A shard as it left its state."""
+        if isinstance(self.bounds[0].declared.stream.window.evict, Gap):
+            (bound,) = self.bounds
+            return SessionShard(bound, self.shape, self.declared_as, cabinet)
         return WindowedShard(self.bounds, self.shape, self.declared_as, cabinet)
 
     def finished(self, tables: list[pa.Table]) -> Iterator[pa.RecordBatch]:

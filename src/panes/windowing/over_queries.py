@@ -32,6 +32,24 @@ class RowsQuery:
     names: tuple[str, ...]
     after: tuple[int, ...]
 
+    def apart(self) -> tuple[RowsQuery, ...]:
+        """Parts that a stream runs on their own: the last events, which come in the order of time, and each session."""
+        sessions = [isinstance(window.stream.window.evict, Gap) for window in self.windows]
+        groups = [
+            [i for i, alone in enumerate(sessions) if not alone],
+            *([i] for i, alone in enumerate(sessions) if alone),
+        ]
+        return tuple(
+            RowsQuery(
+                self.query,
+                tuple(self.windows[i] for i in some),
+                tuple(self.names[i] for i in some),
+                tuple(self.after[i] for i in some),
+            )
+            for some in groups
+            if some
+        )
+
 
 def over_time(queries: Iterable[Query]) -> tuple[Query, ...]:
     """Queries with their windows over time; those that have no other windows are left out."""
