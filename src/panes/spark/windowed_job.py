@@ -37,18 +37,24 @@ SHARD, MARK = "__panes_shard", "__panes_mark"
 _ROWS = 1 << 16
 
 
-def packing(schema: pa.Schema, shards: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def packing(
+    schema: pa.Schema, shards: int, whose: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What to do with the rows of a partition.
 
     Parameters
     ----------
     schema
         The columns that travel; before them come ``SHARD`` and ``MARK``, whether a row is a punctuation.
+    whose
+        A name that no other operator of the query has. Where two of them get the same rows, Spark lets them share the
+        shuffle, and the second one is then told every watermark a micro-batch late.
     """
     names = np.array(labels(shards), np.int32)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         counts, marks = dict.fromkeys(READ, 0), list[int]()
+        assert whose, "part of the function"
         for everything in large_batches(batches, _ROWS):
             some = sensible(everything, counts, INSTANT)
             marked = some.column(MARK)

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
+from panes.engine.cabinet import new_name
 from panes.engine.program import argument_expressions
 from panes.engine.schema import field_of
 from panes.errors import PlanError
@@ -130,7 +131,7 @@ def _run(
     arriving = events if stream.where is None else events.where(f"{mark} OR ({stream.where.sql})")
     columns = [f"{sql} AS {quoted(name)}" for sql, name in zip(sqls, schema.names, strict=True)]
     rows = arriving.selectExpr(f"CAST({hashed} AS INT) AS {SHARD}", f"{mark} AS {MARK}", *columns)
-    packed = rows.mapInArrow(packing(schema, shards), ", ".join(map(" ".join, TRAVELLING.items())))
+    packed = rows.mapInArrow(packing(schema, shards, new_name()), ", ".join(map(" ".join, TRAVELLING.items())))
     operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
     worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, "append", "EventTime")
     figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
