@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.kinds import Last, Session
-from panes.errors import PanesError, PlanError, SqlError
+from panes.errors import DeclarationError, PanesError, PlanError, SqlError
 
 AZURE = """
 SELECT DeviceID, System.Window().Id, MIN(T) AS MinTemp
@@ -174,18 +173,32 @@ def test_statements_are_named_by_comments_or_by_position():
     assert [query.name for query in pn.sql(text)] == ["first one", "query2", "third"]
 
 
-def test_kinds_that_do_not_run_yet_are_read_and_refused_by_plans():
+def test_windows_by_events():
     kinds = {
-        "[ROWS 100 SLIDE 10]": Last,
-        "GROUP BY SessionWindow(minute, 5, 60)": Session,
-        "GROUP BY session_window(ts, '5 minutes')": Session,
+        "[ROWS 100 SLIDE 10]": pn.last(100, every=10),
+        "[ROWS 5]": pn.last(5),
+        "GROUP BY session_window(ts, '5 minutes')": pn.session("5 min"),
+        "GROUP BY SessionWindow(minute, 5)": pn.session("5 min"),
+        "GROUP BY Windows(Window('visit', SessionWindow(minute, 5)))": pn.session("5 min", name="visit"),
     }
-    for text, kind in kinds.items():
+    for text, window in kinds.items():
         query = pn.sql(f"SELECT SUM(a) FROM s {text}", at="ts")[0]
-        assert isinstance(query.over[0], kind)
-        with pytest.raises(PlanError, match="not run yet"):
-            pn.plan(query)
+        assert query.over == (window,)
         assert pn.sql(pn.to_sql(query))[0].over == query.over
+        pn.plan(query)
+
+
+def test_a_session_with_a_longest_duration_is_read_and_refused_by_plans():
+    query = pn.sql("SELECT SUM(a) FROM s GROUP BY SessionWindow(minute, 5, 60)", at="ts")[0]
+    assert pn.sql(pn.to_sql(query))[0].over == query.over
+    with pytest.raises(PlanError, match="has a longest duration"):
+        pn.plan(query)
+
+
+def test_what_brackets_cannot_say_is_not_printed():
+    for window in (pn.last(3, skip=1), pn.last(3, name="few"), pn.sliding("5 min", name="short")):
+        with pytest.raises(DeclarationError, match="has no SQL of its own"):
+            pn.to_sql(pn.query("q", at="ts", select={"n": pn.count()}, over=window))
 
 
 def test_bounds_and_event_time_may_be_given_beside():

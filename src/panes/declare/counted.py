@@ -6,7 +6,7 @@ from typing import Final, overload
 
 from panes.algebra import declare as aggregates
 from panes.algebra.aggregates import Aggregate
-from panes.declare.kinds import Last
+from panes.declare.kinds import Last, last_name
 from panes.declare.windows import checked_name
 from panes.errors import DeclarationError
 
@@ -63,6 +63,4 @@ def last(value: str | int, *, every: int = 1, skip: int = 0, name: str | None = 
         raise DeclarationError(
             f"every={every!r} is not a number of events. Write one from 1 to {_MOST:,}, as every=10."
         )
-    parts = (f"_every_{every}" if every > 1 else "", f"_skip_{skip}" if skip else "")
-    label = f"last_{value}{''.join(parts)}" if name is None else checked_name(name)
-    return Last(label, value, every, skip)
+    return Last(last_name(value, every, skip) if name is None else checked_name(name), value, every, skip)

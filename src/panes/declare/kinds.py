@@ -69,6 +69,11 @@ def session(gap: DurationLike, *, name: str | None = None) -> Session:
     return Session(session_name(length) if name is None else checked_name(name), length, None)
 
 
+def last_name(count: int, every: int = 1, skip: int = 0) -> str:
+    """What a window of events is called when it was given no name."""
+    return f"last_{count}{f'_every_{every}' if every > 1 else ''}{f'_skip_{skip}' if skip else ''}"
+
+
 def session_name(gap: int) -> str:
     """What a session is called when it was given no name."""
     return f"session {format_duration(gap)}"

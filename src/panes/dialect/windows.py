@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from panes.declare.kinds import AnyWindow, Last, Session, session_name
+from panes.declare.kinds import AnyWindow, Last, Session, last_name, session_name
 from panes.declare.nested import nested
 from panes.declare.sliding import Sliding, sliding_name
 from panes.declare.windows import Bounds, Cumulate, Window, checked_name, cumulate, hopping
@@ -152,7 +152,7 @@ def bracket(words: Cursor, bounds: Bounds) -> AnyWindow:
         every = whole(words, "the number of rows") if words.took("SLIDE") else 1
         if min(count, every) <= 0:
             words.fail("a number of rows has to be positive.", words.tokens[begin : words.at])
-        window = Last(f"{count} rows/{every}", count, every)
+        window = Last(last_name(count, every), count, every)
     elif words.took("RANGE"):
         size = counted(words)
         if size <= 0:

@@ -25,10 +25,10 @@ class BatchLog:
     --------
     >>> from panes.engine.cabinet import InMemory
     >>> log = BatchLog(pa.schema({"n": pa.int64()}), InMemory())
-    >>> for numbers in ([1, 2, 3, 4], [5], [6]):
+    >>> for numbers in ([1, 2, 3, 4, 5], [6], [7]):
     ...     log.append(pa.record_batch({"n": numbers}))
     >>> [count for _, count in log.listed], log.all().column("n").to_pylist()
-    ([4, 2], [1, 2, 3, 4, 5, 6])
+    ([5, 2], [1, 2, 3, 4, 5, 6, 7])
     """
 
     def __init__(self, schema: pa.Schema, cabinet: Cabinet, listed: Sequence[Sequence[Any]] = ()) -> None:
