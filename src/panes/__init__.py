@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from panes.catalogue import Catalogue
     from panes.declare.counted import last
     from panes.declare.expressions import Expression
+    from panes.declare.kinds import session
     from panes.declare.limits import Limits
     from panes.declare.nested import Nested, nested
     from panes.declare.query import Query, query
@@ -116,6 +117,7 @@ __all__ = [
     "quantile",
     "query",
     "recurring",
+    "session",
     "show_progress",
     "sliding",
     "sql",
