@@ -17,7 +17,7 @@ from panes.engine.schema import wide_columns
 from panes.errors import PlanError, SqlError
 from panes.inputs import is_arrow, is_spark
 from panes.planning import drawing, picture
-from panes.planning.blueprint import Blueprint, draw_up
+from panes.planning.blueprint import Blueprint, ByEvents, draw_up
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Strategy
 from panes.timeline import DurationLike, parse_duration
@@ -53,9 +53,11 @@ class Plan:
         return self._draw(self.statistics, "columnar")
 
     def _draw(self, statistics: Statistics, strategy: Strategy | None) -> Blueprint:
-        if not self._over_time:
-            return Blueprint((), (), statistics)
-        return draw_up(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
+        drawn = Blueprint((), (), statistics)
+        if self._over_time:
+            drawn = draw_up(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
+        told = (ByEvents(asked.query.name, asked.query.by, asked.query.at, asked.names) for asked in self._over_rows)
+        return replace(drawn, by_events=tuple(told))
 
     @cached_property
     def _over_time(self) -> tuple[Query, ...]:
@@ -178,7 +180,7 @@ class Plan:
 
     def explain(self) -> str:
         """The tree of windows and factor windows, predicted costs, the saving, and what was tried."""
-        return "\n".join([*self._drawn_up(picture.explain), *self._listed()])
+        return picture.explain(self.blueprint())
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
@@ -193,18 +195,7 @@ class Plan:
         return picture.data_of(self.blueprint())
 
     def __str__(self) -> str:
-        return "\n".join([*self._drawn_up(picture.summary), *self._listed()])
-
-    def _drawn_up(self, told: Callable[[Blueprint], str]) -> list[str]:
-        return [told(self.blueprint())] if self._over_time else []
-
-    def _listed(self) -> list[str]:
-        """What is not read from panes, in a line each."""
-        return [
-            f"query {asked.query.name!r} over {', '.join(asked.names)}: from its events in the order of time, all "
-            "windows from one shuffle"
-            for asked in self._over_rows
-        ]
+        return picture.summary(self.blueprint())
 
     def _run_stream(
         self,

@@ -146,7 +146,11 @@ def test_beside_windows_over_time():
 def test_a_plan_tells_of_them():
     plan = pn.plan(pn.query("q", at="ts", select=SELECT, over=[pn.last(100, every=10), pn.session("30 min")]))
     for text in (str(plan), plan.explain()):
-        assert "last_100_every_10, session 30m" in text
+        assert "last_100_every_10" in text
+        assert "session 30m" in text
+    assert plan.to_dict()["by_events"][0]["windows"] == ("last_100_every_10", "session 30m")
+    assert "session 30m" in plan.to_mermaid()
+    assert "session 30m" in plan.to_svg()
 
 
 class Sessions:

@@ -90,12 +90,31 @@ class StorePlan:
 
 
 @dataclass(frozen=True)
+class ByEvents:
+    """The windows of a query that go by its events; there is nothing to decide, but pictures tell of them.
+
+    Parameters
+    ----------
+    query, keys, at
+        Its name, its keys and its column of time.
+    windows
+        What they are called.
+    """
+
+    query: str
+    keys: Keys
+    at: str
+    windows: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Blueprint:
-    """What the planner decided for all queries."""
+    """What the planner decided for all queries; ``queries`` have their windows over time alone."""
 
     queries: tuple[Query, ...]
     stores: tuple[StorePlan, ...]
     statistics: Statistics
+    by_events: tuple[ByEvents, ...] = ()
 
 
 def draw_up(

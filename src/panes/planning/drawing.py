@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from panes.planning.blueprint import Blueprint
-from panes.planning.picture import figures_of, number_of_keys, panes_of_store, summary, title_of, window_titles
+from panes.planning.picture import figures_of, number_of_keys, panes_of_store, summary, title_of, told_of, window_titles
 
 _ROW, _GAP, _HEIGHT, _LETTER, _PADDING, _MARGIN, _LINE = 54, 60, 40, 7.2, 12, 20, 18
 _LONGEST, _STORES, _ROWS = 40, 6, 40
@@ -86,6 +86,7 @@ def _told(blueprint: Blueprint) -> list[str]:
         lines += [title_of(store), *(f"  {line}" for line in figures_of(blueprint, store))]
     if len(blueprint.stores) > _STORES:
         lines.append(f"… {len(blueprint.stores) - _STORES} more stores")
+    lines += [told_of(some) for some in blueprint.by_events]
     if any(store.forest.factors for store in blueprint.stores):
         lines.append("dashed: factor windows, which nobody asked for and others are read from")
     return lines
@@ -114,6 +115,12 @@ def _boxes(blueprint: Blueprint) -> _Box:
         }
         for node in store.forest.nodes:
             (top if node.provider is None else boxes[node.provider]).below.append(boxes[node.window])
+    for some in blueprint.by_events:
+        top = _Box(
+            "events in the order of time", "panes", f"by {', '.join(some.keys)}" if some.keys else "", told_of(some)
+        )
+        top.below = [_Box(name, "window", "", f"{name}; {told_of(some)}") for name in some.windows]
+        stream.below.append(top)
     return stream
 
 

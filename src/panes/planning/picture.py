@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from panes.declare.windows import Cumulate, default_name
-from panes.planning.blueprint import Blueprint, StorePlan
+from panes.planning.blueprint import Blueprint, ByEvents, StorePlan
+from panes.planning.statistics import Keys
 from panes.timeline import Geometry, format_duration
 
 _STRATEGY = {
@@ -20,13 +21,16 @@ _PER_EVENT = "an answer per event, every window from sorted columns"
 
 def summary(blueprint: Blueprint) -> str:
     """A few lines: how many queries and windows, and how each store runs."""
-    windows = sum(len(query.windows) for query in blueprint.queries)
-    passes = sum(_passes(store) for store in blueprint.stores)
+    by_events = blueprint.by_events
+    windows = sum(len(query.windows) for query in blueprint.queries) + sum(len(some.windows) for some in by_events)
+    passes = sum(_passes(store) for store in blueprint.stores) + len(by_events)
+    queries = {query.name for query in blueprint.queries} | {some.query for some in by_events}
     lines = [
-        f"{counted(len(blueprint.queries), 'query', 'queries')}, {counted(windows, 'window')}, "
+        f"{counted(len(queries), 'query', 'queries')}, {counted(windows, 'window')}, "
         f"{counted(passes, 'pass', 'passes')} over the events"
     ]
     lines += [f"  {title_of(store)}" for store in blueprint.stores]
+    lines += [f"  {told_of(some)}: {', '.join(some.windows)}" for some in by_events]
     return "\n".join(lines)
 
 
@@ -37,7 +41,14 @@ def explain(blueprint: Blueprint) -> str:
     for store in blueprint.stores:
         lines += ["", title_of(store), *(f"  {line}" for line in figures_of(blueprint, store)), *_tree(store)]
         lines += ["  tried:", *(f"    {line}" for line in store.trace)]
+    for some in blueprint.by_events:
+        lines += ["", told_of(some), *(f"  ├─ {name}" for name in some.windows[:-1]), f"  └─ {some.windows[-1]}"]
     return "\n".join(lines)
+
+
+def told_of(some: ByEvents) -> str:
+    """What is done for windows that go by events."""
+    return f"query {some.query!r} by {_listed(some.keys)}: from its events in the order of time, one shuffle"
 
 
 def mermaid(blueprint: Blueprint) -> str:
@@ -60,6 +71,14 @@ def mermaid(blueprint: Blueprint) -> str:
         factors = [ids[window] for window in store.forest.factors]
         if factors:
             lines.append(f"  class {','.join(factors)} factor")
+    for number, some in enumerate(blueprint.by_events):
+        lines += [
+            f'  e{number}[("events by {_listed(some.keys)}<br/>in the order of time")]',
+            f"  stream --> e{number}",
+        ]
+        for i, name in enumerate(some.windows):
+            title = name.replace('"', "#quot;")
+            lines += [f'  e{number}w{i}["{title}"]', f"  e{number} --> e{number}w{i}"]
     lines.append("  classDef factor stroke-dasharray: 4 4")
     return "\n".join(lines)
 
@@ -159,6 +178,7 @@ def data_of(blueprint: Blueprint) -> dict[str, Any]:
             for query in blueprint.queries
         ],
         "stores": [_store_data(blueprint, store) for store in blueprint.stores],
+        "by_events": [asdict(some) for some in blueprint.by_events],
     }
 
 
@@ -197,7 +217,11 @@ def _edges(store: StorePlan) -> str:
 
 
 def _keys(store: StorePlan) -> str:
-    return f"({', '.join(store.keys)})" if store.keys else "nothing"
+    return _listed(store.keys)
+
+
+def _listed(keys: Keys) -> str:
+    return f"({', '.join(keys)})" if keys else "nothing"
 
 
 def _passes(store: StorePlan) -> int:
