@@ -136,7 +136,7 @@ class Plan:
         _check_per_event(self.queries, emit, mode)
         if self._over_rows:
             given = {"layout": layout, "emit": emit, "mode": mode, "catalogue": catalogue, "history": history}
-            _check_rows(self._over_rows[0], {**given, "late": late, "limits": limits, "observation": observation})
+            _check_rows(self._over_rows[0], {**given, "late": late, "limits": limits})
         if layout == "wide":
             wide_columns(self.queries)
         if is_spark(data):
@@ -169,6 +169,8 @@ class Plan:
         """
         from panes.spark.run import check
 
+        if not self._over_time:
+            return self
         check(self.blueprint(), events)  # mistakes first: a sample is a small job
         return self._sampled(events)
 
@@ -227,12 +229,15 @@ class Plan:
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:
         from panes.spark.rows_queries import prepare_rows, run_rows
-        from panes.spark.run import check, run
+        from panes.spark.run import check, observed, run
 
         made = self
         # Mistakes first.
         prepared = [prepare_rows(asked, events) for asked in self._over_rows]
         if not self._over_time:
+            if observation is not None:
+                first = self._over_rows[0]
+                prepared[0] = prepare_rows(first, observed(events, [first.query.at], observation))
             return _side_by_side([run_rows(each) for each in prepared])
         if emit == "all":
             strategy = "columnar"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import panes as pn
 from panes.cli.reporting import console, working
+from panes.declare.kinds import Last, Session
 from panes.errors import PanesError, PlanError
 from panes.planning.picture import counted
 from panes.spark.racing import race
@@ -25,6 +26,12 @@ def compare_queries(asked: Sequence[pn.Query], source: Source, rounds: int, star
 
     from panes.testing import assert_same_answers
 
+    by_events = next((str(w) for query in asked for w in query.over if isinstance(w, (Last, Session))), None)
+    if by_events is not None:
+        raise PanesError(
+            f"the window {by_events!r} goes by events, and is not compared: Spark has no such group-by, or writes it in "
+            "another way. Leave it out."
+        )
     with working("starting Spark") as step:
         spark = start()
         _, events = part_malformed(source.read(spark))

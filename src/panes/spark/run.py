@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, Observation
@@ -43,9 +44,7 @@ def run(
     """
     if observation is not None:
         times = dict.fromkeys(query.at for query in blueprint.queries)
-        missing = sum((F.count_if(F.col(quoted(at)).isNull()) for at in times), F.lit(0))
-        counts = F.count(F.lit(1)).alias("events"), missing.alias("null_timestamps")
-        source = replace(source, events=source.events.observe(observation, *counts))
+        source = replace(source, events=observed(source.events, times, observation))
     programs = _programs(blueprint, source)
     if emit_all:
         programs = [emitting_all(program) for program in programs]
@@ -55,6 +54,12 @@ def run(
     parts = [part for number in range(len(programs)) for part in _run_store(blueprint, number, programs, source, shape)]
     answers = union(parts)
     return widen(answers, blueprint.queries) if layout == "wide" else answers
+
+
+def observed(events: DataFrame, times: Iterable[str], observation: Observation) -> DataFrame:
+    """Events that are counted when they are read: all, and those without a time."""
+    missing = sum((F.count_if(F.col(quoted(at)).isNull()) for at in times), F.lit(0))
+    return events.observe(observation, F.count(F.lit(1)).alias("events"), missing.alias("null_timestamps"))
 
 
 def check(blueprint: Blueprint, events: DataFrame) -> Input:
