@@ -29,8 +29,8 @@ def compare_queries(asked: Sequence[pn.Query], source: Source, rounds: int, star
     by_events = next((str(w) for query in asked for w in query.over if isinstance(w, (Last, Session))), None)
     if by_events is not None:
         raise PanesError(
-            f"the window {by_events!r} goes by events, and is not compared: Spark has no such group-by, or writes it in "
-            "another way. Leave it out."
+            f"the window {by_events!r} goes by events, and is not compared: Spark has no such group-by, or writes it "
+            "in another way. Leave it out."
         )
     with working("starting Spark") as step:
         spark = start()
