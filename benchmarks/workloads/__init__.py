@@ -8,6 +8,7 @@ from functools import partial
 
 from benchmarks.runner import Bench
 from benchmarks.workloads.asw import asw
+from benchmarks.workloads.by_events import by_events
 from benchmarks.workloads.calibrate import calibrate
 from benchmarks.workloads.day import day
 from benchmarks.workloads.granular import granular
@@ -48,6 +49,7 @@ WORKLOADS = {
     "values": Workload(values, "50 hopping windows of distinct prices over real trades, beside Spark's own"),
     "sketches": Workload(sketches, "50 hopping windows of approximate counts and quantiles, beside Spark's own"),
     "sliding": Workload(sliding, "20 windows with an answer per event, beside Spark's own window functions"),
+    "by_events": Workload(by_events, "1 to 20 sessions, and windows of the last events, beside Spark's own"),
     "streaming": Workload(streaming, "1 to 1000 windows over a stream, beside one native streaming query per window"),
     "state": Workload(state, "what a stream keeps: thousands of windows of three classes"),
     "granular": Workload(granular, "nested windows: cost per event by rate, levels and extent, and memory"),
