@@ -223,7 +223,7 @@ def test_errors_of_requests():
         pn.lookup(EVENTS, REQUESTS.append_column("N_1H", REQUESTS.column("k")), **terms())
     with pytest.raises(pn.PanesError, match=r"cannot look up in a list \(the requests\)"):
         pn.lookup(EVENTS, [1], **terms())
-    with pytest.raises(pn.PanesError, match="takes no skip="):
+    with pytest.raises(pn.PanesError, match="takes no every=, skip="):
         pn.last("x", skip=2)
     for many in (0, True, 2**61):
         with pytest.raises(pn.PanesError, match="number of events from 1 to"):

@@ -138,5 +138,5 @@ def test_mistakes(spark: SparkSession) -> None:
     with pytest.raises(SchemaError, match="delta='odo' is not a column"):
         pn.windowed(frame, window=p.tumbling(p.delta("odo", 2)), at="ts", select=SELECT)
     stream = spark.readStream.format("rate").load()
-    with pytest.raises(PlanError, match="the data are a stream"):
+    with pytest.raises(PlanError, match="the stream has no watermark on 'timestamp'"):
         pn.windowed(stream, window=window, at="timestamp", select={"n": pn.count()})
