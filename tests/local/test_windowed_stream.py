@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.declare.expressions import expression
 from panes.engine.cabinet import InMemory
-from panes.errors import StateError
+from panes.errors import OrderError, StateError
 from panes.local.arriving import tie_order
 from panes.local.evaluate import evaluate, result_type
 from panes.local.windowed_aggregates import bind_aggregates, used_columns
@@ -142,6 +142,16 @@ def test_rows_that_come_too_late_are_counted():
     stream.step(table_of(ROWS[6:12]), 10)
     assert stream.late == 2
     assert [row["n"] for row in stream.found] == [2] * 6  # 8 and 9 came twice, and in time
+
+
+@pytest.mark.parametrize("evict", [p.time("1 us"), p.count(1), p.delta("odometer", 0)], ids=str)
+def test_an_attribute_that_falls_after_its_row_was_evicted(evict):
+    """The last value stays known, even where the window is empty."""
+    stream = Stream(table_of([]).schema, p.sliding(evict, p.delta("odometer", 10)), "k")
+    row = {"k": "a", "g": "u", "x": 1, "y": 0}
+    stream.step(table_of([{"ts": 1, "odometer": 100, **row}, {"ts": 2, "odometer": 105, **row}]), 50)
+    with pytest.raises(OrderError, match="'odometer' fell from 105 to 102"):
+        stream.step(table_of([{"ts": 60, "odometer": 102, **row}]), 100)
 
 
 @pytest.mark.parametrize("window", WINDOWS[::4], ids=str)
