@@ -224,7 +224,7 @@ class Plan:
         for rows in (part for asked in self._over_rows for part in asked.apart()):
             # Figures of one name would have to be the same figures.
             metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
-            parts.append(stream_rows(prepare_rows(rows, events), shards, metrics))
+            parts.append(stream_rows(prepare_rows(rows, events), shards, metrics, checkpoint))
         return _side_by_side(parts)
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:

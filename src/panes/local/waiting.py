@@ -88,8 +88,11 @@ class Waiting:
 def read_state(cabinet: Cabinet, declared: dict[str, Any]) -> dict[str, Any]:
     """What a shard has written, or nothing before the first time; that of another declaration is refused."""
     data = cabinet.manifest()
-    if data is None:
-        return {}
+    return {} if data is None else check_state(data, declared)
+
+
+def check_state(data: bytes, declared: dict[str, Any]) -> dict[str, Any]:
+    """What was written, if it was for the same declaration."""
     state: dict[str, Any] = json.loads(data)
     if state["format"] > FORMAT:
         raise StateError(
