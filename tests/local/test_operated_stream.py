@@ -128,3 +128,11 @@ def test_columns_that_come_later():
     assert found.to_pylist() == [{"number": 1, "more": None}, {"number": 2, "more": True}]
     with pytest.raises(SchemaError, match=r"submitted a column 'more', and schema= has none of that name \(known"):
         pn.windowed(table, window=window, at="ts", operator=Numbered, schema=pa.schema({"number": pa.int64()}))
+
+
+@pytest.mark.parametrize(
+    ("window", "by"), [(p.tumbling(p.count(2)), "K"), (p.tumbling(p.delta("Odometer", 2)), ())], ids=str
+)
+def test_names_are_those_of_the_data(window, by):
+    with pytest.raises(SchemaError, match=r"is spelt '(k|odometer)' in the data"):
+        pn.windowed(table_of([row(1)]), window=window, by=by, at="ts", operator=totals)

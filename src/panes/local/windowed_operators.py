@@ -18,7 +18,7 @@ import pyarrow as pa
 from panes.engine.plain import to_text
 from panes.errors import SchemaError, StateError, nearest
 from panes.frames.positions import Integers
-from panes.local.arriving import arrive, check_stream
+from panes.local.arriving import arrive, check_tuples
 from panes.local.intake import as_table
 from panes.windowing.clocks import EventClock
 from panes.windowing.operator import Operator
@@ -43,7 +43,7 @@ def operated(declared: WindowedOperator, data: Any) -> pa.Table:
         A pyarrow Table, or anything with the Arrow C interface.
     """
     table = as_table(data)
-    check_stream(declared.stream, table.schema)
+    check_tuples(declared.stream, table.schema)
     arrived = arrive(declared.stream, table, table.column_names)
     return table_of(declared, submitted(declared, arrived.table, arrived.arrivals))
 

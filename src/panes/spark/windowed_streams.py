@@ -20,7 +20,7 @@ from panes.engine.cabinet import new_name
 from panes.engine.program import argument_expressions
 from panes.engine.schema import field_of
 from panes.errors import PlanError
-from panes.local.arriving import check_stream, tie_order
+from panes.local.arriving import check_stream, check_tuples, tie_order
 from panes.local.waiting import INSTANT
 from panes.local.windowed_aggregates import BoundAggregates, bind_aggregates, used_columns
 from panes.local.windowed_stream import Shape
@@ -108,7 +108,7 @@ def operated_stream(declared: WindowedOperator, events: DataFrame, shards: int) 
     check_streaming(stream, events, shards)
     output = check_schema(declared)
     columns = pa.schema([arrow_field(field, True) for field in events.schema])
-    check_stream(stream, columns)
+    check_tuples(stream, columns)
     schema = columns.insert(0, pa.field(INSTANT, pa.int64()))
     sqls = [instant_of(stream, events), *map(quoted, columns.names)]
     types = [(field.name, field.type) for field in columns]

@@ -20,7 +20,7 @@ from panes.algebra.operations import Array
 from panes.engine.keys import one_zero
 from panes.engine.program import argument_expressions
 from panes.errors import PlanError
-from panes.local.arriving import arrivals_of, check_stream, tie_order
+from panes.local.arriving import arrivals_of, check_stream, check_tuples, tie_order
 from panes.local.windowed_aggregates import BoundAggregates, answer, bind_aggregates, used_columns, windows_of
 from panes.local.windowed_operators import submitted, table_of
 from panes.spark.batches import large_batches
@@ -74,7 +74,7 @@ def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
     _check_time(stream)
     submitted_as = check_schema(declared)
     schema = pa.schema([arrow_field(field, True) for field in events.schema])
-    check_stream(stream, schema)
+    check_tuples(stream, schema)
     names = tie_order(stream, schema.names, schema)
     own = [F.col(quoted(name)).alias(stored(i)) for i, name in enumerate(schema.names)]
     ties = [F.col(quoted(name)).alias(f"{_TIE}{i}") for i, name in enumerate(names)]
