@@ -165,6 +165,18 @@ def test_state_does_not_grow(window, monkeypatch):
     assert stream.found
 
 
+def test_a_micro_batch_writes_what_it_touches():
+    """Not a line for every partition there is."""
+    window, schema = p.tumbling(p.count(3)), table_of([]).schema
+    stream = Stream(schema, window, "k")
+    everyone = [{"ts": t, "k": f"k{t}", "g": "u", "odometer": t, "x": t, "y": 0} for t in range(20_000)]
+    stream.step(table_of(everyone), 20_000)
+    before = stream.cabinet.written
+    for i in range(20):
+        stream.step(table_of([{**everyone[i], "ts": 20_000 + i}]), 20_001 + i)
+    assert (stream.cabinet.written - before) / 20 < 10_000
+
+
 def test_compacting_rows_loses_none(monkeypatch):
     monkeypatch.setattr("panes.local.keyed_rows._FEW", 0)
     window = p.sliding(p.count(5), p.count(3))
