@@ -177,6 +177,17 @@ def test_a_micro_batch_writes_what_it_touches():
     assert (stream.cabinet.written - before) / 20 < 10_000
 
 
+def test_rows_that_wait_are_not_written_again_and_again():
+    """A long delay, and many micro-batches while it lasts."""
+    stream = Stream(table_of([]).schema, p.tumbling(p.count(2)), "k", select={"n": pn.count()})
+    rows = [{**ROWS[0], "ts": t, "x": t} for t in range(12_000)]
+    for i in range(0, 12_000, 40):
+        counted = stream.step(table_of(rows[i : i + 40]), max(i - 8_000, 0))
+    assert counted.rows <= 8_100
+    assert len(stream.found) == 1_980
+    assert stream.cabinet.written < 2_000_000
+
+
 def test_compacting_rows_loses_none(monkeypatch):
     monkeypatch.setattr("panes.local.keyed_rows._FEW", 0)
     window = p.sliding(p.count(5), p.count(3))
