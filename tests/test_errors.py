@@ -123,7 +123,7 @@ DATA_WRONG = {
     ),
     "alias is a key elsewhere": (
         lambda: [query("a", by="device"), query("b", select={"device": pn.count()})],
-        PlanError,
+        DeclarationError,
         "Rename it",
     ),
 }

@@ -13,7 +13,7 @@ from panes.declare.query import Query, check_names
 from panes.declare.sliding import Sliding
 from panes.declare.windows import Bounds
 from panes.engine.job import Mode
-from panes.engine.schema import wide_columns
+from panes.engine.schema import one_type_each, wide_columns
 from panes.errors import PlanError, SqlError
 from panes.inputs import is_arrow, is_spark
 from panes.planning import drawing, picture
@@ -224,7 +224,7 @@ class Plan:
         for rows in (part for asked in self._over_rows for part in asked.apart()):
             # Figures of one name would have to be the same figures.
             metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
-            parts.append(stream_rows(prepare_rows(rows, events), shards, metrics))
+            parts.append(stream_rows(prepare_rows(rows, events), shards, metrics, checkpoint))
         return _side_by_side(parts)
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:
@@ -385,6 +385,7 @@ def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> An
 
 def _side_by_side(parts: list[Any]) -> Any:
     """The answers of all parts of a plan; a column that one has not is null there."""
+    one_type_each((field.name, field.dataType.simpleString()) for part in parts for field in part.schema)
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
 

@@ -241,6 +241,18 @@ def test_state_of_sessions_is_bounded():
         sessions.step([], 20_000, declared="other")
 
 
+def test_rows_of_sessions_are_not_written_again_and_again():
+    """Sessions end in every micro-batch, while a long one goes on."""
+    sessions = Sessions(table_of([]).schema, 5, True)
+    sessions.step([(1_000, "long", x, 0) for x in range(4_000)], 0)
+    before = sessions.cabinet.written
+    for at in range(1_001, 1_201):
+        counted = sessions.step([(at, "long", at, 0), (at, f"k{at}", 1, 0)], at)
+    assert 4_200 <= counted.rows < 4_210
+    assert len(sessions.found) == 195
+    assert (sessions.cabinet.written - before) / 200 < 5_000
+
+
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [

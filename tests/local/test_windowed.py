@@ -161,6 +161,13 @@ def test_partitions_that_come_back_are_numbered_again():
     ]
 
 
+def test_columns_derived_from_windows():
+    rows = [{"ts": t, "k": "a", "g": None, "odometer": t, "x": t, "y": 0} for t in range(5)]
+    select = {"n": pn.count(), "late": "window.processed > window.end", "which": "window.number * 10 + n"}
+    found = pn.windowed(table_of(rows), window=p.tumbling(p.delta("ts", "1 us")), at="ts", select=select)
+    assert [(row["late"], row["which"]) for row in found.to_pylist()] == [(True, 2), (True, 12)]
+
+
 @given(tables(), st.sampled_from(WINDOWS), st.sampled_from(["k", ()]))
 def test_bounds_are_times_of_tuples(rows, window, by):
     found = pn.windowed(table_of(rows), window=window, by=by, at="ts", select={"a": pn.min("ts"), "b": pn.max("ts")})
@@ -353,7 +360,7 @@ TABLE = pa.table({"ts": pa.array([1, 2], TIME), "k": ["a", "b"], "x": [2, 1], "d
             {
                 "select": None,
                 "operator": Changes,
-                "schema": pa.schema({"x": pa.binary()}),
+                "schema": pa.schema({"k": pa.string(), "x": pa.binary(), "held": pa.int64()}),
                 "window": p.sliding(p.count(2)),
             },
         ),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.declare.expressions import expression
 from panes.engine.cabinet import InMemory
-from panes.errors import StateError
+from panes.errors import OrderError, StateError
 from panes.local.arriving import tie_order
 from panes.local.evaluate import evaluate, result_type
 from panes.local.windowed_aggregates import bind_aggregates, used_columns
@@ -144,6 +144,16 @@ def test_rows_that_come_too_late_are_counted():
     assert [row["n"] for row in stream.found] == [2] * 6  # 8 and 9 came twice, and in time
 
 
+@pytest.mark.parametrize("evict", [p.time("1 us"), p.count(1), p.delta("odometer", 0)], ids=str)
+def test_an_attribute_that_falls_after_its_row_was_evicted(evict):
+    """The last value stays known, even where the window is empty."""
+    stream = Stream(table_of([]).schema, p.sliding(evict, p.delta("odometer", 10)), "k")
+    row = {"k": "a", "g": "u", "x": 1, "y": 0}
+    stream.step(table_of([{"ts": 1, "odometer": 100, **row}, {"ts": 2, "odometer": 105, **row}]), 50)
+    with pytest.raises(OrderError, match="'odometer' fell from 105 to 102"):
+        stream.step(table_of([{"ts": 60, "odometer": 102, **row}]), 100)
+
+
 @pytest.mark.parametrize("window", WINDOWS[::4], ids=str)
 def test_state_does_not_grow(window, monkeypatch):
     """Neither with the number of rows nor with that of micro-batches."""
@@ -153,6 +163,29 @@ def test_state_does_not_grow(window, monkeypatch):
     assert max(counted.rows for counted in held) <= 100
     assert len(stream.cabinet.blobs) < 40
     assert stream.found
+
+
+def test_a_micro_batch_writes_what_it_touches():
+    """Not a line for every partition there is."""
+    window, schema = p.tumbling(p.count(3)), table_of([]).schema
+    stream = Stream(schema, window, "k")
+    everyone = [{"ts": t, "k": f"k{t}", "g": "u", "odometer": t, "x": t, "y": 0} for t in range(20_000)]
+    stream.step(table_of(everyone), 20_000)
+    before = stream.cabinet.written
+    for i in range(20):
+        stream.step(table_of([{**everyone[i], "ts": 20_000 + i}]), 20_001 + i)
+    assert (stream.cabinet.written - before) / 20 < 10_000
+
+
+def test_rows_that_wait_are_not_written_again_and_again():
+    """A long delay, and many micro-batches while it lasts."""
+    stream = Stream(table_of([]).schema, p.tumbling(p.count(2)), "k", select={"n": pn.count()})
+    rows = [{**ROWS[0], "ts": t, "x": t} for t in range(12_000)]
+    for i in range(0, 12_000, 40):
+        counted = stream.step(table_of(rows[i : i + 40]), max(i - 8_000, 0))
+    assert counted.rows <= 8_100
+    assert len(stream.found) == 1_980
+    assert stream.cabinet.written < 2_000_000
 
 
 def test_compacting_rows_loses_none(monkeypatch):

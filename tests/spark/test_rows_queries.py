@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
+from panes.errors import PlanError, StateError
 from tests.spark.streams import Collected, Recorded
 from tests.test_golden import GOLDEN
 
@@ -40,8 +41,8 @@ def events(seed, rows=300, upto=400):
 SELECT = {"n": pn.count(), "total": pn.sum("x * 2"), "middle": pn.quantile("x", 0.5), "mean": "total / n"}
 
 
-def query_of(over, **more):
-    return pn.query("q", **{"at": "ts", "by": "k", "select": SELECT, "over": over, **more})
+def query_of(over, name="q", **more):
+    return pn.query(name, **{"at": "ts", "by": "k", "select": SELECT, "over": over, **more})
 
 
 def shown(table):
@@ -88,11 +89,24 @@ def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
     parts = [part.take(np.random.default_rng(4).permutation(len(part))) for part in parts]
     for some in (parts[:2], parts[2:]):
         record.add(*some)
-        stream = plan.run(record.stream(delay="0 seconds"), shards=2)
+        stream = plan.run(record.stream(delay="0 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
         found.append(Collected(stream, tmp_path / "checkpoint").finish().rows)
     # What is complete when the watermark stands at the last event of all.
     wanted = plan.run(table)
     assert shown(pa.concat_tables(found)) == shown(wanted)
+    # Other values of the same type would be taken for those that are kept.
+    for other in ({"select": {"n": pn.count(), "total": pn.sum("-x")}}, {"where": "x > 0"}):
+        one = pn.plan(query_of(pn.last(4), **{"select": {"n": pn.count(), "total": pn.sum("x")}, **other}))
+        with pytest.raises(StateError, match="the checkpoint was written with"):
+            one.run(record.stream(delay="0 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
+
+
+def test_a_name_has_one_type(spark):
+    """Spark would cast the one to the other."""
+    plan = pn.plan([query_of(pn.last(2)), query_of(pn.session("1 s"), name="text", select={"n": pn.max("k")})])
+    for table in (events(1), spark.createDataFrame(events(1))):
+        with pytest.raises(PlanError, match=r"the column 'n' is .* in one query but string in another"):
+            plan.run(table)
 
 
 @pytest.mark.skipif(not GOLDEN.exists(), reason="../shared/golden is not there")

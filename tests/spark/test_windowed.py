@@ -116,6 +116,24 @@ def test_an_operator(spark: SparkSession, limit: dict[str, int]) -> None:
     assert expected
 
 
+def test_tuples_have_their_times_in_utc(spark: SparkSession) -> None:
+    """Whatever the zone of the session is: an operator may ask for the hour."""
+
+    def hours(window: Any, clock: Any) -> Aggregate:
+        return Aggregate(window, {"hour": lambda rows: rows[-1]["ts"].hour}, clock=clock)
+
+    zone = spark.conf.get("spark.sql.session.timeZone") or ""
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        schema = pa.schema({"hour": pa.int64()})
+        found, expected = both(
+            spark, events(8, "UTC"), window=p.tumbling(p.count(9)), at="ts", operator=hours, schema=schema
+        )
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert found == expected
+
+
 def test_no_rows(spark: SparkSession) -> None:
     empty = events(9).slice(0, 0)
     for window in (p.tumbling(p.time("11 s")), p.tumbling(p.count(2))):

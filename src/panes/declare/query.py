@@ -182,6 +182,14 @@ def _refuse_two_meanings(queries: tuple[Query, ...]) -> None:
                 f"query {asking!r} asks when answers expire, and {query.name!r} has a column {EXPIRES!r} of its own. "
                 "Rename that, or plan them apart."
             )
+    keys = {key for query in queries for key in query.by}
+    for query in queries:
+        taken = next((alias for alias in (*dict(query.aggregates), *query.columns) if alias in keys), None)
+        if taken is not None:
+            raise DeclarationError(
+                f"query {query.name!r} calls a column {taken!r}, which is a key of another query; results share one "
+                "schema. Rename it."
+            )
 
 
 def _with_parsed_arguments(aggregate: Aggregate) -> Aggregate:

@@ -24,6 +24,11 @@ def read_manifest(data: bytes | None, stores: Sequence[Store], terms: Terms) -> 
             f"the checkpoint was written in format {manifest['format']}, and this version of Panes reads up to "
             f"{FORMAT}. Upgrade Panes."
         )
+    if "declared" in manifest:
+        raise StateError(
+            "the checkpoint was written by windows that go by policies or by events, and this run has windows over "
+            "time. Start with a new checkpoint, or with the queries of before."
+        )
     for name, now in (("shards", terms.shards), ("mode", terms.mode)):
         if manifest[name] != now:
             raise StateError(

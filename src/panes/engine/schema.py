@@ -110,11 +110,6 @@ def result_schema(
     for query, types in zip(queries, column_types, strict=True):
         # Hidden columns too: on their way through Spark, the answers of all queries share one schema.
         for alias, type_ in types.items():
-            if alias in keys:
-                raise PlanError(
-                    f"query {query.name!r} calls a column {alias!r}, which is a key of another query; results share "
-                    "one schema. Rename it."
-                )
             if every.setdefault(alias, type_) != type_:
                 raise PlanError(
                     f"the column {alias!r} is {every[alias]} in query {owners[alias]!r} but {type_} in {query.name!r}; "
@@ -129,6 +124,17 @@ def result_schema(
             f"({', '.join(sorted(map(str, kinds)))}); results share one schema. Cast one of them."
         )
     return ResultSchema(keys, columns, kinds.pop())
+
+
+def one_type_each(columns: Iterable[tuple[str, object]]) -> None:
+    """Refuse a name that has two types among the answers of all parts of a plan."""
+    types: dict[str, object] = {}
+    for name, type_ in columns:
+        if types.setdefault(name, type_) != type_:
+            raise PlanError(
+                f"the column {name!r} is {types[name]} in one query but {type_} in another; results share one schema. "
+                "Rename one of them, or cast its argument."
+            )
 
 
 def wide_columns(queries: Sequence[Query]) -> dict[tuple[int, str, str], str]:

@@ -63,6 +63,17 @@ def check_stream(stream: Stream, schema: pa.Schema) -> None:
         require_boolean(stream.where, schema)
 
 
+def check_tuples(stream: Stream, schema: pa.Schema) -> None:
+    """Check the columns of an operator, which is given rows as dicts: there, names are as the data spell them."""
+    check_stream(stream, schema)
+    for name in (*stream.by, *stream.deltas, *(() if stream.port is None else (stream.port,))):
+        if name not in schema.names:
+            raise SchemaError(
+                f"{name!r} is spelt {field_of(schema, name).name!r} in the data, and upper and lower case count in the "
+                "dicts that an operator is given. Spell it as the data do."
+            )
+
+
 def arrive(stream: Stream, table: pa.Table, ties: Iterable[str]) -> Arrived:
     """The rows that arrive, sorted.
 

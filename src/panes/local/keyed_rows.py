@@ -70,7 +70,7 @@ class KeyedRows:
         self.keys = Dictionary(keys, cabinet, state.get("keys", ()))
         self._rows = BatchLog(rows.insert(0, pa.field(KEY, pa.int64())), cabinet, state.get("rows", ()))
         self._figures = pa.schema([(HELD, pa.int64()), *figures.items()])
-        self._lines = BatchLog(self._figures, cabinet, state.get("lines", ()))
+        self._lines = BatchLog(self._figures.insert(0, pa.field(KEY, pa.int64())), cabinet, state.get("lines", ()))
 
     @property
     def state(self) -> dict[str, Any]:
@@ -87,13 +87,11 @@ class KeyedRows:
 
     def lines(self) -> dict[str, Array]:
         """The figures of every key, to be changed."""
-        known, count = self._lines.all(), len(self.keys)
-        padded: dict[str, Array] = {}
-        for field in self._figures:
-            column = np.zeros(count, field.type.to_pandas_dtype())
-            column[: len(known)] = known.column(field.name).to_numpy(zero_copy_only=False)
-            padded[field.name] = column
-        return padded
+        known, lines = self._lines.all(), self._zeros(len(self.keys))
+        key = known.column(KEY).to_numpy()
+        for name, column in lines.items():
+            column[key] = known.column(name).to_numpy(zero_copy_only=False)  # the last one stays
+        return lines
 
     def column(self, wanted: Array, held: Array, new: pa.RecordBatch, owner: Array) -> Column:
         """The rows of some keys.
@@ -142,16 +140,24 @@ class KeyedRows:
         owner = number[np.searchsorted(column.starts, rows, side="right") - 1]
         self.keys.keep(column.keys[keys])
         self._rows.replace(self._of(column, rows[np.argsort(owner, kind="stable")], np.sort(owner)))
-        lines = {field.name: np.zeros(len(keys), field.type.to_pandas_dtype()) for field in self._figures}
+        lines = self._zeros(len(keys))
         lines[HELD] = np.bincount(owner, minlength=len(keys))
-        self._write(lines)
+        self._lines.replace(self._listed(lines, np.arange(len(keys))))
 
     def _of(self, column: Column, rows: Array, owner: Array) -> pa.RecordBatch:
         return column.rows.take(pa.array(rows)).add_column(0, pa.field(KEY, pa.int64()), pa.array(owner, pa.int64()))
 
+    def _zeros(self, keys: int) -> dict[str, Array]:
+        return {field.name: np.zeros(keys, field.type.to_pandas_dtype()) for field in self._figures}
+
     def _write(self, lines: dict[str, Array]) -> None:
-        self._lines.replace(
-            pa.RecordBatch.from_arrays(
-                [pa.array(lines[field.name], field.type) for field in self._figures], schema=self._figures
-            )
-        )
+        """What has changed is written alone; all of it when that has come to be as much."""
+        before = self.lines()
+        changed = np.flatnonzero(np.any([lines[name] != before[name] for name in self._figures.names], axis=0))
+        self._lines.append(self._listed(lines, changed))
+        if len(self._lines) > 2 * len(self.keys) + _FEW:
+            self._lines.replace(self._listed(lines, np.arange(len(self.keys))))
+
+    def _listed(self, lines: dict[str, Array], keys: Array) -> pa.RecordBatch:
+        columns = [pa.array(lines[field.name][keys], field.type) for field in self._figures]
+        return pa.RecordBatch.from_arrays([pa.array(keys, pa.int64()), *columns], schema=self._lines.schema)

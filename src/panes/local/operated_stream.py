@@ -87,12 +87,14 @@ class OperatedShard:
         table = pa.Table.from_batches([came.remove_column(0)])  # as the data have it
         texts, written = self._saved.all().column("saved"), list[_Line]()
         # An operator that is as if it were new needs no state.
-        nothing = to_text(Running(self._declared).save())
+        new = Running(self._declared)
+        nothing = to_text(new.save())
         for key, lo in zip(wanted.tolist(), starts[:-1].tolist(), strict=True):
             hi = int(np.searchsorted(owner, key, side="right"))
             text = texts[int(place[key])].as_py() if place[key] >= 0 else None
             running = Running(self._declared, *(() if text is None else (from_text(text), until)))
             yield from running.take_in(table.slice(lo, hi - lo), instants[lo:hi], marks, self.watermark)
+            running.check_kept(new)
             after = to_text(running.save())
             written.append((key, None if after == nothing else after, running.due))
         self._write(written)
@@ -110,11 +112,12 @@ class OperatedShard:
         columns = zip(*written, strict=True) if written else ([], [], [])
         arrays = [pa.array(list(c), f.type) for c, f in zip(columns, _SAVED, strict=True)]
         self._saved.append(pa.RecordBatch.from_arrays(arrays, schema=_SAVED))
-        if len(self._saved) <= 2 * len(self._keys) + _FEW:
-            return
         place, _ = self._known()
         latest = self._saved.all().take(pa.array(np.sort(place[place >= 0])))
         latest = latest.filter(latest.column("saved").is_valid())
+        # Keys whose operators are as if they were new do not count: there may be no end of them.
+        if len(self._saved) <= 2 * len(latest) + _FEW:
+            return
         number = self._keys.keep(np.sort(latest.column("key").to_numpy()))
         renumbered = pa.array(number[latest.column("key").to_numpy()])
         self._saved.replace(latest.set_column(0, _SAVED.field("key"), renumbered))

@@ -16,8 +16,7 @@ from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import Program, assemble, bind_components, emitting_all
 from panes.engine.reading import Answers
 from panes.engine.run import answer_events
-from panes.engine.schema import ResultSchema, check_columns
-from panes.errors import PlanError
+from panes.engine.schema import ResultSchema, check_columns, one_type_each
 from panes.local.columns import column_of, counting, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
@@ -65,13 +64,7 @@ def run(
 
 def together(tables: Sequence[pa.Table]) -> pa.Table:
     """The answers of all parts of a plan; a column that one has not is null there."""
-    types: dict[str, pa.DataType] = {}
-    for field in (field for table in tables for field in table.schema):
-        if types.setdefault(field.name, field.type) != field.type:
-            raise PlanError(
-                f"the column {field.name!r} is {types[field.name]} in one query but {field.type} in another; results "
-                "share one schema. Rename one of them, or cast its argument."
-            )
+    one_type_each((field.name, field.type) for table in tables for field in table.schema)
     found = pa.concat_tables(tables, promote_options="default")
     return found.replace_schema_metadata(tables[0].schema.metadata)
 

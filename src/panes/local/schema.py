@@ -23,10 +23,18 @@ def answer_schema(queries: Sequence[Query], programs: Iterable[Program], events:
     return result_schema(queries, keys, columns, [field_of(events, query.at).type for query in queries])
 
 
-def output_types(query: Query, aggregates: Mapping[str, pa.DataType], events: pa.Schema) -> dict[str, pa.DataType]:
-    """The types of a query's aggregates and derived columns; expressions over them that cannot work are errors."""
+def output_types(
+    query: Query, aggregates: Mapping[str, pa.DataType], events: pa.Schema, window: pa.DataType | None = None
+) -> dict[str, pa.DataType]:
+    """The types of a query's aggregates and derived columns; expressions over them that cannot work are errors.
+
+    Parameters
+    ----------
+    window
+        The type of what results call ``window``, if it has more than a start and an end.
+    """
     known, instant = dict(aggregates), field_of(events, query.at).type
-    labels = {"window": pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
+    labels = {"window": window or pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
     keys = [pa.field(key, field_of(events, key).type) for key in query.by]
     own = pa.schema([*keys, *(pa.field(*column) for column in (*known.items(), *labels.items()))])
     if query.expiring:

@@ -2,7 +2,7 @@
 
 A session is open until the watermark has reached its end, a gap after its last row. A row may join it, or join two of
 them, for as long as its own session would be open; then it is late, as with Spark's ``session_window``. State are the
-rows of open sessions.
+rows of open sessions, and as many of others at most.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from panes.windowing.declarations import Gap
 from panes.windowing.vectorised import Arrivals
 
 _KEY = "key"
+_DONE = pa.schema([(_KEY, pa.int64()), (INSTANT, pa.int64())])
+_EARLIEST = -(2**62)
 _FEW = 1024
 
 
@@ -52,6 +54,8 @@ class SessionShard:
         self._keys = Dictionary(shape.partitions, cabinet, state.get("keys", ()))
         schema = pa.schema([field for field in shape.schema if field.name not in shape.partitions.names])
         self._rows = BatchLog(schema.insert(0, pa.field(_KEY, pa.int64())), cabinet, state.get("rows", ()))
+        # Up to when sessions of a key have ended whose rows are still among the others.
+        self._done = BatchLog(_DONE, cabinet, state.get("done", ()))
 
     def step(self, rows: Sequence[pa.RecordBatch], punctuations: Array, watermark: int) -> list[pa.Table]:
         """Take in the rows of a micro-batch, and give the sessions that the watermark ends."""
@@ -65,13 +69,14 @@ class SessionShard:
         table = self._ended()
         counted = self.counted
         counted.answers, counted.keys = table.num_rows, len(self._keys)
-        counted.rows, counted.bytes = len(self._rows), self._rows.bytes
-        listed = {"keys": self._keys.listed, "rows": self._rows.listed}
+        counted.bytes = self._rows.bytes
+        listed = {"keys": self._keys.listed, "rows": self._rows.listed, "done": self._done.listed}
         write_state(self._cabinet, self._declared, watermark=self.watermark, **listed)
         return [table]
 
     def _ended(self) -> pa.Table:
-        held = self._rows.all()
+        held = self._open()
+        self.counted.rows = len(held)
         if not len(held):
             return self._bound.schema.empty_table()
         ties = [pa.chunked_array([held.column(f"tie{i}")]) for i in range(len(self._shape.ties))]
@@ -88,11 +93,26 @@ class SessionShard:
         table = answer(self._bound, Arrivals(events, self.watermark), found, found.numbers(), keys, [], arguments)
         open_ = np.ones(len(held), np.bool_)
         open_[ranges(found.lo, found.hi - found.lo)] = False
-        self._keep(held.filter(pa.array(open_)))
+        self.counted.rows = int(open_.sum())
+        if len(self._rows) >= 2 * self.counted.rows:
+            self._keep(held.filter(pa.array(open_)))
+        else:
+            ended = [pa.array(found.key), pa.array(events.start[found.hi - 1])]
+            self._done.append(pa.RecordBatch.from_arrays(ended, schema=_DONE))
         return table
 
+    def _open(self) -> pa.RecordBatch:
+        """The rows of open sessions. What is in time comes after all sessions of its key that have ended."""
+        rows, done = self._rows.all(), self._done.all()
+        if not len(done):
+            return rows
+        until = np.full(len(self._keys), _EARLIEST, np.int64)
+        until[done.column(_KEY).to_numpy()] = done.column(INSTANT).to_numpy()  # the last one stays
+        return rows.filter(pa.array(rows.column(INSTANT).to_numpy() > until[rows.column(_KEY).to_numpy()]))
+
     def _keep(self, rows: pa.RecordBatch) -> None:
-        """Hold some rows instead of all, and forget keys where most of them have none."""
+        """Hold some rows and nothing else, and forget keys where most of them have none."""
+        self._done.replace(self._done.all().slice(0, 0))
         owner = rows.column(_KEY).to_numpy()
         live = np.unique(owner)
         if len(self._keys) > 2 * len(live) + _FEW:

@@ -46,10 +46,11 @@ class Waiting:
         self.watermark: int = state.get("watermark", 0)
         self._rows = BatchLog(schema, cabinet, state.get("waiting", ()))
         self._punctuations: list[int] = state.get("punctuations", [])
-        self.late = 0
+        self.late = self._waiting = 0
 
     def __len__(self) -> int:
-        return len(self._rows)
+        """How many rows wait, after the watermark has passed."""
+        return self._waiting
 
     def pass_by(
         self, rows: Sequence[pa.RecordBatch], punctuations: Array, watermark: int
@@ -68,11 +69,13 @@ class Waiting:
         due = marks < self.watermark
         self._punctuations = sorted(marks[~due].tolist())
         everything = self._rows.all()
-        arrives = everything.column(INSTANT).to_numpy() < self.watermark
-        if not arrives.any():
-            return everything.slice(0, 0), np.sort(marks[due])
-        self._rows.replace(everything.filter(pa.array(~arrives)))
-        return everything.filter(pa.array(arrives)), np.sort(marks[due])
+        instants = everything.column(INSTANT).to_numpy()
+        waits = instants >= self.watermark
+        # Rows that have arrived are left where they are until they are as many as those that wait.
+        self._waiting = int(waits.sum())
+        if len(waits) >= 2 * self._waiting:
+            self._rows.replace(everything.filter(pa.array(waits)))
+        return everything.filter(pa.array((instants >= before) & ~waits)), np.sort(marks[due])
 
     @property
     def state(self) -> dict[str, Any]:
@@ -88,8 +91,11 @@ class Waiting:
 def read_state(cabinet: Cabinet, declared: dict[str, Any]) -> dict[str, Any]:
     """What a shard has written, or nothing before the first time; that of another declaration is refused."""
     data = cabinet.manifest()
-    if data is None:
-        return {}
+    return {} if data is None else check_state(data, declared)
+
+
+def check_state(data: bytes, declared: dict[str, Any]) -> dict[str, Any]:
+    """What was written, if it was for the same declaration."""
     state: dict[str, Any] = json.loads(data)
     if state["format"] > FORMAT:
         raise StateError(

@@ -66,14 +66,15 @@ def bind_aggregates(declared: WindowedAggregates, schema: pa.Schema, type_of: Ty
     """Fix the types, and refuse what does not fit the data."""
     query, stream = declared.query, declared.stream
     components, readings = bind_components([(0, query)], query.where, type_of)
-    types = output_types(query, {r.alias: r.bound.type for r in readings[0][0]}, schema)
     instant = field_of(schema, query.at).type
     bounds = [] if stream.at is None else [(name, instant) for name in ("start", "end", "processed")]
+    window = pa.struct([*bounds, ("number", pa.int64())])
+    types = output_types(query, {r.alias: r.bound.type for r in readings[0][0]}, schema, window)
     keys = {name: field_of(schema, name).type for name in query.by}
     partitions, groups = list(keys.items())[: len(stream.by)], list(keys.items())[len(stream.by) :]
-    window = ("window", pa.struct([*bounds, ("number", pa.int64())]))
     columns = [(alias, types[alias]) for alias in query.columns]
-    return BoundAggregates(declared, components, readings[0][0], pa.schema([*partitions, window, *groups, *columns]))
+    names = pa.schema([*partitions, ("window", window), *groups, *columns])
+    return BoundAggregates(declared, components, readings[0][0], names)
 
 
 def windowed(declared: WindowedAggregates, data: Any) -> pa.Table:

@@ -7,6 +7,7 @@ evicted because of others, one operator is given them all in the order of time.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panes.errors import SchemaError
+from panes.engine.plain import to_text
+from panes.errors import SchemaError, StateError, nearest
 from panes.frames.positions import Integers
-from panes.local.arriving import arrive, check_stream
+from panes.local.arriving import arrive, check_tuples
 from panes.local.intake import as_table
 from panes.windowing.clocks import EventClock
 from panes.windowing.operator import Operator
@@ -28,6 +30,8 @@ PORT = "port"
 """The column that says through which output port a tuple came, of operators that have several."""
 
 _AT_ONCE = 1 << 16
+_OWN = frozenset(("declared", "clock", "outputs", "windows", "_owns_clock", "_sinks"))
+"""What every operator has."""
 
 
 def operated(declared: WindowedOperator, data: Any) -> pa.Table:
@@ -39,7 +43,7 @@ def operated(declared: WindowedOperator, data: Any) -> pa.Table:
         A pyarrow Table, or anything with the Arrow C interface.
     """
     table = as_table(data)
-    check_stream(declared.stream, table.schema)
+    check_tuples(declared.stream, table.schema)
     arrived = arrive(declared.stream, table, table.column_names)
     return table_of(declared, submitted(declared, arrived.table, arrived.arrivals))
 
@@ -57,13 +61,23 @@ def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -
 
 def table_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
     """Tuples as a table."""
-    rows = list(rows)
+    rows, names = list(rows), dict[str, None]()
     for row in rows:
         if not isinstance(row, dict):
             raise SchemaError(
                 f"the operator submitted {row!r}, and a table is made of rows. Submit dicts, as {{'n': 1}}."
             )
+        names |= dict.fromkeys(row)
+    if declared.schema is not None:
+        for name in names:
+            if name not in declared.schema.names:
+                raise SchemaError(
+                    f"the operator submitted a column {name!r}, and schema= has none of that name "
+                    f"({nearest(str(name), declared.schema.names)}). Write all columns that it submits."
+                )
     try:
+        if declared.schema is None:
+            return pa.table({name: [row.get(name) for row in rows] for name in names})
         return pa.Table.from_pylist(rows, schema=declared.schema)
     except (pa.ArrowException, TypeError) as error:
         raise SchemaError(
@@ -126,6 +140,25 @@ class Running:
         """What the operator has to know when it goes on, as plain values."""
         return self._operator.save()
 
+    def check_kept(self, new: Running) -> None:
+        """Refuse an operator that would forget something: what it keeps beside its windows, and does not save.
+
+        Parameters
+        ----------
+        new
+            The same operator before the first tuple.
+        """
+        operator, fresh = self._operator, new._operator
+        if type(operator).save is not Operator.save:
+            return
+        for name, before in vars(fresh).items():
+            value = vars(operator).get(name)
+            if name not in _OWN and _plain(before) and (type(value) is not type(before) or value != before):
+                raise StateError(
+                    f"{type(operator).__name__} keeps {name}={value!r} beside its windows, and a stream would forget "
+                    "it after every micro-batch. Write methods save and load that keep it, as plain values."
+                )
+
     @property
     def due(self) -> int | None:
         """When something happens on the clock, if nothing else comes."""
@@ -150,3 +183,11 @@ def _port(operator: Operator, tag: Any) -> int:
         f"a row is for the port {tag!r}, and {type(operator).__name__} has {ports} input ports, from 0. Write port= "
         "with a column of such numbers."
     )
+
+
+def _plain(value: Any) -> bool:
+    try:
+        to_text(list(value) if isinstance(value, deque) else value)
+    except StateError:
+        return False
+    return True

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from panes.engine.manifest import read_manifest
+from panes.local.waiting import check_state
 from panes.spark.operator import MANIFEST
 from panes.spark.processor import Job
 
@@ -14,21 +18,41 @@ _OPERATOR = "transformWithState"
 
 def check_checkpoint(session: SparkSession, place: str, job: Job) -> None:
     """Refuse a checkpoint that was written by other queries or for other terms; where there is none, all is well."""
-    try:
-        manifests = _manifests(session, place)
-    except PySparkException:
-        # No checkpoint yet, one without a finished micro-batch, or none of Panes: the stream itself finds out.
-        return
-    for data in manifests:
+    manifests = _manifests(session, place)
+    # Others are of windows of the same plan that go by events.
+    for data in [data for data in manifests if _declared(data) is None] or manifests:
         read_manifest(data, job.stores, job.terms)
 
 
+def check_declared(session: SparkSession, place: str, declared: dict[str, Any]) -> None:
+    """The same for one of the operators of windows that go by events; the error tells of what comes nearest to it."""
+    manifests = _manifests(session, place)
+    if manifests:
+        check_state(min(manifests, key=lambda data: _differences(data, declared)), declared)
+
+
+def _declared(data: bytes) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = json.loads(data).get("declared")
+    return found
+
+
+def _differences(data: bytes, declared: dict[str, Any]) -> int:
+    was = _declared(data) or {}
+    return sum(was.get(name) != now for name, now in declared.items())
+
+
 def _manifests(session: SparkSession, place: str) -> list[bytes]:
-    """What the shards of a stream have written about their state."""
+    """What the shards of a stream have written about their state; nothing where that cannot be read.
+
+    There may be no checkpoint yet, one without a finished micro-batch, or none of Panes: the stream itself finds out.
+    """
     found = []
-    for operator in session.read.format("state-metadata").load(place).collect():
-        if operator.operatorName.startswith(_OPERATOR):
-            reader = session.read.format("statestore").option("operatorId", operator.operatorId)
-            rows = reader.option("stateVarName", MANIFEST).load(place).selectExpr("value.data").collect()
-            found += [bytes(row.data) for row in rows]
+    try:
+        for operator in session.read.format("state-metadata").load(place).collect():
+            if operator.operatorName.startswith(_OPERATOR):
+                reader = session.read.format("statestore").option("operatorId", operator.operatorId)
+                rows = reader.option("stateVarName", MANIFEST).load(place).selectExpr("value.data").collect()
+                found += [bytes(row.data) for row in rows]
+    except PySparkException:
+        return []
     return found

@@ -88,12 +88,19 @@ def run_rows(prepared: Prepared) -> DataFrame:
     return prepared.finished(rows.mapInArrow(_task(prepared.bounds, prepared.numbered), prepared.travelling))
 
 
-def stream_rows(prepared: Prepared, shards: int, metrics: str) -> DataFrame:
-    """Answer a query while events come."""
+def stream_rows(prepared: Prepared, shards: int, metrics: str, checkpoint: str | None = None) -> DataFrame:
+    """Answer a query while events come; a checkpoint that cannot serve it is refused now."""
     stream = prepared.asked.windows[0].stream
     check_streaming(stream, prepared.source.events, shards)
     answers = aggregates_stream(
-        prepared.bounds, prepared.source, prepared.ties, shards, prepared.travelling, prepared.numbered, metrics
+        prepared.bounds,
+        prepared.source,
+        prepared.ties,
+        shards,
+        prepared.travelling,
+        prepared.numbered,
+        metrics,
+        checkpoint,
     )
     return prepared.finished(answers)
 

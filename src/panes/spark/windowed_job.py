@@ -53,8 +53,7 @@ def packing(
     names = np.array(labels(shards), np.int32)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        counts, marks = dict.fromkeys(READ, 0), list[int]()
-        assert whose, "part of the function"
+        counts, marks, _ = dict.fromkeys(READ, 0), list[int](), whose  # which makes it part of the function
         for everything in large_batches(batches, _ROWS):
             some = sensible(everything, counts, INSTANT)
             marked = some.column(MARK)

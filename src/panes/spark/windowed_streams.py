@@ -6,7 +6,7 @@ travels, lies in the state store and comes out are packed columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +20,12 @@ from panes.engine.cabinet import new_name
 from panes.engine.program import argument_expressions
 from panes.engine.schema import field_of
 from panes.errors import PlanError
-from panes.local.arriving import check_stream, tie_order
+from panes.local.arriving import check_stream, check_tuples, tie_order
 from panes.local.waiting import INSTANT
 from panes.local.windowed_aggregates import BoundAggregates, bind_aggregates, used_columns
 from panes.local.windowed_stream import Shape
 from panes.spark.binding import Input, arrow_field, examine
+from panes.spark.checkpoints import check_declared
 from panes.spark.naming import quoted
 from panes.spark.operator import ShardProcessor
 from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
@@ -64,6 +65,7 @@ def aggregates_stream(
     output: t.StructType,
     numbered: Numbered | None = None,
     metrics: str = METRICS,
+    checkpoint: str | None = None,
 ) -> DataFrame:
     """Aggregates over some windows of the same keys and arguments, in one operator.
 
@@ -75,6 +77,8 @@ def aggregates_stream(
         The columns that come out, and how those of several windows do.
     metrics
         What the figures of a micro-batch are called.
+    checkpoint
+        Where the stream will have its checkpoint, to be checked now.
     """
     bound = bounds[0]
     stream = bound.declared.stream
@@ -89,7 +93,12 @@ def aggregates_stream(
         *map(quoted, (*stream.deltas, *bound.groups, *ties)),
     ]
     windows = [each.declared.stream.window for each in bounds]
-    job = AggregatesJob(_declared_as(stream, windows, shards, shape.schema), bounds, shape, numbered)
+    names = (*stream.by, *bound.arguments, *stream.deltas, *bound.groups, *ties)
+    types = (*keys, *arguments, *deltas, *members, *orders)
+    declared_as = _declared_as(stream, windows, shards, zip(names, types, strict=True))
+    if checkpoint is not None:
+        check_declared(source.events.sparkSession, checkpoint, declared_as)
+    job = AggregatesJob(declared_as, bounds, shape, numbered)
     return _run(stream, source.events, shards, shape.schema, sqls, job, output, metrics)
 
 
@@ -99,10 +108,11 @@ def operated_stream(declared: WindowedOperator, events: DataFrame, shards: int) 
     check_streaming(stream, events, shards)
     output = check_schema(declared)
     columns = pa.schema([arrow_field(field, True) for field in events.schema])
-    check_stream(stream, columns)
+    check_tuples(stream, columns)
     schema = columns.insert(0, pa.field(INSTANT, pa.int64()))
     sqls = [instant_of(stream, events), *map(quoted, columns.names)]
-    job = OperatorJob(_declared_as(stream, [stream.window], shards, schema), declared, columns)
+    types = [(field.name, field.type) for field in columns]
+    job = OperatorJob(_declared_as(stream, [stream.window], shards, types), declared, columns)
     return _run(stream, events, shards, schema, sqls, job, _spark(output), METRICS)
 
 
@@ -156,15 +166,28 @@ def _where_it_counts(sql: str, stream: Stream) -> str:
 
 
 def _declared_as(
-    stream: Stream, windows: Sequence[WindowDeclaration], shards: int, schema: pa.Schema
+    stream: Stream, windows: Sequence[WindowDeclaration], shards: int, columns: Iterable[tuple[str, pa.DataType]]
 ) -> dict[str, Any]:
-    """What a checkpoint keeps: with anything else its state would mean something else."""
+    """What a checkpoint keeps: with anything else its state would mean something else.
+
+    Parameters
+    ----------
+    columns
+        What is kept of rows, by the names and expressions of the user.
+    """
     partitioned = stream.window.partitioned
-    evicted = None if partitioned is None or partitioned.evict is None else str(partitioned.evict)
+    evicted = None
+    if partitioned is not None and partitioned.evict is not None:
+        selected = partitioned.select if isinstance(partitioned.select, str) else "by a function"
+        evicted = f"{partitioned.evict}, {selected}"
     return {
         "window": "; ".join(map(str, windows)),
         "by": list(stream.by),
+        "at": stream.at,
+        "where": None if stream.where is None else stream.where.sql,
+        "punctuations": stream.punctuations,
+        "port": stream.port,
         "evicted": evicted,
         "shards": _used(stream, shards),
-        "columns": [f"{field.name} {field.type}" for field in schema],
+        "columns": [f"{name} {type_}" for name, type_ in columns],
     }

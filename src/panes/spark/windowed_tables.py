@@ -20,13 +20,14 @@ from panes.algebra.operations import Array
 from panes.engine.keys import one_zero
 from panes.engine.program import argument_expressions
 from panes.errors import PlanError
-from panes.local.arriving import arrivals_of, check_stream, tie_order
+from panes.local.arriving import arrivals_of, check_stream, check_tuples, tie_order
 from panes.local.windowed_aggregates import BoundAggregates, answer, bind_aggregates, used_columns, windows_of
 from panes.local.windowed_operators import submitted, table_of
 from panes.spark.batches import large_batches
 from panes.spark.binding import arrow_field, examine
 from panes.spark.chunks import key_starts, keys_of, whole_keys
 from panes.spark.naming import key, micros, quoted, stored
+from panes.spark.packing import typed
 from panes.windowing.over_tables import Stream, WindowedAggregates, WindowedOperator
 
 _INSTANT, _DELTA, _GROUP, _TIE = "__panes_instant", "__panes_delta", "__panes_group", "__panes_tie"
@@ -73,14 +74,14 @@ def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
     _check_time(stream)
     submitted_as = check_schema(declared)
     schema = pa.schema([arrow_field(field, True) for field in events.schema])
-    check_stream(stream, schema)
+    check_tuples(stream, schema)
     names = tie_order(stream, schema.names, schema)
     own = [F.col(quoted(name)).alias(stored(i)) for i, name in enumerate(schema.names)]
     ties = [F.col(quoted(name)).alias(f"{_TIE}{i}") for i, name in enumerate(names)]
     rows = _arriving(stream, events).select(*_head(stream, events), *own, *ties)
     ordered = _sorted(stream, rows, len(ties)).drop(*(f"{_TIE}{i}" for i in range(len(ties))))
     output = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in submitted_as])
-    return ordered.mapInArrow(_Operators(declared, tuple(schema.names), *_when(stream, events)).task(), output)
+    return ordered.mapInArrow(_Operators(declared, schema, *_when(stream, events)).task(), output)
 
 
 def check_schema(declared: WindowedOperator) -> pa.Schema:
@@ -195,20 +196,22 @@ def answers_of(bounds: Sequence[BoundAggregates], end: int | None, punctuations:
 @dataclass(frozen=True)
 class _Operators:
     declared: WindowedOperator
-    names: tuple[str, ...]
+    schema: pa.Schema
     end: int | None
     punctuations: Array
 
     def task(self) -> Task:
         """The function of a task, whose rows are keys, instant, and the columns of the data."""
-        declared, names, cut = self.declared, list(self.names), _Chunks(self.end, self.punctuations)
+        declared, schema, cut = self.declared, self.schema, _Chunks(self.end, self.punctuations)
         stream = declared.stream
         keys = len(stream.by)
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for chunk, starts in cut.chunks(stream, batches):
                 instants = chunk.column(keys).to_numpy()
-                table = pa.table(chunk.columns[keys + 1 :], names=names)
+                # Tuples have their times in UTC, whatever the zone of the session is.
+                columns = [typed(c, field.type) for c, field in zip(chunk.columns[keys + 1 :], schema, strict=True)]
+                table = pa.Table.from_arrays(columns, schema=schema)
                 arrivals = arrivals_of(stream, table, instants, starts, cut.until(instants), cut.punctuations)
                 yield from table_of(declared, submitted(declared, table, arrivals)).to_batches()
 

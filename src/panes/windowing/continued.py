@@ -71,6 +71,9 @@ def continued(window: WindowDeclaration, arrivals: Arrivals, begun: Begun, *, pa
         kept = kept_at(window, arrivals, last, begun)
         first, full = ends.copy(), full.copy()
         first[occupied], full[occupied] = kept.lo, kept.full
+        if isinstance(window.trigger, Delta):
+            # The last row stays, whether it is in the window or not: nothing may come below it.
+            first[occupied] = np.minimum(kept.lo, ends[occupied] - 1)
         received = _received(window, arrivals, begun)
         reference = _reference(window, arrivals, moments, begun)
     else:

@@ -1,0 +1,138 @@
+"""Operators over rows that come bit by bit, against the same operators over a table of all rows.
+
+Catches operators that forget what they kept, clocks that stand still between micro-batches, and state of partitions
+that nobody needs any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panes as pn
+from panes.engine.cabinet import InMemory
+from panes.errors import SchemaError, StateError
+from panes.local.operated_stream import OperatedShard
+from panes.windowing import EVERY_TUPLE, FREE, Aggregate, InputPort, Operator, OperatorModel, Sort
+from panes.windowing.over_tables import operator_of, stream_of
+from tests.local.test_windowed import LIMITS, WINDOWS, Changes, p, table_of, tables
+from tests.local.test_windowed_stream import micro_batches
+
+
+def totals(window, clock):
+    return Aggregate(window, {"n": pn.count(), "total": pn.sum("x")}, clock=clock)
+
+
+def sorted_by_y(window, clock):
+    return Sort(window, by="y", clock=clock)
+
+
+OPERATORS = {
+    Changes: pa.schema({"k": pa.string(), "x": pa.int64(), "held": pa.int64()}),
+    totals: pa.schema({"k": pa.string(), "n": pa.int64(), "total": pa.int64()}),
+    sorted_by_y: table_of([]).schema,
+}
+
+
+class Stream:
+    """A shard that is opened again for every micro-batch."""
+
+    def __init__(self, window, operator, schema, by="k"):
+        self._declared = operator_of(stream_of(window, by, "ts"), operator, schema)
+        self.cabinet, self.found = InMemory(), []
+
+    def step(self, rows, watermark):
+        table = table_of(rows)
+        shard = OperatedShard(self._declared, table.schema, {}, self.cabinet)
+        came = table.add_column(0, "instant", table.column("ts").cast(pa.int64())).combine_chunks()
+        (found,) = shard.step(came.to_batches(), np.zeros(0, np.int64), watermark)
+        self.found += found.to_pylist()
+        return shard.counted
+
+
+@settings(max_examples=100)
+@given(st.data(), st.sampled_from(list(OPERATORS)), st.sampled_from(WINDOWS), st.sampled_from(LIMITS))
+def test_operators(data, operator, window, limit):
+    if operator is Changes and window.kind == "tumbling":
+        window = WINDOWS[-1]
+    if operator is sorted_by_y and window.kind == "sliding":
+        window = WINDOWS[0]
+    rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
+    declared = replace(window, partitioned=p.partitions("k", **limit))
+    stream = Stream(declared, operator, OPERATORS[operator])
+    for part, watermark in data.draw(micro_batches(rows)):
+        stream.step(part, watermark)
+    whole = pn.windowed(table_of(rows), window=declared, at="ts", operator=operator, schema=OPERATORS[operator])
+    assert sorted(map(repr, stream.found)) == sorted(map(repr, whole.to_pylist()))
+
+
+def row(at, key="a"):
+    return {"ts": at, "k": key, "g": "u", "odometer": at, "x": 1, "y": 0}
+
+
+@pytest.mark.parametrize("window", [p.tumbling(p.count(1)), p.tumbling(p.time("5 us"))], ids=str)
+def test_partitions_that_are_done_are_forgotten(window):
+    """Each key comes once, and leaves nothing behind."""
+    stream = Stream(window, totals, OPERATORS[totals])
+    for i in range(0, 8_000, 400):
+        counted = stream.step([row(at, f"k{at}") for at in range(i, i + 400)], i + 400)
+        assert counted.keys < 3_000
+    assert len(stream.found) > 7_990
+
+
+class Numbered(Operator):
+    """Keeps a number beside its window."""
+
+    model = OperatorModel("Numbered", (InputPort((EVERY_TUPLE,)),), (FREE,))
+
+    def __init__(self, window, clock=None):
+        super().__init__(window, clock=clock)
+        self.ports = [self.window(window)]
+        self.number = 0
+
+    def process(self, item, port=0):
+        self.number += 1
+        self.submit({"number": self.number} if self.number == 1 else {"number": self.number, "more": True})
+
+
+class Kept(Numbered):
+    """Says how."""
+
+    def save(self):
+        return [super().save(), self.number]
+
+    def load(self, state):
+        super().load(state[0])
+        self.number = state[1]
+
+
+def test_what_is_kept_beside_windows():
+    schema = pa.schema({"number": pa.int64(), "more": pa.bool_()})
+    with pytest.raises(StateError, match=r"Numbered keeps number=1 beside its windows.* save and load"):
+        Stream(p.sliding(p.count(1)), Numbered, schema).step([row(1)], 2)
+    stream = Stream(p.sliding(p.count(1)), Kept, schema)
+    for at in (1, 2, 3):
+        stream.step([row(at)], at + 1)
+    assert [each["number"] for each in stream.found] == [1, 2, 3]
+
+
+def test_columns_that_come_later():
+    """What is submitted is seen from all tuples, or is what was declared."""
+    table, window = table_of([row(1), row(2)]), p.sliding(p.count(1))
+    found = pn.windowed(table, window=window, at="ts", operator=Numbered)
+    assert found.to_pylist() == [{"number": 1, "more": None}, {"number": 2, "more": True}]
+    with pytest.raises(SchemaError, match=r"submitted a column 'more', and schema= has none of that name \(known"):
+        pn.windowed(table, window=window, at="ts", operator=Numbered, schema=pa.schema({"number": pa.int64()}))
+
+
+@pytest.mark.parametrize(
+    ("window", "by"), [(p.tumbling(p.count(2)), "K"), (p.tumbling(p.delta("Odometer", 2)), ())], ids=str
+)
+def test_names_are_those_of_the_data(window, by):
+    with pytest.raises(SchemaError, match=r"is spelt '(k|odometer)' in the data"):
+        pn.windowed(table_of([row(1)]), window=window, by=by, at="ts", operator=totals)
