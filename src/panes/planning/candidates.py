@@ -33,18 +33,26 @@ def closure(classes: Integers, limit: int) -> Integers:
     >>> closure(np.array([[20, 0, 0], [30, 0, 0], [45, 0, 0]]), limit=100)[:, 0].tolist()
     [5, 10, 15, 20, 30, 45]
     """
-    given = found = fresh = np.unique(classes, axis=0)
+    given = found = fresh = _distinct(classes)
     while fresh.size and len(found) <= limit:
         step, offset, length = (fresh[:, None, i] for i in range(3))
         common = np.gcd(np.gcd(step, given[:, 0]), np.gcd(offset - given[:, 1], length - given[:, 2]))
         rows = np.stack([common, offset % common, length % common], axis=-1).reshape(-1, 3)
-        merged = np.unique(np.concatenate([found, rows]), axis=0)
+        merged = _distinct(np.concatenate([found, rows]))
         if len(merged) == len(found):
             break
         known = set(map(tuple, found.tolist()))
         fresh = np.array([row for row in merged.tolist() if tuple(row) not in known], dtype=np.int64).reshape(-1, 3)
         found = merged
     return found[:limit]
+
+
+def _distinct(rows: Integers) -> Integers:
+    """Rows in order, each once; several times as fast as ``np.unique``, which sorts them as structs."""
+    ordered = rows[np.lexsort(rows.T[::-1])]
+    new = np.ones(len(ordered), np.bool_)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[new]
 
 
 def candidates(

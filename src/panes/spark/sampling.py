@@ -30,7 +30,7 @@ def sample(events: DataFrame, queries: tuple[Query, ...], believed: Statistics) 
     text = f"concat_ws(' ', {', '.join([micros(quoted(at), type_), *hashes])})"
     head = events.where(f"{quoted(at)} IS NOT NULL").selectExpr(text)
     # Collected as it is: below any aggregate, a limit would be taken from every partition.
-    rows = [row[0].split() for row in head.limit(_SAMPLE).collect()]
+    rows = [text.split() for (text,) in head.limit(_SAMPLE).collect()]
     instants = [int(row[0]) for row in rows]
     span = max(instants, default=0) - min(instants, default=0)
     if not span:
