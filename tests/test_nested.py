@@ -222,6 +222,6 @@ def test_the_status_of_a_stream_tells_the_first_scope() -> None:
 
     query = counting(pn.nested(["4s", "6s"], ["1s", "3s"], since=at(5)))
     progress = {"batchId": 0, "observedMetrics": {"panes": {"watermark": 2_000_000}}}
-    told = status([query], progress)
+    told = status([query], [], progress)
     assert "4s/1s: [1970-01-01 00:00:05, 1970-01-01 00:00:06) is next" in told
     assert "6s/3s: [1970-01-01 00:00:05, 1970-01-01 00:00:08) is next" in told

@@ -178,7 +178,7 @@ class Plan:
         """Where a running stream of this plan stands: its watermark, and what each window waits for."""
         from panes.spark.watching import status
 
-        return status(self._over_time, streaming_query.lastProgress)
+        return status(self._over_time, self.blueprint().by_events, streaming_query.lastProgress)
 
     def explain(self) -> str:
         """The tree of windows and factor windows, predicted costs, the saving, and what was tried."""

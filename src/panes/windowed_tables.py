@@ -30,6 +30,7 @@ def windowed(
     punctuations: str | None = None,
     port: str | None = None,
     shards: int = 4,
+    checkpoint: str | None = None,
 ) -> Any:
     """Aggregates, or an operator of your own, over windows that count, time, delta or punctuation policies define.
 
@@ -71,6 +72,9 @@ def windowed(
         several. Tuples do not have it.
     shards
         Of a stream: into how many parts its partitions are divided. A checkpoint keeps its number.
+    checkpoint
+        Of a stream: where it will have its checkpoint. One that cannot serve this window is then refused here, before
+        the stream starts, and otherwise in its first micro-batch.
 
     Returns
     -------
@@ -108,6 +112,8 @@ def windowed(
             f"cannot window a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
             "Arrow C interface, such as a pandas or polars DataFrame."
         )
+    if checkpoint is not None and not (on_spark and data.isStreaming):
+        raise PlanError("checkpoint= is for streams: tables have none. Leave it out.")
     if operator is not None:
         if group_by != () or partial is not True:
             raise DeclarationError("group_by= and partial= are for select=: an operator does as it likes.")
@@ -116,7 +122,7 @@ def windowed(
             if data.isStreaming:
                 from panes.spark.windowed_streams import operated_stream
 
-                return operated_stream(custom, data, shards)
+                return operated_stream(custom, data, shards, checkpoint)
             from panes.spark.windowed_tables import operated as operated_on_spark
 
             return operated_on_spark(custom, data)
@@ -132,7 +138,7 @@ def windowed(
     if on_spark and data.isStreaming:
         from panes.spark.windowed_streams import windowed_stream
 
-        return windowed_stream(declared, data, shards)
+        return windowed_stream(declared, data, shards, checkpoint)
     if on_spark:
         from panes.spark.windowed_tables import windowed as windowed_on_spark
 

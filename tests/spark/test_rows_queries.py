@@ -90,7 +90,11 @@ def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
     for some in (parts[:2], parts[2:]):
         record.add(*some)
         stream = plan.run(record.stream(delay="0 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
-        found.append(Collected(stream, tmp_path / "checkpoint").finish().rows)
+        ran = Collected(stream, tmp_path / "checkpoint").finish()
+        found.append(ran.rows)
+    told = plan.status(ran.query)
+    assert "30s: [" in told
+    assert "session 6s: goes by events, of which all before 1970-01-01 00:" in told
     # What is complete when the watermark stands at the last event of all.
     wanted = plan.run(table)
     assert shown(pa.concat_tables(found)) == shown(wanted)
@@ -99,6 +103,16 @@ def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
         one = pn.plan(query_of(pn.last(4), **{"select": {"n": pn.count(), "total": pn.sum("x")}, **other}))
         with pytest.raises(StateError, match="the checkpoint was written with"):
             one.run(record.stream(delay="0 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
+
+
+def test_figures_of_several_operators_are_one_line():
+    from panes.spark.watching import line_of
+
+    figures = {"events": 9, "answers": 2, "watermark": 10**6, "open_windows": 1, "keys": 3, "granules": 4, "bytes": 10}
+    line = line_of("q", 0, 1.0, {"panes": figures, "panes_1": {**figures, "watermark": 0}, "mine": {"events": 7}})
+    assert (
+        "9 events (1/s), watermark 1970-01-01 00:00:01, 4 answers, 2 windows open, holding 6 keys, 8 granules" in line
+    )
 
 
 def test_a_name_has_one_type(spark):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.errors import DeclarationError, PlanError
+from panes.errors import DeclarationError, PlanError, StateError
 from panes.windowing import Aggregate, Join
 from tests.local.test_windowed import Changes
 from tests.spark.streams import Collected, Recorded
@@ -74,6 +74,11 @@ def test_operators(spark, tmp_path, one_partition):
     found = in_parts(spark, tmp_path, table, lambda stream: pn.windowed(stream, shards=2, **asked))
     whole = pn.windowed(table, **asked)
     assert shown(found) == shown(whole.to_pylist())
+    again = spark.readStream.schema("ts TIMESTAMP, k STRING, g INT, x BIGINT").parquet(str(tmp_path / "events"))
+    again = again.withWatermark("ts", "0 seconds")
+    for known, other in (("window", {"window": p.sliding(p.count(4))}), ("shards", {"shards": 3})):
+        with pytest.raises(StateError, match=f"the checkpoint was written with {known}="):
+            pn.windowed(again, **{"shards": 2, **asked, **other}, checkpoint=str(tmp_path / "checkpoint"))
 
 
 def test_a_join_of_rows_that_say_their_side(spark, tmp_path, one_partition):

@@ -19,6 +19,8 @@ from pyspark.sql.streaming.listener import (
 from panes.declare.query import Query
 from panes.declare.windows import Window
 from panes.frames.positions import FARTHEST
+from panes.planning.blueprint import ByEvents
+from panes.spark.packing import READ
 from panes.spark.stream import METRICS
 from panes.timeline import format_duration
 
@@ -95,7 +97,7 @@ def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
     >>> line_of("temps", 7, 1234.5, {"panes": figures})
     'temps #7: 100 events (1,234/s), watermark 2023-11-14 22:13:20, 12 answers, 4 windows open, ...'
     """
-    found = _plain(metrics[METRICS])
+    found = _together(metrics)
     parts = [
         f"{found.get('events') or 0:,} events ({int(rate or 0):,}/s)",
         f"watermark {_instant(found.get('watermark') or 0)}",
@@ -110,11 +112,13 @@ def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
     return f"{name} #{batch}: {', '.join(parts)}, holding {held}"
 
 
-def status(queries: Iterable[Query], progress: dict[str, Any] | None) -> str:
+def status(queries: Iterable[Query], by_events: Iterable[ByEvents], progress: dict[str, Any] | None) -> str:
     """Where a stream stands, and what each window waits for.
 
     Parameters
     ----------
+    queries, by_events
+        Queries over windows of time, and what there is to say of windows that go by events.
     progress
         A streaming query's ``lastProgress``.
     """
@@ -146,6 +150,11 @@ def status(queries: Iterable[Query], progress: dict[str, Any] | None) -> str:
         )
     if len(windows) > _NEXT:
         lines.append(f"  and {len(windows) - _NEXT} more windows after these")
+    for name in dict.fromkeys(name for query in by_events for name in query.windows):
+        lines.append(
+            f"  {name}: goes by events, of which all before {_instant(watermark)} have come in; a later event counts "
+            "when the watermark has passed it, and a session is out when the watermark has reached its end."
+        )
     return "\n".join(lines)
 
 
@@ -155,6 +164,17 @@ def _next_end(window: Window, watermark: int) -> int:
     after = watermark if window.since is None else max(watermark, window.since)
     base = geometry.offset + geometry.range
     return base + ((after - base) // geometry.slide + 1) * geometry.slide
+
+
+def _together(metrics: dict[str, Any]) -> dict[str, Any]:
+    """The figures of all operators of a query. Each of them reads all events."""
+    found = {name: _plain(row) for name, row in metrics.items() if name == METRICS or name.startswith(f"{METRICS}_")}
+    together = dict(found.pop(METRICS))
+    for more in found.values():
+        for name, value in more.items():
+            if name not in (*READ, "watermark"):
+                together[name] = (together.get(name) or 0) + (value or 0)
+    return together
 
 
 def _plain(row: Any) -> dict[str, Any]:

@@ -45,7 +45,9 @@ from panes.windowing.declarations import WindowDeclaration
 from panes.windowing.over_tables import Stream, WindowedAggregates, WindowedOperator
 
 
-def windowed_stream(declared: WindowedAggregates, events: DataFrame, shards: int) -> DataFrame:
+def windowed_stream(
+    declared: WindowedAggregates, events: DataFrame, shards: int, checkpoint: str | None = None
+) -> DataFrame:
     """Aggregates over every window while rows come; nothing runs until the result is written somewhere."""
     stream, query = declared.stream, declared.query
     check_streaming(stream, events, shards)
@@ -54,7 +56,7 @@ def windowed_stream(declared: WindowedAggregates, events: DataFrame, shards: int
     types = source.types_of(argument_expressions([(0, query)], query.where))
     bound = bind_aggregates(declared, source.schema, types.__getitem__)
     ties = tie_order(stream, used_columns(declared), source.schema)
-    return aggregates_stream((bound,), source, ties, shards, _spark(bound.schema))
+    return aggregates_stream((bound,), source, ties, shards, _spark(bound.schema), checkpoint=checkpoint)
 
 
 def aggregates_stream(
@@ -96,13 +98,13 @@ def aggregates_stream(
     names = (*stream.by, *bound.arguments, *stream.deltas, *bound.groups, *ties)
     types = (*keys, *arguments, *deltas, *members, *orders)
     declared_as = _declared_as(stream, windows, shards, zip(names, types, strict=True))
-    if checkpoint is not None:
-        check_declared(source.events.sparkSession, checkpoint, declared_as)
     job = AggregatesJob(declared_as, bounds, shape, numbered)
-    return _run(stream, source.events, shards, shape.schema, sqls, job, output, metrics)
+    return _run(stream, source.events, shards, shape.schema, sqls, job, output, metrics, checkpoint)
 
 
-def operated_stream(declared: WindowedOperator, events: DataFrame, shards: int) -> DataFrame:
+def operated_stream(
+    declared: WindowedOperator, events: DataFrame, shards: int, checkpoint: str | None = None
+) -> DataFrame:
     """What an operator submits while rows come."""
     stream = declared.stream
     check_streaming(stream, events, shards)
@@ -113,7 +115,7 @@ def operated_stream(declared: WindowedOperator, events: DataFrame, shards: int) 
     sqls = [instant_of(stream, events), *map(quoted, columns.names)]
     types = [(field.name, field.type) for field in columns]
     job = OperatorJob(_declared_as(stream, [stream.window], shards, types), declared, columns)
-    return _run(stream, events, shards, schema, sqls, job, _spark(output), METRICS)
+    return _run(stream, events, shards, schema, sqls, job, _spark(output), METRICS, checkpoint)
 
 
 def check_streaming(stream: Stream, events: DataFrame, shards: int) -> None:
@@ -134,7 +136,10 @@ def _run(
     job: WindowedJob,
     output: t.StructType,
     metrics: str,
+    checkpoint: str | None,
 ) -> DataFrame:
+    if checkpoint is not None:
+        check_declared(events.sparkSession, checkpoint, job.declared_as)
     shards = _used(stream, shards)
     mark = "false" if stream.punctuations is None else f"coalesce({quoted(stream.punctuations)}, false)"
     hashed = f"pmod(xxhash64({', '.join(map(quoted, stream.by))}), {shards})" if shards > 1 else "0"
