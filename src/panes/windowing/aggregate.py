@@ -150,10 +150,11 @@ class Aggregate(Operator):
 
     def save(self) -> list[dict[str, Any]]:
         """The state of the windows; summaries as plain values."""
-        return [
-            _each_summary(saved, lambda summary: summary.save(), tuples=number == 1)
-            for number, saved in enumerate(super().save())
-        ]
+        with self.lock():
+            return [
+                _each_summary(saved, lambda summary: summary.save(), tuples=number == 1)
+                for number, saved in enumerate(super().save())
+            ]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
         """Continue where an Aggregate of the same declaration was saved."""
@@ -161,11 +162,12 @@ class Aggregate(Operator):
             _each_summary(saved, lambda values: self._summary().load(values), tuples=number == 1)
             for number, saved in enumerate(state)
         ]
-        super().load(made)
-        if self._follows:
-            for partition, tuples in self._input:
-                for item in tuples:
-                    self.after_insertion(item, partition, self._input)
+        with self.lock():
+            super().load(made)
+            if self._follows:
+                for partition, tuples in self._input:
+                    for item in tuples:
+                        self.after_insertion(item, partition, self._input)
 
     # What is computed
 

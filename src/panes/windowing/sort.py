@@ -118,18 +118,20 @@ class Sort(Operator):
 
     def save(self) -> list[dict[str, Any]]:
         """The state of the window, and the tuples in order."""
-        held = {partition: [entry[1:] for entry in sorted(heap)] for partition, heap in self._heaps.items()}
-        return [*super().save(), {"held": held, "arrivals": self._arrivals, "unmarked": self._unmarked}]
+        with self.lock():
+            held = {partition: [entry[1:] for entry in sorted(heap)] for partition, heap in self._heaps.items()}
+            return [*super().save(), {"held": held, "arrivals": self._arrivals, "unmarked": self._unmarked}]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
         """Continue where a Sort of the same declaration was saved."""
         *windows, own = state
-        super().load(windows)
-        self._heaps = {
-            partition: [(self._key(item), arrival, item) for arrival, item in held]
-            for partition, held in own["held"].items()
-        }
-        self._arrivals, self._unmarked = own["arrivals"], own["unmarked"]
+        with self.lock():
+            super().load(windows)
+            self._heaps = {
+                partition: [(self._key(item), arrival, item) for arrival, item in held]
+                for partition, held in own["held"].items()
+            }
+            self._arrivals, self._unmarked = own["arrivals"], own["unmarked"]
 
 
 def sort_key(by: Sequence[str], descending: bool | Sequence[bool]) -> Callable[[Any], tuple[Any, ...]]:

@@ -120,7 +120,8 @@ class TumblingWindow(Window[T]):
         self.held += 1
 
     def _evict_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
-        if subwindow.size == self._full:
+        # More than that where a handler failed: the next tuple is another chance.
+        if subwindow.size >= self._full:
             self._flush(subwindow)
 
     def _evict_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:

@@ -156,8 +156,7 @@ class Window(ABC, Generic[T]):
             self._admit(item, partition, clock.now())
             return
         with self._guard:
-            clock.settle()
-            self._admit(item, partition, clock.now())
+            self._admit(item, partition, clock.settle())
 
     def _admit(self, item: T, partition: Hashable, now: int) -> None:
         kept = self._keeper
