@@ -9,6 +9,7 @@ ones (``rewriting``) or followed (``incremental``). Elsewhere a window is comput
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from panes.algebra.aggregates import Aggregate as Declared
@@ -16,7 +17,7 @@ from panes.errors import DeclarationError
 from panes.windowing.clocks import Clock
 from panes.windowing.declarations import Attribute, Count, Sliding, Tumbling, WindowDeclaration
 from panes.windowing.events import Event
-from panes.windowing.grouping import Groups, Summary, computed, several
+from panes.windowing.grouping import GroupedSummary, Groups, Summary, computed, several
 from panes.windowing.incremental import TwoStacks
 from panes.windowing.keys import KeyReader
 from panes.windowing.operator import Operator, partition_attributes
@@ -89,6 +90,11 @@ class Aggregate(Operator):
         self._following: dict[Hashable, TwoStacks] = {}
         starts = [function.start for function in self._functions]
         self._starts = [start for start in starts if start is not None]
+        self._summary: Callable[[], Any] = (
+            partial(Summary, self._starts)
+            if self._group_of is None
+            else partial(GroupedSummary, self._starts, self._group_of)
+        )
         # Whoever selects partitions may want to look at their tuples.
         selects = window.partitioned is not None and callable(window.partitioned.select)
         summarizes = len(self._starts) == len(starts) and not selects
@@ -109,10 +115,18 @@ class Aggregate(Operator):
             follow = (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.PARTITION_EVICTION)
             self._input = self.window(first, *self._triggers(), *(follow if self._follows else look))
         self._summarizes = summarizes and isinstance(first, Tumbling)
+        self._input.apart = True
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple."""
         self._input.insert(item)
+
+    def process_all(self, items: Sequence[Any], port: int = 0, *, at: Sequence[int] | None = None) -> None:
+        """Insert tuples."""
+        if type(self).process is Aggregate.process:
+            self._input.insert_all(items, at)
+        else:
+            super().process_all(items, port, at=at)
 
     def punctuate(self, port: int = 0) -> None:
         """End the window, where it has a punctuation policy."""
@@ -174,19 +188,18 @@ class Aggregate(Operator):
     def _triggers(self) -> tuple[Event, ...]:
         return (Event.TRIGGER,) if self._partial else (Event.TRIGGER, Event.INITIAL_FULL)
 
-    def _summary(self) -> Summary:
-        return Summary(self._starts, self._group_of)
-
     def _groups(self, partition: Hashable, window: Window[Any]) -> Groups:
         """The values of each group of a subwindow, in the order in which groups first occur."""
         if len(self.stages) == 2:
-            merged = self._summary()
+            summary = self._summary()
             for part in window.tuples(partition):
-                merged.merge(part)
-            return merged.values()
+                summary.merge(part)
+            merged: Groups = summary.values()
+            return merged
         if self._summarizes:
-            summary: Summary | None = window.summarizer(partition)
-            return {} if summary is None else summary.values()
+            taken = window.summarizer(partition)
+            values: Groups = {} if taken is None else taken.values()
+            return values
         if self._follows:
             return {(): self._following[partition].values()} if window.tuples(partition) else {}
         return computed(self._functions, self._group_of, window.tuples(partition))

@@ -70,10 +70,18 @@ class Sort(Operator):
         self._unmarked = False
         events = (Event.BEFORE_FLUSH,) if self._batch else (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.TRIGGER)
         self._window: Any = self.window(window, *events, Event.PARTITION_EVICTION)
+        self._window.apart = True
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple."""
         self._window.insert(item)
+
+    def process_all(self, items: Sequence[Any], port: int = 0, *, at: Sequence[int] | None = None) -> None:
+        """Insert tuples."""
+        if type(self).process is Sort.process:
+            self._window.insert_all(items, at)
+        else:
+            super().process_all(items, port, at=at)
 
     def punctuate(self, port: int = 0) -> None:
         """End the window, where it has a punctuation policy."""

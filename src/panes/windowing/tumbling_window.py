@@ -13,7 +13,8 @@ time it is flushed every period, even where no tuple came in. Periods begin with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -23,6 +24,7 @@ from panes.windowing.deadlines import PROCESSING
 from panes.windowing.declarations import Count, Delta, Gap, Punctuation, Time, Tumbling
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import OF_TUMBLING, Event
+from panes.windowing.lists import AT_ONCE, FEW, Taking, cuts_by_delta, in_order
 from panes.windowing.order_of_events import EVICT, INSERT, TUMBLING
 from panes.windowing.subwindow import Subwindow
 from panes.windowing.summarizers import Summarizer
@@ -103,6 +105,82 @@ class TumblingWindow(Window[T]):
         for subwindow in list(self.subwindows.values()):
             self._flush(subwindow)
 
+    # Lists of tuples
+
+    def insert_all(self, items: Sequence[T], instants: Sequence[int] | None = None) -> None:
+        """Take in tuples; see ``Window``."""
+        alone = self._partition_of is None or self.apart
+        heard = self._before_insertion or self._after_insertion
+        ascending = instants is None or (len(instants) == len(items) and in_order(instants))
+        if not alone or heard or self._keeper is not None or self._threaded or not ascending:
+            super().insert_all(items, instants)
+        elif instants is None or not self.timed:
+            for lo in range(0, len(items), AT_ONCE):
+                self._take(items[lo : lo + AT_ONCE], None if instants is None else instants[lo : lo + AT_ONCE])
+        else:
+            self._take_in_stretches(items, instants)
+
+    def _take_in_stretches(self, items: Sequence[T], instants: Sequence[int]) -> None:
+        """Nothing is due on the clock while a stretch comes in: what its tuples ask for is due a period later."""
+        advance, lo = self._advance(), 0
+        assert self.clock is not None
+        while lo < len(items):
+            advance(instants[lo])
+            due, until = self.clock.deadlines.next_due(), instants[lo] + self._period
+            hi = bisect_left(instants, until if due is None else min(due, until), lo + 1, min(lo + AT_ONCE, len(items)))
+            if hi - lo < FEW:
+                super().insert_all(items[lo:hi], instants[lo:hi])
+            else:
+                self._take(items[lo:hi], instants[lo:hi])
+            lo = hi
+
+    def _take(self, items: Sequence[T], instants: Sequence[int] | None) -> None:
+        advance = None if instants is None else self._advance()
+        moment = None if advance is None or instants is None else lambda place: advance(instants[place])
+        now = self.clock.now() if self.clock is not None and self.timed and instants is None else 0
+        taking = Taking(
+            self,
+            self._partition_of,
+            lasts=isinstance(self.declared.evict, Count),
+            removes=self._removes,
+            moment=moment,
+            opened=instants.__getitem__ if instants is not None and self.timed else lambda _: now,
+        )
+        try:
+            taking.split(items)
+        except Exception:
+            # Some tuple is not as it should be: those before it come in, and it says so itself.
+            super().insert_all(items, instants)
+            return
+        taking.take()
+        if advance is not None and instants is not None:
+            advance(instants[-1])
+
+    def _values_of(self, items: Sequence[T]) -> Sequence[Any]:
+        return list(map(self._delta.read, items)) if self._deltas else items
+
+    def _cuts(self, subwindow: Subwindow[T] | None, values: Sequence[Any]) -> list[int]:
+        policy, size = self.declared.evict, 0 if subwindow is None else subwindow.size
+        if isinstance(policy, Count):
+            return list(range(max(policy.n - size, 1), len(values) + 1, policy.n))
+        if not isinstance(policy, Delta):
+            return []
+        latest = () if subwindow is None or subwindow.latest_evict is None else (subwindow.latest_evict,)
+        self._delta.check((*latest, *values))
+        return cuts_by_delta(values, policy.by, subwindow.oldest if subwindow is not None and size else values[0])
+
+    def _fill(self, subwindow: Subwindow[T], items: Sequence[T], values: Sequence[Any]) -> None:
+        if self._deltas:
+            if not subwindow.size:
+                subwindow.oldest = values[0]
+            subwindow.latest_evict = values[-1]
+        if self._stores:
+            subwindow.tuples.extend(items)
+        else:
+            self._summarizer_of(subwindow).insert_all(items)
+        subwindow.size += len(items)
+        self.held += len(items)
+
     # The steps of Table I
 
     def _in_order(self) -> tuple[Step, ...]:
@@ -112,12 +190,18 @@ class TumblingWindow(Window[T]):
     def _summarize(self, subwindow: Subwindow[T], item: T, _: int) -> None:
         summarizer = subwindow.summarizer
         if summarizer is None:
-            assert self._summarizer is not None
-            summarizer = subwindow.summarizer = self._summarizer()
-            summarizer.open(subwindow.partition)
+            summarizer = self._summarizer_of(subwindow)
         summarizer.insert(item)
         subwindow.size += 1
         self.held += 1
+
+    def _summarizer_of(self, subwindow: Subwindow[T]) -> Summarizer:
+        if subwindow.summarizer is None:
+            assert self._summarizer is not None
+            subwindow.summarizer = self._summarizer()
+            subwindow.summarizer.open(subwindow.partition)
+        summarizer: Summarizer = subwindow.summarizer
+        return summarizer
 
     def _evict_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
         # More than that where a handler failed: the next tuple is another chance.
@@ -125,12 +209,13 @@ class TumblingWindow(Window[T]):
             self._flush(subwindow)
 
     def _evict_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
-        value = subwindow.latest_evict = self._delta.value
+        value = self._delta.value
         if not subwindow.size:
             subwindow.oldest = value
         elif value - subwindow.oldest > self._delta.policy.by:
             self._flush(subwindow)
             subwindow.oldest = value
+        subwindow.latest_evict = value
 
     def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
         try:

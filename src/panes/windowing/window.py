@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from panes.errors import DeclarationError, StateError
-from panes.windowing.clocks import Clock, WallClock
+from panes.windowing.clocks import Clock, EventClock, WallClock
 from panes.windowing.declarations import BY_OPERATOR, PartitionAge, Partitions, Policy, Time, WindowDeclaration
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import Event
@@ -66,6 +66,8 @@ class Window(ABC, Generic[T]):
         self._plain = not self._asks_clock and self._keeper is None
         # Whether tuples are stored: an empty queue takes more memory than all the rest of a subwindow.
         self._stores = True
+        # Whether handlers look only at the partition for which they are called: the operator says so.
+        self.apart = False
         self._before_insertion: tuple[Callable[..., None], ...] = ()
         self._after_insertion: tuple[Callable[..., None], ...] = ()
         self._partition_eviction: tuple[Callable[..., None], ...] = ()
@@ -157,6 +159,29 @@ class Window(ABC, Generic[T]):
             return
         with self._guard:
             self._admit(item, partition, clock.settle())
+
+    def insert_all(self, items: Sequence[T], instants: Sequence[int] | None = None) -> None:
+        """Take in tuples: the same as inserting one after another, and faster where a window can do better.
+
+        Parameters
+        ----------
+        instants
+            When each of them arrives, where the window is on an event clock: it is advanced to them. Without them, all
+            arrive now.
+        """
+        if instants is None:
+            for item in items:
+                self.insert(item)
+            return
+        advance = self._advance()
+        for item, instant in zip(items, instants, strict=True):
+            advance(instant)
+            self.insert(item)
+
+    def _advance(self) -> Callable[[int], None]:
+        if not isinstance(self.clock, EventClock):
+            raise DeclarationError("instants of arrival are for an event clock. Write clock=EventClock().")
+        return self.clock.advance
 
     def _admit(self, item: T, partition: Hashable, now: int) -> None:
         kept = self._keeper
