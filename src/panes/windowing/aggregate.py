@@ -116,10 +116,11 @@ class Aggregate(Operator):
             self._input = self.window(first, *self._triggers(), *(follow if self._follows else look))
         self._summarizes = summarizes and isinstance(first, Tumbling)
         self._input.apart = True
+        self._enter: Callable[[Any], None] = self._input.entry()
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple."""
-        self._input.insert(item)
+        self._enter(item)
 
     def process_all(self, items: Sequence[Any], port: int = 0, *, at: Sequence[int] | None = None) -> None:
         """Insert tuples."""
@@ -206,9 +207,11 @@ class Aggregate(Operator):
 
     def _answer(self, partition: Hashable, groups: Groups) -> None:
         keys = several(partition, self._partition_names)
+        names, grouped = self._names, self._group_of is not None
         for group, values in groups.items():
+            of_group = several(group, self._group_names) if grouped else ()
             # A group-by attribute may be a partition-by attribute too: it has one value.
-            self.submit(dict(zip(self._names, [*keys, *several(group, self._group_names), *values], strict=True)))
+            self.submit(dict(zip(names, (*keys, *of_group, *values))))  # noqa: B905 - strict= takes its time
         self.submit(PUNCTUATION)
 
 

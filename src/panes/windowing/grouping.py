@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import call
 from typing import Any, TypeAlias
 
 from panes.windowing.accumulators import Accumulator, state_of
@@ -27,8 +28,10 @@ class Summary(Summarizer):
 
     def insert(self, item: Any) -> None:
         """Take in a tuple."""
-        accumulators = self._begun()
-        if len(accumulators) == 1:
+        accumulators = self._accumulators
+        if accumulators is None:
+            accumulators = self._begun()
+        elif len(accumulators) == 1:
             # From now on a tuple goes straight to the one accumulator there is.
             self.__dict__["insert"] = accumulators[0].insert
         for accumulator in accumulators:
@@ -63,7 +66,7 @@ class Summary(Summarizer):
     def _begun(self) -> list[Accumulator]:
         found = self._accumulators
         if found is None:
-            found = self._accumulators = [start() for start in self._starts]
+            found = self._accumulators = list(map(call, self._starts))
         return found
 
 
@@ -109,7 +112,7 @@ class GroupedSummary(Summarizer):
     def _begun(self, group: Hashable) -> list[Accumulator]:
         found = self._groups.get(group)
         if found is None:
-            found = self._groups[group] = [start() for start in self._starts]
+            found = self._groups[group] = list(map(call, self._starts))
         return found
 
 

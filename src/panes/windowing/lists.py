@@ -14,19 +14,19 @@ Where several partitions are flushed, they are in the order in which single tupl
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 from operator import le
 from typing import Any, Final, Protocol
 
+from panes.windowing.keys import KeyReader
 from panes.windowing.subwindow import Subwindow
 
 AT_ONCE: Final = 1 << 14
 """No more tuples at a time, so that what is made for them stays small."""
 
 FEW: Final = 4
-"""So few are taken one after another."""
+"""Where so few tuples would come in at once, they come in one after another."""
 
 
 class Lists(Protocol):
@@ -86,7 +86,7 @@ class Taking:
     def __init__(
         self,
         window: Lists,
-        partition_of: Callable[[Any], Hashable] | None,
+        partition_of: KeyReader | None,
         *,
         lasts: bool,
         removes: bool,
@@ -105,15 +105,17 @@ class Taking:
         if self._partition_of is None:
             self._runs = [Run((), items, values, range(len(items)))]
         else:
-            places: defaultdict[Hashable, list[int]] = defaultdict(list)
-            for place, partition in enumerate(map(self._partition_of, items)):
-                places[partition].append(place)
-            for partition, positions in places.items():
+            for partition, positions in self._partition_of.places(items).items():
                 its = [items[place] for place in positions]
                 its_values = its if values is items else [values[place] for place in positions]
                 self._runs.append(Run(partition, its, its_values, positions))
         for run in self._runs:
             run.cuts = window._cuts(window.subwindows.get(run.partition), run.values)
+
+    @property
+    def flushes(self) -> int:
+        """How often something happens."""
+        return sum(len(run.cuts) for run in self._runs)
 
     def take(self) -> None:
         """Let the tuples come in, and everything happen because of them."""
@@ -126,35 +128,35 @@ class Taking:
         flushes = [(run.positions[cut - self._lasts], cut, run) for run in self._runs for cut in run.cuts]
         if len(self._runs) > 1:
             flushes.sort(key=_place)
-        for place, cut, run in flushes:
-            try:
-                if self._moment is not None:
-                    self._moment(place)
-                self._fill(run, cut)
-                self._window._flush(self._subwindow(run))
-            except BaseException:
-                # What was before it in the list has come in, and nothing else.
-                for other in self._runs:
-                    self._fill(other, max(other.done, bisect_left(other.positions, place)))
-                for other in ahead:
-                    if not other.done:
-                        self._window._remove(self._subwindow(other))
-                raise
+        moment, flush, place = self._moment, self._window._flush, 0
+        try:
+            for place, cut, run in flushes:
+                if moment is not None:
+                    moment(place)
+                flush(self._fill(run, cut))
+        except BaseException:
+            # What was before it in the list has come in, and nothing else.
+            for other in self._runs:
+                if other.done < (upto := bisect_left(other.positions, place)):
+                    self._fill(other, upto)
+            for other in ahead:
+                if not other.done:
+                    self._window._remove(self._subwindow(other))
+            raise
         rest = [run for run in self._runs if run.done < len(run.items)]
         if flushes:
             rest.sort(key=lambda run: run.positions[run.done])
         for run in rest:
             self._fill(run, len(run.items))
 
-    def _fill(self, run: Run, upto: int) -> None:
+    def _fill(self, run: Run, upto: int) -> Subwindow[Any]:
         done = run.done
-        if done == upto:
-            return
-        whole = upto - done == len(run.items)
         subwindow = self._subwindow(run)
-        run.done = upto
-        items = run.items if whole else run.items[done:upto]
-        self._window._fill(subwindow, items, items if run.values is run.items else run.values[done:upto])
+        if done < upto:
+            run.done = upto
+            items = run.items[done:upto]
+            self._window._fill(subwindow, items, items if run.values is run.items else run.values[done:upto])
+        return subwindow
 
     def _subwindow(self, run: Run) -> Subwindow[Any]:
         subwindow = self._window.subwindows.get(run.partition)
@@ -172,11 +174,20 @@ def cuts_by_delta(values: Sequence[Any], by: Any, oldest: Any) -> list[int]:
     >>> cuts_by_delta([1, 2, 3, 7, 8, 9], by=2, oldest=0)
     [2, 3]
     """
-    cuts, cut = [], 0
-    while (cut := bisect_left(values, True, cut, key=lambda value: value - oldest > by)) < len(values):
+    cuts: list[int] = []
+    n, cut = len(values), 0
+    while True:
+        # In steps that grow, then between the last two: windows may have one tuple, or all of them.
+        beyond, step = cut, 1
+        while beyond < n and values[beyond] - oldest <= by:
+            cut, beyond, step = beyond + 1, beyond + step, 2 * step
+        if cut < beyond:
+            cut = bisect_left(values, True, cut, min(beyond, n), key=lambda value: value - oldest > by)
+        if cut >= n:
+            return cuts
         cuts.append(cut)
         oldest = values[cut]
-    return cuts
+        cut += 1
 
 
 def in_order(values: Sequence[Any]) -> bool:

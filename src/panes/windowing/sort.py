@@ -71,10 +71,11 @@ class Sort(Operator):
         events = (Event.BEFORE_FLUSH,) if self._batch else (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.TRIGGER)
         self._window: Any = self.window(window, *events, Event.PARTITION_EVICTION)
         self._window.apart = True
+        self._enter: Callable[[Any], None] = self._window.entry()
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple."""
-        self._window.insert(item)
+        self._enter(item)
 
     def process_all(self, items: Sequence[Any], port: int = 0, *, at: Sequence[int] | None = None) -> None:
         """Insert tuples."""

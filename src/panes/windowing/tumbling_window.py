@@ -13,7 +13,6 @@ time it is flushed every period, even where no tuple came in. Periods begin with
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -24,16 +23,17 @@ from panes.windowing.deadlines import PROCESSING
 from panes.windowing.declarations import Count, Delta, Gap, Punctuation, Time, Tumbling
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import OF_TUMBLING, Event
-from panes.windowing.lists import AT_ONCE, FEW, Taking, cuts_by_delta, in_order
+from panes.windowing.list_window import ListWindow
+from panes.windowing.lists import cuts_by_delta
 from panes.windowing.order_of_events import EVICT, INSERT, TUMBLING
 from panes.windowing.subwindow import Subwindow
 from panes.windowing.summarizers import Summarizer
-from panes.windowing.window import WHOLE, Step, Window
+from panes.windowing.window import WHOLE, Step
 
 T = TypeVar("T")
 
 
-class TumblingWindow(Window[T]):
+class TumblingWindow(ListWindow[T]):
     """The container of a tumbling window.
 
     Parameters
@@ -82,15 +82,13 @@ class TumblingWindow(Window[T]):
         self._summarizer = summarizer
         self._stores = summarizer is None
         evict: Step = _on_the_clock_or_by_punctuation
-        if isinstance(policy, Count):
-            self._full = policy.n
-            evict = self._evict_by_count
-        elif isinstance(policy, Delta):
+        if isinstance(policy, Delta):
             self._delta = DeltaReader(policy, "latest_evict")
             self._deltas = (self._delta,)
             evict = self._evict_by_delta
         elif isinstance(policy, Time):
             self._period = policy.period
+        self._lasts = isinstance(policy, Count)
         # A subwindow with a delta policy is never empty for long.
         self._removes = declared.partitioned is not None and not isinstance(policy, Delta)
         self._evict = evict
@@ -106,55 +104,6 @@ class TumblingWindow(Window[T]):
             self._flush(subwindow)
 
     # Lists of tuples
-
-    def insert_all(self, items: Sequence[T], instants: Sequence[int] | None = None) -> None:
-        """Take in tuples; see ``Window``."""
-        alone = self._partition_of is None or self.apart
-        heard = self._before_insertion or self._after_insertion
-        ascending = instants is None or (len(instants) == len(items) and in_order(instants))
-        if not alone or heard or self._keeper is not None or self._threaded or not ascending:
-            super().insert_all(items, instants)
-        elif instants is None or not self.timed:
-            for lo in range(0, len(items), AT_ONCE):
-                self._take(items[lo : lo + AT_ONCE], None if instants is None else instants[lo : lo + AT_ONCE])
-        else:
-            self._take_in_stretches(items, instants)
-
-    def _take_in_stretches(self, items: Sequence[T], instants: Sequence[int]) -> None:
-        """Nothing is due on the clock while a stretch comes in: what its tuples ask for is due a period later."""
-        advance, lo = self._advance(), 0
-        assert self.clock is not None
-        while lo < len(items):
-            advance(instants[lo])
-            due, until = self.clock.deadlines.next_due(), instants[lo] + self._period
-            hi = bisect_left(instants, until if due is None else min(due, until), lo + 1, min(lo + AT_ONCE, len(items)))
-            if hi - lo < FEW:
-                super().insert_all(items[lo:hi], instants[lo:hi])
-            else:
-                self._take(items[lo:hi], instants[lo:hi])
-            lo = hi
-
-    def _take(self, items: Sequence[T], instants: Sequence[int] | None) -> None:
-        advance = None if instants is None else self._advance()
-        moment = None if advance is None or instants is None else lambda place: advance(instants[place])
-        now = self.clock.now() if self.clock is not None and self.timed and instants is None else 0
-        taking = Taking(
-            self,
-            self._partition_of,
-            lasts=isinstance(self.declared.evict, Count),
-            removes=self._removes,
-            moment=moment,
-            opened=instants.__getitem__ if instants is not None and self.timed else lambda _: now,
-        )
-        try:
-            taking.split(items)
-        except Exception:
-            # Some tuple is not as it should be: those before it come in, and it says so itself.
-            super().insert_all(items, instants)
-            return
-        taking.take()
-        if advance is not None and instants is not None:
-            advance(instants[-1])
 
     def _values_of(self, items: Sequence[T]) -> Sequence[Any]:
         return list(map(self._delta.read, items)) if self._deltas else items
@@ -184,8 +133,24 @@ class TumblingWindow(Window[T]):
     # The steps of Table I
 
     def _in_order(self) -> tuple[Step, ...]:
-        steps = {INSERT: self._heard(self._insert if self._stores else self._summarize), EVICT: self._evict}
-        return tuple(steps[name] for name in TUMBLING[self.declared.evict.kind])
+        insert = self._heard(self._insert if self._stores else self._summarize)
+        order = TUMBLING[self.declared.evict.kind]
+        if order == (INSERT, EVICT) and isinstance(self.declared.evict, Count):
+            return (self._insert_and_evict(insert, self.declared.evict.n),)
+        steps = {INSERT: insert, EVICT: self._evict}
+        return tuple(steps[name] for name in order)
+
+    def _insert_and_evict(self, insert: Step, n: int) -> Step:
+        """Both steps in one, since a tuple that does not fill the window has nothing else to do."""
+        flush = self._flush
+
+        def step(subwindow: Subwindow[T], item: T, now: int) -> None:
+            insert(subwindow, item, now)
+            # More than that where a handler failed: the next tuple is another chance.
+            if subwindow.size >= n:
+                flush(subwindow)
+
+        return step
 
     def _summarize(self, subwindow: Subwindow[T], item: T, _: int) -> None:
         summarizer = subwindow.summarizer
@@ -202,11 +167,6 @@ class TumblingWindow(Window[T]):
             subwindow.summarizer.open(subwindow.partition)
         summarizer: Summarizer = subwindow.summarizer
         return summarizer
-
-    def _evict_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
-        # More than that where a handler failed: the next tuple is another chance.
-        if subwindow.size >= self._full:
-            self._flush(subwindow)
 
     def _evict_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
         value = self._delta.value
