@@ -454,3 +454,16 @@ def test_partition_ages_alone_need_no_thread_and_no_clock_in_common():
     graph.source("rows")
     for _ in range(2):
         graph.add(Aggregate(aged, {"n": pn.count()}), reads=["rows"])
+
+
+def test_late_triggers_follow_each_other():
+    """Ten periods passed unnoticed: each is made up for, and the next is due where it always was."""
+    now, heard = [0], Heard()
+    clock = WallClock(lambda: now[0])
+    clock.close()  # no thread: the tuples let things happen
+    window = SlidingWindow(pn.policy.sliding(pn.policy.count(5), pn.policy.time("10 us")), clock=clock)
+    window.register(heard, Event.TRIGGER)
+    for instant, item in ((0, "a"), (105, "b"), (110, "c")):
+        now[0] = instant
+        window.insert(item)
+    assert heard.triggers == [["a"]] * 10 + [["a", "b"]]

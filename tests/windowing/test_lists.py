@@ -195,3 +195,14 @@ def test_instants_are_for_an_event_clock():
         counts = Aggregate(pn.policy.tumbling(pn.policy.count(2)), {"n": pn.count()}, clock=clock)
         with pytest.raises(DeclarationError, match="event clock"):
             counts.process_all([{}], at=[1])
+
+
+def test_windows_that_open_within_a_list_end_within_it():
+    """What is due next on the clock, of another operator, lies far behind."""
+    clock, out = EventClock(0), []
+    far = Aggregate(pn.policy.tumbling(pn.policy.time("1 s")), {"n": pn.count()}, clock=clock)
+    far.process({})
+    near = Aggregate(pn.policy.tumbling(pn.policy.time("5 us"), partitioned="k"), {"n": pn.count()}, clock=clock)
+    near.connect(out.append)
+    near.process_all([{"k": "a"}] * 300, at=list(range(300)))
+    assert out == [{"k": "a", "n": 5}, PUNCTUATION] * 59
