@@ -1,16 +1,18 @@
 """Windows for any operator: what it costs to keep windows and operators apart, and 100,000 partitions that come and go.
 
 Paper: Gedik 2014, section 6.2 and figures 3 and 4. Its library runs beside an operator in which window and logic are
-mixed; here ``Aggregate`` runs beside a loop that somebody would write for exactly one window and one aggregate. All of
-it is one thread of Python, so figures are processor time.
+mixed. Here ``Aggregate`` runs beside such an operator, written for exactly one window and one aggregate, and beside a
+bare loop for the same. ``Aggregate`` is given single tuples, as the operator is, and lists of them, as the loop is. All
+of it is one thread of Python, so figures are processor time.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections import deque
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +21,40 @@ import numpy as np
 import panes as pn
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
+from benchmarks.workloads.windowing_by_hand import SLIDING, TUMBLING, ByHand, Row, sliding_loop, tumbling_loop
 from panes.windowing import PUNCTUATION, Aggregate, EventClock
 from panes.windowing.declarations import Count, Delta, Sliding, Time, Tumbling
 
-SIZES = (10, 100, 1_000, 10_000)
+SIZES = (1, 10, 100, 1_000, 10_000)
 SLIDING_SIZES = (10, 100, 1_000)
 POLICIES = ("count", "delta", "time")
 KEYS = 100
-Row = dict[str, Any]
 
 
 def windowing(bench: Bench) -> None:
     """The two figures, then the long run."""
     rows = _rows(bench.events(200_000))
-    _figure(bench, "Tumbling windows, average (figure 3)", rows, bench.few(SIZES), tumbling_window, tumbling_loop)
+    title = "Tumbling windows, average (figure 3)"
+    _figure(bench, title, rows, bench.few(SIZES), tumbling_window, tumbling_loop, TUMBLING)
     title, fewer = "Sliding windows, 90th percentile (figure 4)", rows[: max(len(rows) // 10, 1000)]
-    _figure(bench, title, fewer, bench.few(SLIDING_SIZES), sliding_window, sliding_loop)
+    _figure(bench, title, fewer, bench.few(SLIDING_SIZES), sliding_window, sliding_loop, SLIDING)
     _many_partitions(bench)
 
 
 def _rows(count: int) -> list[Row]:
-    """One tuple per µs and partition, on average; timestamps go up by one, so that policies mean the same."""
+    """A tuple every µs, of one of the partitions."""
     rng = np.random.default_rng(1)
     values, keys = rng.normal(100, 10, count).tolist(), rng.integers(0, KEYS, count).tolist()
     return [{"ts": ts, "key": key, "value": value} for ts, (key, value) in enumerate(zip(keys, values, strict=True))]
 
 
+def extent(kind: str, size: int, partitioned: bool) -> int:
+    """What a policy has to say so that a window holds so many tuples, on average: a partition is one in ``KEYS``."""
+    return size if kind == "count" or not partitioned else size * KEYS
+
+
 def _policy(kind: str, size: int) -> Any:
-    return {
-        "count": lambda: Count(size),
-        "delta": lambda: Delta("ts", size - 1),
-        "time": lambda: Time(size),
-    }[kind]()
+    return {"count": lambda: Count(size), "delta": lambda: Delta("ts", size - 1), "time": lambda: Time(size)}[kind]()
 
 
 def tumbling_window(kind: str, size: int, partitioned: bool) -> tuple[Any, Any]:
@@ -65,77 +69,45 @@ def sliding_window(kind: str, size: int, partitioned: bool) -> tuple[Any, Any]:
     return Sliding(_policy(kind, size), Count(1), by), pn.quantile("value", 0.9)
 
 
-def through_library(rows: list[Row], declared: Any, function: Any) -> list[Row]:
-    """The operator of the library."""
-    clock, out = EventClock(0), []
+def _aggregate(declared: Any, function: Any, out: list[Any]) -> tuple[Aggregate, EventClock]:
+    clock = EventClock(0)
     aggregate = Aggregate(declared, {"answer": function}, clock=clock)
     aggregate.connect(out.append)
-    process = aggregate.process
-    if declared.evict.kind == "time":
-        for row in rows:
-            clock.advance(row["ts"])
-            process(row)
-    else:
-        for row in rows:
-            process(row)
+    return aggregate, clock
+
+
+def through_library(rows: list[Row], declared: Any, function: Any) -> list[Row]:
+    """The operator of the library, given single tuples."""
+    out: list[Any] = []
+    aggregate, clock = _aggregate(declared, function, out)
+    _feed(rows, aggregate.process, clock.advance if declared.evict.kind == "time" else None)
     return [row for row in out if row is not PUNCTUATION]
 
 
-def tumbling_loop(rows: list[Row], kind: str, size: int, partitioned: bool) -> list[Row]:
-    """Written by hand: totals by key, each emitted when its window is full."""
-    out: list[Row] = []
-    open_: dict[Any, list[Any]] = {}
-    due: deque[tuple[int, Any]] = deque()  # by time: when each window that is open ends, in that order
-    period = None if partitioned else 0
-    for row in rows:
-        ts, key, value = row["ts"], row["key"] if partitioned else 0, row["value"]
-        while due and due[0][0] <= ts:
-            end, ended = due.popleft()
-            total, n, _ = open_.pop(ended)
-            if n:
-                out.append({"key": ended, "answer": total / n})
-            if period is not None:
-                open_[ended] = [0, 0, end]
-                due.append((end + size, ended))
-        state = open_.get(key)
-        if state is None:
-            state = open_[key] = [0, 0, ts]
-            if kind == "time":
-                due.append((ts + size, key))
-        elif kind == "delta" and ts - state[2] > size - 1:
-            out.append({"key": key, "answer": state[0] / state[1]})
-            state[0], state[1], state[2] = 0, 0, ts
-        state[0] += value
-        state[1] += 1
-        if kind == "count" and state[1] == size:
-            out.append({"key": key, "answer": state[0] / size})
-            del open_[key]
-    return out
+def through_lists(rows: list[Row], instants: list[int], declared: Any, function: Any) -> list[Row]:
+    """The operator of the library, given lists."""
+    out: list[Any] = []
+    aggregate, _ = _aggregate(declared, function, out)
+    aggregate.process_all(rows, at=instants if declared.evict.kind == "time" else None)
+    return [row for row in out if row is not PUNCTUATION]
 
 
-def sliding_loop(rows: list[Row], kind: str, size: int, partitioned: bool) -> list[Row]:
-    """Written by hand: the last rows by key, sorted anew with every tuple."""
-    out: list[Row] = []
-    held: dict[Any, deque[Row]] = {}
-    for row in rows:
-        key = row["key"] if partitioned else 0
-        last = held.setdefault(key, deque())
-        if kind == "count":
-            if len(last) == size:
-                last.popleft()
-        else:
-            # The age invariant of time allows a tuple as old as the period, the delta here one less.
-            oldest = row["ts"] - (size if kind == "time" else size - 1)
-            while last and last[0]["ts"] < oldest:
-                last.popleft()
-        last.append(row)
-        values = sorted([each["value"] for each in last])
-        place = (len(values) - 1) * 0.9
-        low = int(place)
-        between = low != place
-        answer = (low + 1 - place) * values[low] + (place - low) * values[low + 1] if between else values[low]
-        out.append({"key": key, "answer": answer})
-    return out
+def through_operator(rows: list[Row], made: type[ByHand], kind: str, size: int, partitioned: bool) -> list[Row]:
+    """The operator written by hand, given single tuples."""
+    out: list[Any] = []
+    operator = made(size, partitioned, out.append)
+    _feed(rows, operator.process, operator.advance if kind == "time" else None)
+    return [row for row in out if row is not PUNCTUATION]
+
+
+def _feed(rows: list[Row], process: Callable[[Row], None], advance: Callable[[int], None] | None) -> None:
+    if advance is None:
+        for row in rows:
+            process(row)
+    else:
+        for row in rows:
+            advance(row["ts"])
+            process(row)
 
 
 def _figure(
@@ -145,44 +117,49 @@ def _figure(
     sizes: Any,
     window: Callable[[str, int, bool], tuple[Any, Any]],
     loop: Callable[[list[Row], str, int, bool], list[Row]],
+    operators: dict[str, type[ByHand]],
 ) -> None:
     table = bench.report.table(
         f"{title}; thousand tuples per second, {len(rows):,} tuples",
-        f"Medians of processor time, side by side. Partitioned: {KEYS} partitions.",
-        "By hand: a loop for this window and aggregate only.",
+        f"Medians of processor time, side by side. Partitioned: {KEYS} partitions. Window: tuples in it, on average.",
+        "Operator and loop: by hand, for this window and aggregate only. Lists: the library, given tuples in lists.",
     )
-    for partitioned in (False, True):
-        for kind in POLICIES:
-            for size in sizes:
-                declared, function = window(kind, size, partitioned)
-                contenders = {
-                    "library": lambda declared=declared, function=function: through_library(rows, declared, function),
-                    "by hand": lambda what=(kind, size, partitioned): loop(rows, *what),
-                }
-                case = f"{declared}, {size}"
-                _compare(case, contenders["library"](), contenders["by hand"]())
-                seconds: dict[str, list[float]] = {name: [] for name in contenders}
-                for _ in range(bench.repeats):
-                    for name, run in contenders.items():
-                        seconds[name].append(_processor_time(run))
-                timings = Timings(seconds)
-                bench.report.record(case, f"{len(rows)} tuples", timings)
-                rates = {name: len(rows) / 1000 / (timings.median(name) or 1) for name in contenders}
-                table.rows.append(
-                    {
-                        "evicted by": kind,
-                        "partitioned": partitioned,
-                        "window": size,
-                        **rates,
-                        "library / by hand": rates["library"] / rates["by hand"],
-                    }
-                )
+    instants = [row["ts"] for row in rows]
+    for partitioned, kind, size in product((False, True), POLICIES, sizes):
+        wide = extent(kind, size, partitioned)
+        declared, function = window(kind, wide, partitioned)
+        contenders: dict[str, Callable[[], list[Row]]] = {
+            "library": partial(through_library, rows, declared, function),
+            "operator": partial(through_operator, rows, operators[kind], kind, wide, partitioned),
+            "lists": partial(through_lists, rows, instants, declared, function),
+            "loop": partial(loop, rows, kind, wide, partitioned),
+        }
+        case, expected = f"{declared}, {size}", contenders["loop"]()
+        for name, run in contenders.items():
+            _compare(f"{case}, {name}", run(), expected)
+        seconds: dict[str, list[float]] = {name: [] for name in contenders}
+        for _ in range(bench.repeats):
+            for name, run in contenders.items():
+                seconds[name].append(_processor_time(run))
+        timings = Timings(seconds)
+        bench.report.record(case, f"{len(rows)} tuples", timings)
+        rates = {name: len(rows) / 1000 / (timings.median(name) or 1) for name in contenders}
+        table.rows.append(
+            {
+                "evicted by": kind,
+                "partitioned": partitioned,
+                "window": size,
+                **rates,
+                "library / operator": rates["library"] / rates["operator"],
+                "lists / loop": rates["lists"] / rates["loop"],
+            }
+        )
 
 
 def _compare(case: str, found: list[Row], expected: list[Row]) -> None:
     pairs = [[(row.get("key", 0), row["answer"]) for row in rows] for rows in (found, expected)]
     if len(found) != len(expected) or not np.allclose(*pairs, rtol=1e-9):
-        raise AssertionError(f"{case}: the library does not give the answers of the loop")
+        raise AssertionError(f"{case}: not the answers of the loop")
 
 
 def _many_partitions(bench: Bench) -> None:

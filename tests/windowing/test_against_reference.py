@@ -89,6 +89,16 @@ def test_a_window_continues_from_its_state(declared, happened, data):
     assert recorder.log == expected(declared, happened)
 
 
+def test_a_loaded_window_knows_which_tuple_triggered_last():
+    declared = Sliding(Count(3), Delta(0, 2))
+    first, _, _ = make(declared)
+    first.insert((0,))
+    second, recorder, _ = make(declared)
+    second.load(first.save())
+    second.insert((3,))
+    assert recorder.log[0] == ("trigger", (), ((0,),))
+
+
 def test_the_tables_are_those_of_the_paper():
     assert {kind: tuple(order.split(" |")[0].split()) for kind, order in TABLE_I.items()} == order_of_events.TUMBLING
     assert {kinds: tuple(order.split(" |")[0].split()) for kinds, order in TABLE_II.items()} == order_of_events.SLIDING

@@ -30,6 +30,7 @@ from panes.windowing import (
     WallClock,
     tuples_of,
 )
+from panes.windowing.join import Side
 
 
 def until(condition, seconds=10.0):
@@ -355,3 +356,114 @@ def test_a_clock_from_outside_is_not_closed():
     with WallClock() as clock:
         Aggregate(pn.policy.tumbling(pn.policy.time("1 s")), {"n": pn.count()}, clock=clock).close()
         assert not clock._closed
+
+
+def in_time(act, seconds=20.0):
+    """Do something on a thread, and fail where it never ends."""
+    ended = threading.Thread(target=act, daemon=True)
+    ended.start()
+    ended.join(seconds)
+    assert not ended.is_alive(), "it hangs"
+
+
+def test_a_handler_may_close_the_clock():
+    """It holds the lock that the thread needs to end."""
+    counts = Aggregate(pn.policy.sliding(pn.policy.time("1 s")), {"n": pn.count()})
+    counts.connect(lambda _: counts.close())
+    in_time(lambda: counts.process({}))
+    assert not counts.clock._thread.is_alive()
+
+
+def test_triggers_that_never_catch_up_keep_nobody_out():
+    """Processing takes longer than the period, each time."""
+
+    class Slow:
+        def trigger(self, partition, window):
+            time.sleep(0.003)
+
+    clock = WallClock()
+    window = SlidingWindow(pn.policy.sliding(pn.policy.count(5), pn.policy.time("1 ms")), clock=clock)
+    window.register(Slow(), Event.TRIGGER)
+
+    def insert_and_close():
+        for number in range(3):
+            window.insert(number)
+            time.sleep(0.01)
+        clock.close()
+
+    in_time(insert_and_close)
+    assert list(window.tuples()) == [0, 1, 2]
+
+
+def test_a_handler_that_always_fails_keeps_nobody_out():
+    class Broken:
+        def before_eviction(self, item, partition, window):
+            raise ZeroDivisionError
+
+    clock, raised = WallClock(), []
+    window = SlidingWindow(pn.policy.sliding(pn.policy.time("1 ms")), clock=clock)
+    window.register(Broken(), Event.BEFORE_EVICTION)
+
+    def insert_and_close():
+        window.insert("a")
+        until(lambda: clock._failure is not None)
+        for act in (lambda: window.insert("b"), clock.close):
+            try:
+                act()
+            except ZeroDivisionError:
+                raised.append(act)
+
+    in_time(insert_and_close)
+    assert raised
+
+
+def test_a_tuple_arrives_at_the_instant_up_to_which_everything_happened():
+    """The clock goes on while it settles: a tuple must not come into a period that ended before it arrived."""
+    reads = iter([0, 4, 6, 8, 10, 12])
+    clock = WallClock(lambda: next(reads))
+    clock.close()  # no thread: it would read too
+    window = SlidingWindow(pn.policy.sliding(pn.policy.time("9 us"), pn.policy.time("5 us")), clock=clock)
+    heard = Heard()
+    window.register(heard, Event.TRIGGER)
+    for item in "abc":
+        window.insert(item)
+    assert list(window.subwindows[()].arrivals) == [0, 4, 6]
+    assert heard.triggers == [["a", "b"]]
+
+
+def test_a_state_is_loaded_as_a_whole(monkeypatch):
+    """What is due at once must not happen before the operator has made its index again."""
+    now = [0]
+    window, empty = pn.policy.sliding(pn.policy.time("10 us")), pn.policy.sliding(pn.policy.count(0))
+    with WallClock(lambda: now[0]) as clock:
+        first = Join(window, empty, on="k", clock=clock)
+        first.process({"k": 1})
+        saved = first.save()
+    now[0] = 100
+    index_again = Side.index_again
+    monkeypatch.setattr(Side, "index_again", lambda side: (time.sleep(0.05), index_again(side)))
+    with WallClock(lambda: now[0]) as clock:
+        second = Join(window, empty, on="k", clock=clock)
+        second.load(saved)
+        until(lambda: len(second.windows[0]) == 0)
+
+
+def test_partition_ages_alone_need_no_thread_and_no_clock_in_common():
+    aged = pn.policy.tumbling(pn.policy.count(2), partitioned=pn.policy.partitions("k", age="1 s"))
+    graph = Graph()
+    graph.source("rows")
+    for _ in range(2):
+        graph.add(Aggregate(aged, {"n": pn.count()}), reads=["rows"])
+
+
+def test_late_triggers_follow_each_other():
+    """Ten periods passed unnoticed: each is made up for, and the next is due where it always was."""
+    now, heard = [0], Heard()
+    clock = WallClock(lambda: now[0])
+    clock.close()  # no thread: the tuples let things happen
+    window = SlidingWindow(pn.policy.sliding(pn.policy.count(5), pn.policy.time("10 us")), clock=clock)
+    window.register(heard, Event.TRIGGER)
+    for instant, item in ((0, "a"), (105, "b"), (110, "c")):
+        now[0] = instant
+        window.insert(item)
+    assert heard.triggers == [["a"]] * 10 + [["a", "b"]]

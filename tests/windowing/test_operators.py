@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import AnswerOverflowError, DeclarationError
-from panes.windowing import PUNCTUATION, Aggregate, EventClock, Join, Sort
+from panes.windowing import PUNCTUATION, Aggregate, EventClock, InputPort, Join, Operator, OperatorModel, Sort
 from panes.windowing.accumulators import Variance
 from panes.windowing.declarations import Count, Sliding, Time
 from tests.windowing.drawing import partitions, policies, tumbling, windows
@@ -117,6 +117,15 @@ def test_an_operator_continues_from_its_state(kind, data, happened):
             "two empty windows",
         ),
         (lambda: Sort(pn.policy.tumbling(pn.policy.count(1)), by=[]), "nothing to sort by"),
+        (
+            lambda: Sort(
+                pn.policy.tumbling(
+                    pn.policy.count(1), partitioned=pn.policy.partitions("k", count=1, select="by operator")
+                ),
+                by="x",
+            ),
+            "Sort does not select partitions",
+        ),
     ],
 )
 def test_refused(build, message):
@@ -189,6 +198,30 @@ def test_a_sum_that_does_not_fit_is_an_error():
     assert Aggregate(window, {"total": pn.sum("x")}).run(least)[0] == {"total": -(2**63)}
     with pytest.raises(AnswerOverflowError, match="more than 64 bits"):
         Aggregate(window, {"total": pn.sum("x")}).run(most)
+
+
+def test_a_window_goes_on_after_its_processing_failed():
+    """The tuples are still there when the next one comes."""
+    total, out = Aggregate(pn.policy.tumbling(pn.policy.count(2)), {"total": pn.sum("x")}), []
+    total.connect(out.append)
+    total.process({"x": 2**63 - 1})
+    with pytest.raises(AnswerOverflowError):
+        total.process({"x": 1})
+    for x in (-1, 5, 6):
+        total.process({"x": x})
+    assert out == [{"total": 2**63 - 1}, PUNCTUATION, {"total": 11}, PUNCTUATION]
+
+
+def test_an_operator_without_output_ports_can_be_run():
+    class Sink(Operator):
+        model = OperatorModel("Sink", (InputPort(),), ())
+
+        def process(self, item, port=0):
+            taken.append(item)
+
+    taken = []
+    assert Sink().run([1, 2]) == []
+    assert taken == [1, 2]
 
 
 def test_nan_is_one_partition_and_one_group_and_so_is_null():

@@ -55,6 +55,16 @@ def test_selections(name, happened):
             touches = [partition for partition in touches if partition != gone]
 
 
+def test_a_new_partition_is_the_least_frequently_updated():
+    """Also where all others had more tuples when somebody had to go before."""
+    selection = BUILT_IN["least frequently updated"]()
+    for partition in "aabb":
+        selection.touched(partition)
+    assert selection.choose() == ("a",)
+    selection.touched("c")
+    assert selection.choose() == ("c",)
+
+
 def test_partition_count_makes_room_before_a_subwindow_is_opened():
     declared = pn.policy.sliding(pn.policy.count(9), partitioned=pn.policy.partitions(0, count=2))
     window, recorder, _ = make(declared)

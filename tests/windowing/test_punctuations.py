@@ -37,10 +37,6 @@ class Both(Operator):
     def process(self, item, port=0):
         self.submit(item)
 
-    def punctuate(self, port=0):
-        if port == 1:
-            self.submit(PUNCTUATION)
-
 
 class Expecting(Operator):
     """It needs punctuations whatever its window."""
@@ -172,3 +168,17 @@ def test_a_punctuation_ends_the_subwindows_of_all_partitions():
 def test_other_policies_are_oblivious():
     found = Aggregate(pn.policy.tumbling(pn.policy.count(2)), {"n": pn.count()}).run([{}, PUNCTUATION, {}])
     assert found == [{"n": 2}, PUNCTUATION]
+
+
+def test_an_operator_that_preserves_punctuations_need_not_pass_them_on_itself():
+    both = Both()
+    assert both.run([1, PUNCTUATION, 2], port=1) == [1, PUNCTUATION, 2]
+    assert both.run([1, PUNCTUATION, 2], port=0) == [1, 2]
+
+
+def test_an_operator_is_added_once():
+    """Added again, it would read a second stream on a port that is to read one."""
+    made, least = graph(), lowest()
+    made.add(least, reads=["marked"])
+    with pytest.raises(DeclarationError, match="in the graph already"):
+        made.add(least, reads=["other"])

@@ -8,6 +8,9 @@ from a sum of squares, and a whole sum that does not fit its type is an error.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any, Protocol
 
 from panes.errors import AnswerOverflowError
@@ -18,6 +21,9 @@ class Accumulator(Protocol):
 
     def insert(self, item: Any) -> None:
         """Take in a tuple."""
+
+    def insert_all(self, items: Sequence[Any]) -> None:
+        """Take in tuples: the same as one after another, to the last digit."""
 
     def merge(self, other: Any) -> None:
         """Take in the summary of later tuples, which is not changed."""
@@ -37,6 +43,10 @@ class CountAll:
     def insert(self, item: Any) -> None:
         """Count it."""
         self.n += 1
+
+    def insert_all(self, items: Sequence[Any]) -> None:
+        """Count them."""
+        self.n += len(items)
 
     def merge(self, other: CountAll) -> None:
         """Add."""
@@ -61,6 +71,10 @@ class CountOfValues(CountAll):
         if item[self.attribute] is not None:
             self.n += 1
 
+    def insert_all(self, items: Sequence[Any]) -> None:
+        """Count those that have one."""
+        self.n += len(_values(self.attribute, items))
+
 
 class Total:
     """The sum of values and how many there are."""
@@ -78,6 +92,12 @@ class Total:
         if value is not None:
             self.total += value
             self.n += 1
+
+    def insert_all(self, items: Sequence[Any]) -> None:
+        """Add them, one after another: ``sum`` may round floats in another way."""
+        values = _values(self.attribute, items)
+        self.total = reduce(add, values, self.total)
+        self.n += len(values)
 
     def merge(self, other: Total) -> None:
         """Add."""
@@ -118,6 +138,17 @@ class Smallest:
         """Compare."""
         self._offer(item[self.attribute])
 
+    def insert_all(self, items: Sequence[Any]) -> None:
+        """Compare with the best of them."""
+        values = _values(self.attribute, items)
+        if values:
+            self._offer(self._best(values))
+
+    def _best(self, values: list[Any]) -> Any:
+        # NaN is smaller than nothing, so it stays only where it is the first.
+        smallest = min(values)
+        return smallest if smallest == smallest else min(values, key=ordered)
+
     def merge(self, other: Smallest) -> None:
         """Compare."""
         self._offer(other.best)
@@ -135,6 +166,9 @@ class Largest(Smallest):
     """The largest value."""
 
     __slots__ = ()
+
+    def _best(self, values: list[Any]) -> Any:
+        return max(values, key=ordered) if holds_nan(values) else max(values)
 
     def _offer(self, value: Any) -> None:
         if value is not None and (self.best is None or value > self.best or value != value):
@@ -158,6 +192,16 @@ class Variance:
             away = float(value) - self.mean
             self.mean += away / self.n
             self.m2 += away * (float(value) - self.mean)
+
+    def insert_all(self, items: Sequence[Any]) -> None:
+        """Move the mean towards each of the values."""
+        n, mean, m2 = self.n, self.mean, self.m2
+        for value in map(float, _values(self.attribute, items)):
+            n += 1
+            away = value - mean
+            mean += away / n
+            m2 += away * (value - mean)
+        self.n, self.mean, self.m2 = n, mean, m2
 
     def merge(self, other: Variance) -> None:
         """Weigh both means."""
@@ -193,6 +237,11 @@ class Pick:
         if value is not None and order is not None:
             self._offer((ordered(order), ordered(value)), value)
 
+    def insert_all(self, items: Sequence[Any]) -> None:
+        """Compare."""
+        for item in items:
+            self.insert(item)
+
     def merge(self, other: Pick) -> None:
         """Compare."""
         if other.rank is not None:
@@ -205,6 +254,25 @@ class Pick:
     def value(self) -> Any:
         """The value picked so far."""
         return self.best
+
+
+def _values(attribute: str, items: Sequence[Any]) -> list[Any]:
+    return [value for item in items if (value := item[attribute]) is not None]
+
+
+def holds_nan(values: Sequence[Any]) -> bool:
+    """Whether a plain comparison might go wrong. If a number is NaN, so is the sum: no loop in Python.
+
+    Examples
+    --------
+    >>> holds_nan([1.0, float("nan")]), holds_nan([1, 2]), holds_nan(["a", "b"])
+    (True, False, False)
+    """
+    try:
+        total = sum(values)
+    except TypeError:
+        return False
+    return bool(total != total)
 
 
 def state_of(accumulator: Accumulator) -> dict[str, Any]:

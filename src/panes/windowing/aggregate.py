@@ -9,6 +9,7 @@ ones (``rewriting``) or followed (``incremental``). Elsewhere a window is comput
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from panes.algebra.aggregates import Aggregate as Declared
@@ -16,7 +17,7 @@ from panes.errors import DeclarationError
 from panes.windowing.clocks import Clock
 from panes.windowing.declarations import Attribute, Count, Sliding, Tumbling, WindowDeclaration
 from panes.windowing.events import Event
-from panes.windowing.grouping import Groups, Summary, computed, several
+from panes.windowing.grouping import GroupedSummary, Groups, Summary, computed, several
 from panes.windowing.incremental import TwoStacks
 from panes.windowing.keys import KeyReader
 from panes.windowing.operator import Operator, partition_attributes
@@ -89,6 +90,11 @@ class Aggregate(Operator):
         self._following: dict[Hashable, TwoStacks] = {}
         starts = [function.start for function in self._functions]
         self._starts = [start for start in starts if start is not None]
+        self._summary: Callable[[], Any] = (
+            partial(Summary, self._starts)
+            if self._group_of is None
+            else partial(GroupedSummary, self._starts, self._group_of)
+        )
         # Whoever selects partitions may want to look at their tuples.
         selects = window.partitioned is not None and callable(window.partitioned.select)
         summarizes = len(self._starts) == len(starts) and not selects
@@ -109,10 +115,19 @@ class Aggregate(Operator):
             follow = (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.PARTITION_EVICTION)
             self._input = self.window(first, *self._triggers(), *(follow if self._follows else look))
         self._summarizes = summarizes and isinstance(first, Tumbling)
+        self._input.apart = True
+        self._enter: Callable[[Any], None] = self._input.entry()
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple."""
-        self._input.insert(item)
+        self._enter(item)
+
+    def process_all(self, items: Sequence[Any], port: int = 0, *, at: Sequence[int] | None = None) -> None:
+        """Insert tuples."""
+        if type(self).process is Aggregate.process:
+            self._input.insert_all(items, at)
+        else:
+            super().process_all(items, port, at=at)
 
     def punctuate(self, port: int = 0) -> None:
         """End the window, where it has a punctuation policy."""
@@ -150,10 +165,11 @@ class Aggregate(Operator):
 
     def save(self) -> list[dict[str, Any]]:
         """The state of the windows; summaries as plain values."""
-        return [
-            _each_summary(saved, lambda summary: summary.save(), tuples=number == 1)
-            for number, saved in enumerate(super().save())
-        ]
+        with self.lock():
+            return [
+                _each_summary(saved, lambda summary: summary.save(), tuples=number == 1)
+                for number, saved in enumerate(super().save())
+            ]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
         """Continue where an Aggregate of the same declaration was saved."""
@@ -161,39 +177,41 @@ class Aggregate(Operator):
             _each_summary(saved, lambda values: self._summary().load(values), tuples=number == 1)
             for number, saved in enumerate(state)
         ]
-        super().load(made)
-        if self._follows:
-            for partition, tuples in self._input:
-                for item in tuples:
-                    self.after_insertion(item, partition, self._input)
+        with self.lock():
+            super().load(made)
+            if self._follows:
+                for partition, tuples in self._input:
+                    for item in tuples:
+                        self.after_insertion(item, partition, self._input)
 
     # What is computed
 
     def _triggers(self) -> tuple[Event, ...]:
         return (Event.TRIGGER,) if self._partial else (Event.TRIGGER, Event.INITIAL_FULL)
 
-    def _summary(self) -> Summary:
-        return Summary(self._starts, self._group_of)
-
     def _groups(self, partition: Hashable, window: Window[Any]) -> Groups:
         """The values of each group of a subwindow, in the order in which groups first occur."""
         if len(self.stages) == 2:
-            merged = self._summary()
+            summary = self._summary()
             for part in window.tuples(partition):
-                merged.merge(part)
-            return merged.values()
+                summary.merge(part)
+            merged: Groups = summary.values()
+            return merged
         if self._summarizes:
-            summary: Summary | None = window.summarizer(partition)
-            return {} if summary is None else summary.values()
+            taken = window.summarizer(partition)
+            values: Groups = {} if taken is None else taken.values()
+            return values
         if self._follows:
             return {(): self._following[partition].values()} if window.tuples(partition) else {}
         return computed(self._functions, self._group_of, window.tuples(partition))
 
     def _answer(self, partition: Hashable, groups: Groups) -> None:
         keys = several(partition, self._partition_names)
+        names, grouped = self._names, self._group_of is not None
         for group, values in groups.items():
+            of_group = several(group, self._group_names) if grouped else ()
             # A group-by attribute may be a partition-by attribute too: it has one value.
-            self.submit(dict(zip(self._names, [*keys, *several(group, self._group_names), *values], strict=True)))
+            self.submit(dict(zip(names, (*keys, *of_group, *values))))  # noqa: B905 - strict= takes its time
         self.submit(PUNCTUATION)
 
 

@@ -12,10 +12,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from panes.errors import OrderError
 from panes.windowing.deadlines import Alarm, Deadlines
+
+_STRETCH: Final = 0.01
+_BREATH: Final = 0.001
 
 
 class Clock(ABC):
@@ -37,8 +40,9 @@ class Clock(ABC):
         """What has to be held while a window changes or is looked into; nothing where there are no threads."""
         return nullcontext()
 
-    def settle(self) -> None:  # noqa: B027 - an event clock settles when it is advanced
-        """Let everything happen that is due by now."""
+    def settle(self) -> int:
+        """Let everything happen that is due by now, which is what it returns; an event clock does so as it advances."""
+        return self.now()
 
     def alarm(self, due: int, rank: int, serial: int, action: Callable[[int], None]) -> Alarm:
         """Call an action when an instant comes; see ``Deadlines``."""
@@ -92,6 +96,11 @@ class EventClock(Clock):
 
         Tuples that arrive at ``to`` itself may still follow: this is what a watermark says.
         """
+        queue = self.deadlines._queue
+        if self._now is not None and self._now <= to and not self._advancing and (not queue or to < queue[0][0]):
+            # Most of the time nothing is due.
+            self._now = to
+            return
         if self._now is not None and to < self._now:
             raise OrderError(
                 f"the clock is at {self._now} µs and cannot go back to {to}. Advance it in the order of time, as "
@@ -115,7 +124,8 @@ class WallClock(Clock):
     """Time as it passes. A thread calls windows back when no tuple comes; it starts with the first deadline.
 
     Triggers that are late, because the processing of one took longer than a period, follow each other until they have
-    caught up. An error in a handler that the thread called is raised where the next tuple comes in, or by ``close``.
+    caught up; whoever else wants the lock gets it in between. An error in a handler that the thread called is raised
+    where the next tuple comes in, or by ``close``.
 
     Examples
     --------
@@ -133,6 +143,7 @@ class WallClock(Clock):
         # Reentrant: a handler looks into the windows that called it.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
+        self._running = False
         self._closed = False
         self._failure: BaseException | None = None
 
@@ -145,12 +156,15 @@ class WallClock(Clock):
         """The lock that the thread holds while it calls windows back."""
         return self._changed
 
-    def settle(self) -> None:
+    def settle(self) -> int:
         """Let everything happen that is due by now, on the thread that asks; raise what went wrong on the other."""
         with self._changed:
             self._raise()
-            while (due := self.deadlines.next_due()) is not None and due <= self._read():
+            # What falls due meanwhile is not waited for: slow handlers would keep a tuple out for ever.
+            now = self._read()
+            while (due := self.deadlines.next_due()) is not None and due <= now:
                 self.deadlines.take()
+            return now
 
     def alarm(self, due: int, rank: int, serial: int, action: Callable[[int], None]) -> Alarm:
         """Call an action when an instant comes, from the thread of this clock."""
@@ -159,6 +173,7 @@ class WallClock(Clock):
             alarm = self.deadlines.add(due, rank, serial, action)
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="panes-clock", daemon=True)
+                self._running = True
                 self._thread.start()
             elif before is None or due < before:
                 self._changed.notify_all()
@@ -166,10 +181,14 @@ class WallClock(Clock):
 
     def close(self) -> None:
         """Stop the thread; raise what went wrong on it."""
+        self._closed = True
+        elsewhere = self._thread is not threading.current_thread()
         with self._changed:
-            self._closed = True
             self._changed.notify_all()
-        if self._thread is not None and self._thread is not threading.current_thread():
+            # Waiting lets go of the lock, which a handler that closes the clock holds already.
+            while self._running and elsewhere:
+                self._changed.wait()
+        if self._thread is not None and elsewhere:
             self._thread.join()
         self._raise()
 
@@ -186,15 +205,20 @@ class WallClock(Clock):
 
     def _run(self) -> None:
         with self._changed:
+            rest = 0.0
             while not self._closed:
                 due = self.deadlines.next_due()
-                if due is None:
-                    self._changed.wait()
-                elif (wait := due - self._read()) > 0:
-                    self._changed.wait(wait / 1e6)
-                else:
+                wait = None if due is None else (due - self._read()) / 1e6
+                if wait is not None and wait <= 0 and time.monotonic() < rest:
                     try:
                         self.deadlines.take()
                     except BaseException as failure:
                         # Nobody waits for this thread: keep it for whoever comes next.
                         self._failure = self._failure or failure
+                        rest = 0.0
+                    continue
+                # Also where all is late, or a handler fails again and again: others have to get the lock.
+                self._changed.wait(wait if wait is None or wait > 0 else _BREATH)
+                rest = time.monotonic() + _STRETCH
+            self._running = False
+            self._changed.notify_all()

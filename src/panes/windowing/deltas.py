@@ -5,7 +5,7 @@ Paper: Gedik 2014, section 3.3.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from panes.errors import OrderError, SchemaError
 from panes.timeline import parse_instant
 from panes.windowing.declarations import Delta
+from panes.windowing.lists import in_order
 from panes.windowing.subwindow import Subwindow
 
 
@@ -50,6 +51,11 @@ class DeltaReader:
                 "does."
             )
         self.value = value
+
+    def check(self, values: Sequence[Any]) -> None:
+        """Raise unless each of these values could follow the one before."""
+        if not in_order(values) or values[0] is None or values[0] != values[0]:
+            raise OrderError(f"{self.policy.attribute!r} falls, or has no value.")
 
 
 def _instant(value: Any) -> Any:

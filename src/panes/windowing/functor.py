@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from panes.windowing.operator import Operator
 from panes.windowing.operator_model import InputPort, OperatorModel
-from panes.windowing.punctuations import PUNCTUATION, preserving
+from panes.windowing.punctuations import preserving
 
 
 class Functor(Operator):
@@ -18,6 +18,7 @@ class Functor(Operator):
 
     Examples
     --------
+    >>> from panes.windowing import PUNCTUATION
     >>> Functor(lambda x: 10 * x, where=lambda x: x > 1).run([1, 2, PUNCTUATION, 3])
     [20, PUNCTUATION, 30]
     """
@@ -35,7 +36,3 @@ class Functor(Operator):
         """Pass on a tuple, if it is to be kept."""
         if self._where is None or self._where(item):
             self.submit(item if self._transform is None else self._transform(item))
-
-    def punctuate(self, port: int = 0) -> None:
-        """Pass on a punctuation."""
-        self.submit(PUNCTUATION)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from panes.errors import DeclarationError, nearest
-from panes.windowing.clocks import WallClock
+from panes.windowing.clocks import Clock
 from panes.windowing.operator import Operator
 from panes.windowing.punctuations import FREE, InputMode, OutputMode
 
@@ -49,7 +49,7 @@ class Graph:
         self._readers: dict[str, list[tuple[Operator, int]]] = {}
         self._inputs: dict[int, list[list[str]]] = {}
         self._collected: dict[str, list[Any]] = {}
-        self._clock: WallClock | None = None
+        self._clock: Clock | None = None
 
     def source(self, name: str, mode: OutputMode = FREE) -> None:
         """Declare a stream that comes from outside; ``mode=GENERATING`` if it has window punctuations."""
@@ -88,6 +88,10 @@ class Graph:
                     raise DeclarationError(f"{name} reads {stream!r}: {nearest(stream, self._streams)}.")
             if operator.input_mode(port) is InputMode.EXPECTING:
                 self._check_expecting(name, port, streams)
+        if id(operator) in self._inputs:
+            raise DeclarationError(
+                f"this {name} is in the graph already. Name all streams that it reads at once, or make another one."
+            )
         self._inputs[id(operator)] = inputs
         for port, stream in enumerate(writes):
             self._add_stream(Stream(stream, operator.output_mode(port), operator))
@@ -142,7 +146,7 @@ class Graph:
         self._readers[stream.name] = []
 
     def _check_clock(self, operator: Operator) -> None:
-        if not isinstance(operator.clock, WallClock):
+        if not operator.threaded:
             return
         if self._clock is not None and operator.clock is not self._clock:
             raise DeclarationError(

@@ -98,7 +98,7 @@ class Join(Operator):
         ]
         for side in self._sides:
             side.attach()
-        self._guard = self.lock()
+        self._guard = self.lock() if self.threaded else None
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple into its window, and match it against the other."""
@@ -131,13 +131,15 @@ class Join(Operator):
 
     def save(self) -> list[dict[str, Any]]:
         """The state of the windows, each tuple with whether it was ever matched."""
-        return [_each_tuple(saved, lambda held: (held.item, held.matched)) for saved in super().save()]
+        with self.lock():
+            return [_each_tuple(saved, lambda held: (held.item, held.matched)) for saved in super().save()]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
         """Continue where a Join of the same declaration was saved."""
-        super().load([_each_tuple(saved, lambda pair: Held(*pair)) for saved in state])
-        for side in self._sides:
-            side.index_again()
+        with self.lock():
+            super().load([_each_tuple(saved, lambda pair: Held(*pair)) for saved in state])
+            for side in self._sides:
+                side.index_again()
 
 
 class Held:

@@ -32,6 +32,7 @@ from panes.windowing.accumulators import (
     Smallest,
     Total,
     Variance,
+    holds_nan,
     ordered,
 )
 
@@ -126,9 +127,7 @@ def _attribute(alias: str, declared: Declared, argument: str) -> str:
 
 def _fold(start: Callable[[], Accumulator], tuples: Tuples) -> Any:
     accumulator = start()
-    insert = accumulator.insert
-    for item in tuples:
-        insert(item)
+    accumulator.insert_all(tuples)
     return accumulator.value()
 
 
@@ -136,22 +135,13 @@ def _quantile(attribute: str, q: float, element: bool, tuples: Tuples) -> Any:
     values = [value for item in tuples if (value := item[attribute]) is not None]
     if not values:
         return None
-    values.sort(key=ordered if _holds_nan(values) else None)
+    values.sort(key=ordered if holds_nan(values) else None)
     if element:
         return values[max(math.floor(Fraction(repr(q)) * len(values)), 1) - 1]
     place = (len(values) - 1) * q
     low, high = math.floor(place), math.ceil(place)
     below, above = float(values[low]), float(values[high])
     return below if below == above or low == high else (high - place) * below + (place - low) * above
-
-
-def _holds_nan(values: list[Any]) -> bool:
-    """Whether a plain sort might go wrong. If a number is NaN, so is the sum: no loop in Python."""
-    try:
-        total = sum(values)
-    except TypeError:
-        return False
-    return bool(total != total)
 
 
 def _different(attribute: str, tuples: Tuples) -> dict[Any, Any]:

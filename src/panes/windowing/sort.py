@@ -70,10 +70,19 @@ class Sort(Operator):
         self._unmarked = False
         events = (Event.BEFORE_FLUSH,) if self._batch else (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.TRIGGER)
         self._window: Any = self.window(window, *events, Event.PARTITION_EVICTION)
+        self._window.apart = True
+        self._enter: Callable[[Any], None] = self._window.entry()
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple."""
-        self._window.insert(item)
+        self._enter(item)
+
+    def process_all(self, items: Sequence[Any], port: int = 0, *, at: Sequence[int] | None = None) -> None:
+        """Insert tuples."""
+        if type(self).process is Sort.process:
+            self._window.insert_all(items, at)
+        else:
+            super().process_all(items, port, at=at)
 
     def punctuate(self, port: int = 0) -> None:
         """End the window, where it has a punctuation policy."""
@@ -118,18 +127,20 @@ class Sort(Operator):
 
     def save(self) -> list[dict[str, Any]]:
         """The state of the window, and the tuples in order."""
-        held = {partition: [entry[1:] for entry in sorted(heap)] for partition, heap in self._heaps.items()}
-        return [*super().save(), {"held": held, "arrivals": self._arrivals, "unmarked": self._unmarked}]
+        with self.lock():
+            held = {partition: [entry[1:] for entry in sorted(heap)] for partition, heap in self._heaps.items()}
+            return [*super().save(), {"held": held, "arrivals": self._arrivals, "unmarked": self._unmarked}]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
         """Continue where a Sort of the same declaration was saved."""
         *windows, own = state
-        super().load(windows)
-        self._heaps = {
-            partition: [(self._key(item), arrival, item) for arrival, item in held]
-            for partition, held in own["held"].items()
-        }
-        self._arrivals, self._unmarked = own["arrivals"], own["unmarked"]
+        with self.lock():
+            super().load(windows)
+            self._heaps = {
+                partition: [(self._key(item), arrival, item) for arrival, item in held]
+                for partition, held in own["held"].items()
+            }
+            self._arrivals, self._unmarked = own["arrivals"], own["unmarked"]
 
 
 def sort_key(by: Sequence[str], descending: bool | Sequence[bool]) -> Callable[[Any], tuple[Any, ...]]:

@@ -6,7 +6,7 @@ it; how much of them is kept is the summarizer's own affair.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 
@@ -30,6 +30,11 @@ class Summarizer:
 
     def insert(self, item: Any) -> None:
         """A tuple was inserted into the window, which will not keep it."""
+
+    def insert_all(self, items: Sequence[Any]) -> None:
+        """Tuples were inserted, one after another."""
+        for item in items:
+            self.insert(item)
 
     def close(self) -> None:
         """The subwindow was processed, or its partition evicted; this summarizer is not used again."""

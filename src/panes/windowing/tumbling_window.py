@@ -13,7 +13,7 @@ time it is flushed every period, even where no tuple came in. Periods begin with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -23,15 +23,17 @@ from panes.windowing.deadlines import PROCESSING
 from panes.windowing.declarations import Count, Delta, Gap, Punctuation, Time, Tumbling
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import OF_TUMBLING, Event
+from panes.windowing.list_window import ListWindow
+from panes.windowing.lists import cuts_by_delta
 from panes.windowing.order_of_events import EVICT, INSERT, TUMBLING
 from panes.windowing.subwindow import Subwindow
 from panes.windowing.summarizers import Summarizer
-from panes.windowing.window import WHOLE, Step, Window
+from panes.windowing.window import WHOLE, Step
 
 T = TypeVar("T")
 
 
-class TumblingWindow(Window[T]):
+class TumblingWindow(ListWindow[T]):
     """The container of a tumbling window.
 
     Parameters
@@ -80,15 +82,13 @@ class TumblingWindow(Window[T]):
         self._summarizer = summarizer
         self._stores = summarizer is None
         evict: Step = _on_the_clock_or_by_punctuation
-        if isinstance(policy, Count):
-            self._full = policy.n
-            evict = self._evict_by_count
-        elif isinstance(policy, Delta):
+        if isinstance(policy, Delta):
             self._delta = DeltaReader(policy, "latest_evict")
             self._deltas = (self._delta,)
             evict = self._evict_by_delta
         elif isinstance(policy, Time):
             self._period = policy.period
+        self._lasts = isinstance(policy, Count)
         # A subwindow with a delta policy is never empty for long.
         self._removes = declared.partitioned is not None and not isinstance(policy, Delta)
         self._evict = evict
@@ -103,33 +103,79 @@ class TumblingWindow(Window[T]):
         for subwindow in list(self.subwindows.values()):
             self._flush(subwindow)
 
+    # Lists of tuples
+
+    def _values_of(self, items: Sequence[T]) -> Sequence[Any]:
+        return list(map(self._delta.read, items)) if self._deltas else items
+
+    def _cuts(self, subwindow: Subwindow[T] | None, values: Sequence[Any]) -> list[int]:
+        policy, size = self.declared.evict, 0 if subwindow is None else subwindow.size
+        if isinstance(policy, Count):
+            return list(range(max(policy.n - size, 1), len(values) + 1, policy.n))
+        if not isinstance(policy, Delta):
+            return []
+        latest = () if subwindow is None or subwindow.latest_evict is None else (subwindow.latest_evict,)
+        self._delta.check((*latest, *values))
+        return cuts_by_delta(values, policy.by, subwindow.oldest if subwindow is not None and size else values[0])
+
+    def _fill(self, subwindow: Subwindow[T], items: Sequence[T], values: Sequence[Any]) -> None:
+        if self._deltas:
+            if not subwindow.size:
+                subwindow.oldest = values[0]
+            subwindow.latest_evict = values[-1]
+        if self._stores:
+            subwindow.tuples.extend(items)
+        else:
+            self._summarizer_of(subwindow).insert_all(items)
+        subwindow.size += len(items)
+        self.held += len(items)
+
     # The steps of Table I
 
     def _in_order(self) -> tuple[Step, ...]:
-        steps = {INSERT: self._heard(self._insert if self._stores else self._summarize), EVICT: self._evict}
-        return tuple(steps[name] for name in TUMBLING[self.declared.evict.kind])
+        insert = self._heard(self._insert if self._stores else self._summarize)
+        order = TUMBLING[self.declared.evict.kind]
+        if order == (INSERT, EVICT) and isinstance(self.declared.evict, Count):
+            return (self._insert_and_evict(insert, self.declared.evict.n),)
+        steps = {INSERT: insert, EVICT: self._evict}
+        return tuple(steps[name] for name in order)
+
+    def _insert_and_evict(self, insert: Step, n: int) -> Step:
+        """Both steps in one, since a tuple that does not fill the window has nothing else to do."""
+        flush = self._flush
+
+        def step(subwindow: Subwindow[T], item: T, now: int) -> None:
+            insert(subwindow, item, now)
+            # More than that where a handler failed: the next tuple is another chance.
+            if subwindow.size >= n:
+                flush(subwindow)
+
+        return step
 
     def _summarize(self, subwindow: Subwindow[T], item: T, _: int) -> None:
         summarizer = subwindow.summarizer
         if summarizer is None:
-            assert self._summarizer is not None
-            summarizer = subwindow.summarizer = self._summarizer()
-            summarizer.open(subwindow.partition)
+            summarizer = self._summarizer_of(subwindow)
         summarizer.insert(item)
         subwindow.size += 1
         self.held += 1
 
-    def _evict_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
-        if subwindow.size == self._full:
-            self._flush(subwindow)
+    def _summarizer_of(self, subwindow: Subwindow[T]) -> Summarizer:
+        if subwindow.summarizer is None:
+            assert self._summarizer is not None
+            subwindow.summarizer = self._summarizer()
+            subwindow.summarizer.open(subwindow.partition)
+        summarizer: Summarizer = subwindow.summarizer
+        return summarizer
 
     def _evict_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
-        value = subwindow.latest_evict = self._delta.value
+        value = self._delta.value
         if not subwindow.size:
             subwindow.oldest = value
         elif value - subwindow.oldest > self._delta.policy.by:
             self._flush(subwindow)
             subwindow.oldest = value
+        subwindow.latest_evict = value
 
     def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
         try:

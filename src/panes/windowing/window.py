@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from panes.errors import DeclarationError, StateError
-from panes.windowing.clocks import Clock, WallClock
+from panes.windowing.clocks import Clock, EventClock, WallClock
 from panes.windowing.declarations import BY_OPERATOR, PartitionAge, Partitions, Policy, Time, WindowDeclaration
 from panes.windowing.deltas import DeltaReader
 from panes.windowing.events import Event
@@ -63,9 +63,10 @@ class Window(ABC, Generic[T]):
         self._threaded = self.timed and self.clock is not None and self.clock.threaded
         self._guard = self.clock.guard if self._threaded and self.clock is not None else nullcontext()
         self._asks_clock = self.timed or aged
-        self._plain = not self._asks_clock and self._keeper is None
         # Whether tuples are stored: an empty queue takes more memory than all the rest of a subwindow.
         self._stores = True
+        # Whether handlers look only at the partition for which they are called: the operator says so.
+        self.apart = False
         self._before_insertion: tuple[Callable[..., None], ...] = ()
         self._after_insertion: tuple[Callable[..., None], ...] = ()
         self._partition_eviction: tuple[Callable[..., None], ...] = ()
@@ -137,16 +138,6 @@ class Window(ABC, Generic[T]):
                 f"the window is not partitioned, so a tuple cannot go to the partition {partition!r}. Write "
                 "partitioned=pn.policy.partitions() to say for each tuple where it belongs."
             )
-        if self._plain:
-            # Most windows, and nothing to ask anybody: the same as below, without the calls.
-            subwindow = self.subwindows.get(partition)
-            for delta in self._deltas:
-                delta.look(item, subwindow)
-            if subwindow is None:
-                subwindow = self._open(partition, 0)
-            for step in self._steps:
-                step(subwindow, item, 0)
-            return
         if not self._asks_clock:
             self._admit(item, partition, 0)
             return
@@ -156,8 +147,53 @@ class Window(ABC, Generic[T]):
             self._admit(item, partition, clock.now())
             return
         with self._guard:
-            clock.settle()
-            self._admit(item, partition, clock.now())
+            self._admit(item, partition, clock.settle())
+
+    def entry(self) -> Callable[[T], None]:
+        """What ``insert`` does with a tuple, with everything looked up that never changes: for whoever inserts many."""
+        if self._threaded or self._keeper is not None:
+            return self.insert
+        # Most windows: nobody else to ask.
+        find, open_, partition_of = self.subwindows.get, self._open, self._partition_of
+        deltas = self._deltas
+        read = self.clock.now if self._asks_clock and self.clock is not None else None
+
+        def enter(item: T) -> None:
+            partition = WHOLE if partition_of is None else partition_of(item)
+            now = 0 if read is None else read()
+            subwindow = find(partition)
+            for delta in deltas:
+                delta.look(item, subwindow)
+            if subwindow is None:
+                subwindow = open_(partition, now)
+            for step in self._steps:
+                step(subwindow, item, now)
+
+        return enter
+
+    def insert_all(self, items: Sequence[T], instants: Sequence[int] | None = None) -> None:
+        """Take in tuples: the same as inserting one after another, and faster where a window can do better.
+
+        Parameters
+        ----------
+        instants
+            When each of them arrives, where the window is on an event clock: it is advanced to them. Without them, all
+            arrive now.
+        """
+        enter = self.entry()
+        if instants is None:
+            for item in items:
+                enter(item)
+            return
+        advance = self._advance()
+        for item, instant in zip(items, instants, strict=True):
+            advance(instant)
+            enter(item)
+
+    def _advance(self) -> Callable[[int], None]:
+        if not isinstance(self.clock, EventClock):
+            raise DeclarationError("instants of arrival are for an event clock. Write clock=EventClock().")
+        return self.clock.advance
 
     def _admit(self, item: T, partition: Hashable, now: int) -> None:
         kept = self._keeper
