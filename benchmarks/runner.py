@@ -88,12 +88,33 @@ class Bench:
             except AssertionError as wrong:
                 raise AssertionError(f"{case}: {contender.name} is not {reference.name}: {wrong}") from wrong
 
-    def race(self, case: str, contenders: Sequence[Contender], data: Dataset, *, prepared: bool = False) -> Timings:
+    def race(
+        self,
+        case: str,
+        contenders: Sequence[Contender],
+        data: Dataset,
+        *,
+        apart: Sequence[Contender] = (),
+        prepared: bool = False,
+    ) -> Timings:
         """Time contenders in rounds A B C A B C ...; the first round warms up and does not count.
 
-        With ``prepared``, each run directly follows an untimed one of the same contender on few events: where the
-        others take long, Spark stops Python workers that have been idle for a minute.
+        Parameters
+        ----------
+        apart
+            Contenders outside Spark, which have rounds of their own after the others. Where they take a minute, Spark
+            stops its idle Python workers meanwhile, and whoever comes next would pay for new ones.
+        prepared
+            Whether each run directly follows an untimed one of the same contender on few events.
         """
+        seconds = self._rounds(case, contenders, data, prepared) | self._rounds(case, apart, data, prepared)
+        timings = Timings(seconds)
+        self.report.record(case, data.name, timings)
+        return timings
+
+    def _rounds(
+        self, case: str, contenders: Sequence[Contender], data: Dataset, prepared: bool
+    ) -> dict[str, list[float]]:
         seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
         for number in range(self.repeats + 1):
             for contender in contenders:
@@ -103,9 +124,7 @@ class Bench:
                 self._say(f"{case}: {contender.name} {took:.2f} s{'' if number else ' (warm-up)'}")
                 if number:
                     seconds[contender.name].append(took)
-        timings = Timings(seconds)
-        self.report.record(case, data.name, timings)
-        return timings
+        return seconds
 
     def _say(self, line: str) -> None:
         self.console.print(f"[dim]{line}[/dim]", highlight=False)

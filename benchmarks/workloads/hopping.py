@@ -29,10 +29,13 @@ def _hops(bench: Bench, slides: Sequence[str]) -> None:
     )
     for slide in slides:
         queries = lowest([pn.hopping("1 hour", every=slide)])
-        contenders = [spark_own(spark, queries), panes(spark, queries), in_duckdb(queries), in_polars(queries)]
+        contenders, in_memory = (
+            [spark_own(spark, queries), panes(spark, queries)],
+            [in_duckdb(queries), in_polars(queries)],
+        )
         case = f"1 hour every {slide}"
-        bench.check(case, contenders, events)
-        timings = bench.race(case, contenders, events)
+        bench.check(case, [*contenders, *in_memory], events)
+        timings = bench.race(case, contenders, events, apart=in_memory)
         table.rows.append(
             {
                 "every": slide,

@@ -32,17 +32,16 @@ def keys(bench: Bench) -> None:
             contenders = [
                 spark_own(spark, queries),
                 panes(spark, queries),
-                in_duckdb(queries),
-                in_polars(queries),
                 *(panes(spark, queries, f"Panes {strategy}", strategy=strategy) for strategy in forced),
             ]
+            in_memory = [in_duckdb(queries), in_polars(queries)]
             case = f"{count} keys, {windows} windows"
-            bench.check(case, contenders, events)
+            bench.check(case, [*contenders, *in_memory], events)
             blueprint = decided(spark, queries, events)
-            timings = bench.race(case, contenders, events)
+            timings = bench.race(case, contenders, events, apart=in_memory)
             ratio = timings.ratio("Panes", "Spark's own")
             row: dict[str, object] = {"keys": count, "windows": windows, "chosen": blueprint.stores[0].strategy}
-            for contender in contenders:
+            for contender in (*contenders, *in_memory):
                 row[contender.name] = timings.median(contender.name)
             table.rows.append(row | {"Panes ×": ratio, "kept": ratio is not None and ratio <= LIMIT})
             predicted.rows.append(

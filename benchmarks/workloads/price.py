@@ -42,13 +42,12 @@ def price(bench: Bench) -> None:
         ]
         if count <= SPARK_UP_TO or options.full:
             contenders.append(spark_own(spark, queries))
-        if count <= MEMORY_UP_TO or options.full:
-            contenders += [in_duckdb(queries), in_polars(queries)]
+        timed = count <= MEMORY_UP_TO or options.full
+        in_memory = [in_duckdb(queries), in_polars(queries)] if timed else []
         # DuckDB is the reference also where it is too slow to be timed: it knows nothing of Spark or Panes.
-        checked = [c for c in contenders if c.name not in (ONE, "DuckDB")]
+        checked = [c for c in (*contenders, *in_memory) if c.name not in (ONE, "DuckDB")]
         bench.check(f"{count} windows", [in_duckdb(queries), *checked], events)
-        # Others take long, and Spark stops Python workers that were idle for a minute.
-        timings = bench.race(f"{count} windows", contenders, events, prepared=True)
+        timings = bench.race(f"{count} windows", contenders, events, apart=in_memory)
         row: dict[str, object] = {"windows": count}
         for name in (ONE, "Panes", "Panes columnar", "Spark's own", "DuckDB", "Polars"):
             row[name] = timings.median(name)
