@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("name", help="a workload, or all")
     parser.add_argument("--events", type=int, help="how many synthetic events")
-    parser.add_argument("--repeats", type=int, help="rounds that count, after one that does not (3)")
+    parser.add_argument("--repeats", type=int, help="rounds that count (3)")
     parser.add_argument("--sets", type=int, help="window sets per row of a table (3; the paper: 10)")
     parser.add_argument("--keys", type=int, help="distinct keys, where a workload does not vary them (100)")
     parser.add_argument("--full", action="store_true", help="also what takes very long")

@@ -95,35 +95,45 @@ class Bench:
         data: Dataset,
         *,
         apart: Sequence[Contender] = (),
+        warm: float = 0.0,
         prepared: bool = False,
     ) -> Timings:
-        """Time contenders in rounds A B C A B C ...; the first round warms up and does not count.
+        """Time contenders in rounds A B C A B C ..., after runs of each that warm up and do not count.
 
         Parameters
         ----------
+        warm
+            For how many seconds each contender warms up, at least with one run. The JVM compiles what has run for a
+            while: without it, a contender that is new to it is raced against those that are not.
         apart
             Contenders outside Spark, which have rounds of their own after the others. Where they take a minute, Spark
             stops its idle Python workers meanwhile, and whoever comes next would pay for new ones.
         prepared
             Whether each run directly follows an untimed one of the same contender on few events.
         """
-        seconds = self._rounds(case, contenders, data, prepared) | self._rounds(case, apart, data, prepared)
+        seconds = self._rounds(case, contenders, data, warm, prepared) | self._rounds(case, apart, data, 0, prepared)
         timings = Timings(seconds)
         self.report.record(case, data.name, timings)
         return timings
 
     def _rounds(
-        self, case: str, contenders: Sequence[Contender], data: Dataset, prepared: bool
+        self, case: str, contenders: Sequence[Contender], data: Dataset, warm: float, prepared: bool
     ) -> dict[str, list[float]]:
+        def run(contender: Contender, remark: str = "") -> float:
+            if prepared:
+                contender.run(data.prefix(_CHECKED))
+            took, _ = timed(contender.run, data)
+            self._say(f"{case}: {contender.name} {took:.2f} s{remark}")
+            return took
+
+        for contender in contenders:
+            spent = run(contender, " (warm-up)")
+            while spent < warm and not self.options.quick:
+                spent += run(contender, " (warm-up)")
         seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
-        for number in range(self.repeats + 1):
+        for _ in range(self.repeats):
             for contender in contenders:
-                if prepared:
-                    contender.run(data.prefix(_CHECKED))
-                took, _ = timed(contender.run, data)
-                self._say(f"{case}: {contender.name} {took:.2f} s{'' if number else ' (warm-up)'}")
-                if number:
-                    seconds[contender.name].append(took)
+                seconds[contender.name].append(run(contender))
         return seconds
 
     def _say(self, line: str) -> None:

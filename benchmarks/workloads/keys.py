@@ -7,7 +7,7 @@ from benchmarks.contenders import decided, in_duckdb, in_polars, panes, spark_ow
 from benchmarks.data import Dataset
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
-from benchmarks.workloads.price import lowest, sequential
+from benchmarks.workloads.price import WARM, lowest, sequential
 from panes.planning.blueprint import Blueprint
 from panes.planning.strategy import STRATEGIES
 
@@ -38,7 +38,7 @@ def keys(bench: Bench) -> None:
             case = f"{count} keys, {windows} windows"
             bench.check(case, [*contenders, *in_memory], events)
             blueprint = decided(spark, queries, events)
-            timings = bench.race(case, contenders, events, apart=in_memory)
+            timings = bench.race(case, contenders, events, apart=in_memory, warm=WARM)
             ratio = timings.ratio("Panes", "Spark's own")
             row: dict[str, object] = {"keys": count, "windows": windows, "chosen": blueprint.stores[0].strategy}
             for contender in (*contenders, *in_memory):
