@@ -14,8 +14,10 @@ import panes as pn
 from panes.errors import AlgebraError
 from panes.kernels import ranks as ranks_module
 from panes.kernels.distinct import Distinct
+from panes.kernels.places import Places
 from panes.kernels.quantile import Quantile
 from panes.kernels.ranks import Ranks
+from panes.kernels.sorting import Sorting
 
 CODES = st.lists(st.integers(0, 12), min_size=1, max_size=70).map(np.array)
 
@@ -36,6 +38,52 @@ def test_the_value_at_every_place_of_any_pair(kernel, code, data):
     ready = kernel(code)
     assert ready.at(lo, hi, rank).tolist() == expected
     assert ready.at(lo, hi, rank).tolist() == expected
+
+
+NUMBERS = st.one_of(
+    st.lists(st.floats(allow_subnormal=False).map(lambda x: x + 0.0), min_size=1, max_size=70).map(np.array),
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=70).map(lambda x: np.array(x, np.int64)),
+)
+
+
+@pytest.mark.parametrize("kernel", [Sorting, lambda x: Places(x, lambda: np.unique(x, return_inverse=True))])
+@settings(max_examples=200)
+@given(NUMBERS, st.data())
+def test_numbers_at_several_places_of_any_pair(kernel, numbers, data):
+    lo, hi = pairs_over(len(numbers), data)
+    ranks = [
+        np.array([data.draw(st.integers(0, int(h - b) - 1)) for b, h in zip(lo, hi, strict=True)]) for _ in range(2)
+    ]
+    ready = kernel(numbers)
+    for _ in range(3):
+        found = ready.at(lo, hi, *ranks)
+        for values, rank in zip(found, ranks, strict=True):
+            expected = [np.sort(numbers[b:h])[r] for b, h, r in zip(lo, hi, rank, strict=True)]
+            np.testing.assert_array_equal(values, np.array(expected))
+
+
+def test_no_pairs_have_no_places():
+    nothing = np.zeros(0, np.int64)
+    for column in (nothing, np.array([3.5])):
+        (found,) = Sorting(column).at(nothing, nothing, nothing)
+        assert len(found) == 0
+
+
+def test_narrow_pairs_are_sorted_until_ranks_have_paid_for_themselves():
+    column = np.random.default_rng(1).normal(size=100_000)
+    asked = []
+    places = Places(column, lambda: asked.append(1) or np.unique(column, return_inverse=True))
+    lo = np.arange(0, 90_000, 100)
+    places.at(lo, lo + 1000, np.full(len(lo), 50))
+    assert not asked
+    wide = np.arange(0, 50_000, 50)
+    (found,) = places.at(wide, wide + 50_000, np.full(len(wide), 25_000))
+    assert asked
+    assert found[0] == np.sort(column[:50_000])[25_000]
+    fresh = Places(column, lambda: asked.append(2) or np.unique(column, return_inverse=True))
+    for _ in range(100):
+        fresh.at(lo, lo + 1000, np.full(len(lo), 50))
+    assert 2 in asked
 
 
 @settings(max_examples=200)

@@ -97,13 +97,16 @@ class QuantileOf(_Collecting):
         kind = object if int(sizes.max(initial=0)) * most >= 2**63 else np.int64
         above, below = (np.array([getattr(part, side) for part in parts], kind)[which] for side in _SIDES)
         place = (sizes * above // below).astype(np.int64)
-        return bags.at(np.maximum(place, 1) - 1)
+        (found,) = bags.at(np.maximum(place, 1) - 1)
+        return found
 
     def _between(self, bags: SortedBags, q: Array | float) -> pa.Array:
-        place = (bags.sizes() - 1).clip(0) * q
+        sizes = bags.sizes()
+        place = (sizes - 1).clip(0) * q
         low, high = np.floor(place), np.ceil(place)
-        below, above = (numbers(as_doubles(bags.at(rank.astype(np.int64))), 0.0) for rank in (low, high))
-        missing = bags.sizes() == 0
+        nearest = bags.at(low.astype(np.int64), high.astype(np.int64))
+        below, above = (numbers(as_doubles(values), 0.0) for values in nearest)
+        missing = sizes == 0
         with np.errstate(invalid="ignore"):
             between = (high - place) * below + (place - low) * above
         return pa.array(np.where((low == high) | (below == above), below, between), mask=missing)

@@ -49,18 +49,45 @@ class Collected:
 
     Parameters
     ----------
-    code, n
-        Of each value its place in the domain, and how often it occurs.
+    numbers, n
+        Each value as a number in the order of values, and how often it occurs in its bag.
     offsets
         Where each stored bag begins, and the end of the last.
-    domain
-        The different values of the whole column, in order.
+    restore
+        From such numbers, and a mask of nulls, back to values.
+    known
+        The different values of the whole column, in order, where numbers are places among them.
     """
 
-    code: Array
+    numbers: Array
     n: Array
     offsets: Array
-    domain: pa.Array
+    restore: Callable[[Array, Array | None], pa.Array]
+    known: pa.Array | None = None
+
+    @classmethod
+    def ranked(cls, code: Array, n: Array, offsets: Array, domain: pa.Array) -> Collected:
+        """Bags whose values are known by their places among the different ones."""
+        return cls(code, n, offsets, lambda codes, nulls: domain.take(pa.array(codes, mask=nulls)), domain)
+
+    @property
+    def code(self) -> Array:
+        """Of each value its place in the domain."""
+        return self.coded[1]
+
+    @cached_property
+    def domain(self) -> pa.Array:
+        """The different values of the whole column, in order."""
+        return self.restore(self.coded[0], None) if self.known is None else self.known
+
+    @cached_property
+    def coded(self) -> tuple[Array, Array]:
+        """The different numbers in order, and of each value its place among them."""
+        # The whole column is sorted: not before somebody asks.
+        if self.known is not None:
+            return np.arange(len(self.known)), self.numbers
+        distinct, place = np.unique(self.numbers, return_inverse=True)
+        return distinct, place.astype(np.int64, copy=False)
 
     @cached_property
     def repeats(self) -> bool:

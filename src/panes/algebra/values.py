@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from panes.algebra.component import Collected, Component, Decoded, validity
 from panes.algebra.operations import Array, Operations, State
-from panes.algebra.ordering import codes
+from panes.algebra.ordering import Codes, codes
 
 
 class SortedBags(ABC):
@@ -29,8 +29,8 @@ class SortedBags(ABC):
         """How many values each bag has, repetitions counted."""
 
     @abstractmethod
-    def at(self, rank: Array) -> pa.Array:
-        """The value at a place of each sorted bag, counted from 0; null where a bag is empty."""
+    def at(self, *ranks: Array) -> tuple[pa.Array, ...]:
+        """The values at some places of each sorted bag, counted from 0; null where a bag is empty."""
 
 
 class Bags(SortedBags):
@@ -55,31 +55,26 @@ class Bags(SortedBags):
 
 def pack_bags(bag: Array, code: Array, n: Array, bags: int, domain: pa.Array) -> pa.Array:
     """Values by bag and code, in this order and each once, as stored bags; null where a bag has none."""
-    length = np.bincount(bag, minlength=bags)
-    offsets = np.zeros(bags + 1, np.int32)
-    np.cumsum(length, out=offsets[1:])
+    offsets = _offsets(bag, bags).astype(np.int32)
     entries = pa.StructArray.from_arrays(
         [domain.take(pa.array(code)), pa.array(n, pa.int64())], fields=list(_entry(domain.type))
     )
-    empty = length == 0
+    empty = offsets[1:] == offsets[:-1]
     return pa.ListArray.from_arrays(
         pa.array(offsets), entries, type=_storage(domain.type), mask=pa.array(empty) if empty.any() else None
     )
 
 
-def ranked(values: pa.Array) -> tuple[pa.Array, Array]:
-    """The different values in order, and of each value its place among them. -0.0 is 0.0, and NaN equals itself.
+def ordered(values: pa.Array) -> Codes:
+    """Values as numbers in their order. -0.0 is 0.0, and NaN equals itself.
 
     Examples
     --------
-    >>> domain, code = ranked(pa.array(["b", "a", "b"]))
-    >>> domain.to_pylist(), code
-    (['a', 'b'], array([1, 0, 1]))
+    >>> ordered(pa.array([-0.0, 2.5])).values, ordered(pa.array(["b", "a", "b"])).values
+    (array([0. , 2.5]), array([1, 0, 1]))
     """
     coded = codes(values)
-    numbers = coded.values + 0.0 if coded.values.dtype.kind == "f" else coded.values
-    distinct, place = np.unique(numbers, return_inverse=True)
-    return coded.restore(distinct, None), place.astype(np.int64, copy=False)
+    return replace(coded, values=coded.values + 0.0) if coded.values.dtype.kind == "f" else coded
 
 
 def collected(lo: Array, hi: Array, values: pa.Array) -> Collected:
@@ -95,11 +90,21 @@ def collected(lo: Array, hi: Array, values: pa.Array) -> Collected:
     bag = np.repeat(np.arange(len(lo)), width)
     rows = np.arange(len(bag)) + np.repeat(lo - (np.cumsum(width) - width), width)
     present = values.is_valid().to_numpy(zero_copy_only=False)[rows]
-    domain, code = ranked(values.take(pa.array(rows[present])))
-    distinct = max(len(domain), 1)
-    found, n = np.unique(bag[present] * distinct + code, return_counts=True)
-    offsets = np.searchsorted(found, np.arange(len(lo) + 1) * distinct)
-    return Collected(found % distinct, n.astype(np.int64, copy=False), offsets, domain)
+    bag, coded = bag[present], ordered(values.take(pa.array(rows[present])))
+    each = Collected(coded.values, np.ones(len(bag), np.int64), _offsets(bag, len(lo)), coded.restore)
+    if int(width.max(initial=0)) <= 1:
+        return each
+    distinct = max(len(each.domain), 1)
+    found, n = np.unique(bag * distinct + each.code, return_counts=True)
+    offsets = _offsets(found // distinct, len(lo))
+    return Collected.ranked(found % distinct, n.astype(np.int64, copy=False), offsets, each.domain)
+
+
+def _offsets(bag: Array, bags: int) -> Array:
+    """Where each bag begins among values that are sorted by bag, and the end of the last."""
+    offsets = np.zeros(bags + 1, np.int64)
+    np.cumsum(np.bincount(bag, minlength=bags), out=offsets[1:])
+    return offsets
 
 
 @dataclass(frozen=True)
@@ -125,8 +130,8 @@ class Values(Component):
         offsets = np.zeros(len(stored) + 1, np.int64)
         np.cumsum(pc.list_value_length(stored).fill_null(0).to_numpy(zero_copy_only=False), out=offsets[1:])
         entries = stored.flatten()
-        domain, code = ranked(entries.field("value"))
-        return Collected(code, entries.field("n").to_numpy(zero_copy_only=False), offsets, domain)
+        coded = ordered(entries.field("value"))
+        return Collected(coded.values, entries.field("n").to_numpy(zero_copy_only=False), offsets, coded.restore)
 
     def decode(self, stored: pa.Array) -> Decoded:
         """Bags as Python counters: what any kernel can combine, and slow; engines collect instead."""

@@ -19,7 +19,7 @@ from panes.frames import Frame
 from panes.frames.ranges import ranges
 from panes.kernels.distinct import Distinct
 from panes.kernels.pairs import Pairs
-from panes.kernels.ranks import Ranks
+from panes.kernels.places import Places
 
 
 class Column:
@@ -27,7 +27,17 @@ class Column:
 
     def __init__(self, collected: Collected) -> None:
         self.collected = collected
-        self.code, self.n, self.domain = collected.code, collected.n, collected.domain
+        self.n = collected.n
+
+    @property
+    def code(self) -> Array:
+        """Of each value its place in the domain."""
+        return self.collected.code
+
+    @property
+    def domain(self) -> pa.Array:
+        """The different values, in order."""
+        return self.collected.domain
 
     @cached_property
     def weight(self) -> Array:
@@ -40,9 +50,10 @@ class Column:
         return Distinct(self.code)
 
     @cached_property
-    def ranks(self) -> Ranks:
+    def places(self) -> Places:
         """Values by their place."""
-        return Ranks(self.code, self.n if self.collected.repeats else None)
+        held = self.collected
+        return Places(held.numbers, lambda: held.coded, held.n if held.repeats else None)
 
     @cached_property
     def by_value(self) -> tuple[Array, Array]:
@@ -117,11 +128,14 @@ class Spans(Bags):
         offsets = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), self.values_of(code[order]))
 
-    def at(self, rank: Array) -> pa.Array:  # noqa: D102
+    def at(self, *ranks: Array) -> tuple[pa.Array, ...]:  # noqa: D102
+        places, restore = self.column.places, self.column.collected.restore
         some = self.end > self.begin
-        code = np.zeros(len(some), np.int64)
-        code[some] = self.column.ranks.at(self.begin[some], self.end[some], rank[some])
-        return self.column.domain.take(pa.array(code, mask=~some))
+        if some.all():
+            return tuple(restore(found, None) for found in places.at(self.begin, self.end, *ranks))
+        found = places.at(self.begin[some], self.end[some], *(rank[some] for rank in ranks))
+        place = pa.array(np.cumsum(some) - 1, mask=~some)
+        return tuple(restore(numbers, None).take(place) for numbers in found)
 
     def in_all(self, others: tuple[Bags, ...]) -> tuple[Array, Array, Array]:  # noqa: D102
         bag, row = self.column.distinct.rows(self.begin, self.end)

@@ -227,5 +227,5 @@ class _Places(SortedBags):
     def sizes(self) -> Array:
         return self._column.present(*self._windows)
 
-    def at(self, rank: Array) -> pa.Array:
-        return self._column.at(*self._windows, rank)
+    def at(self, *ranks: Array) -> tuple[pa.Array, ...]:
+        return tuple(self._column.at(*self._windows, rank) for rank in ranks)
