@@ -96,6 +96,7 @@ class Bench:
         *,
         apart: Sequence[Contender] = (),
         warm: float = 0.0,
+        warm_on: Dataset | None = None,
         prepared: bool = False,
     ) -> Timings:
         """Time contenders in rounds A B C A B C ..., after runs of each that warm up and do not count.
@@ -105,35 +106,44 @@ class Bench:
         warm
             For how many seconds each contender warms up, at least with one run. The JVM compiles what has run for a
             while: without it, a contender that is new to it is raced against those that are not.
+        warm_on
+            What they warm up on, where all events would take too long; the same events by default.
         apart
             Contenders outside Spark, which have rounds of their own after the others. Where they take a minute, Spark
             stops its idle Python workers meanwhile, and whoever comes next would pay for new ones.
         prepared
             Whether each run directly follows an untimed one of the same contender on few events.
         """
-        seconds = self._rounds(case, contenders, data, warm, prepared) | self._rounds(case, apart, data, 0, prepared)
+        seconds = self._rounds(case, contenders, data, warm, warm_on or data, prepared)
+        seconds |= self._rounds(case, apart, data, 0, data, prepared)
         timings = Timings(seconds)
         self.report.record(case, data.name, timings)
         return timings
 
     def _rounds(
-        self, case: str, contenders: Sequence[Contender], data: Dataset, warm: float, prepared: bool
+        self,
+        case: str,
+        contenders: Sequence[Contender],
+        data: Dataset,
+        warm: float,
+        warm_on: Dataset,
+        prepared: bool,
     ) -> dict[str, list[float]]:
-        def run(contender: Contender, remark: str = "") -> float:
+        def run(contender: Contender, events: Dataset, remark: str = "") -> float:
             if prepared:
                 contender.run(data.prefix(_CHECKED))
-            took, _ = timed(contender.run, data)
+            took, _ = timed(contender.run, events)
             self._say(f"{case}: {contender.name} {took:.2f} s{remark}")
             return took
 
         for contender in contenders:
-            spent = run(contender, " (warm-up)")
+            spent = run(contender, warm_on, " (warm-up)")
             while spent < warm and not self.options.quick:
-                spent += run(contender, " (warm-up)")
+                spent += run(contender, warm_on, " (warm-up)")
         seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
         for _ in range(self.repeats):
             for contender in contenders:
-                seconds[contender.name].append(run(contender))
+                seconds[contender.name].append(run(contender, data))
         return seconds
 
     def _say(self, line: str) -> None:
