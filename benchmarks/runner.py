@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
@@ -97,6 +98,7 @@ class Bench:
         apart: Sequence[Contender] = (),
         warm: float = 0.0,
         warm_on: Dataset | None = None,
+        more_of_short: int = 0,
         prepared: bool = False,
     ) -> Timings:
         """Time contenders in rounds A B C A B C ..., after runs of each that warm up and do not count.
@@ -107,15 +109,18 @@ class Bench:
             For how many seconds each contender warms up, at least with one run. The JVM compiles what has run for a
             while: without it, a contender that is new to it is raced against those that are not.
         warm_on
-            What they warm up on, where all events would take too long; the same events by default.
+            What they warm up on, where all events would take too long; the same events by default. Those that are
+            done with all events as quickly as they should warm up run once on these, too.
+        more_of_short
+            Further rounds of the contenders that take less than a fifth of the longest: noise weighs more there.
         apart
             Contenders outside Spark, which have rounds of their own after the others. Where they take a minute, Spark
             stops its idle Python workers meanwhile, and whoever comes next would pay for new ones.
         prepared
             Whether each run directly follows an untimed one of the same contender on few events.
         """
-        seconds = self._rounds(case, contenders, data, warm, warm_on or data, prepared)
-        seconds |= self._rounds(case, apart, data, 0, data, prepared)
+        seconds = self._rounds(case, contenders, data, warm, warm_on or data, more_of_short, prepared)
+        seconds |= self._rounds(case, apart, data, 0, data, 0, prepared)
         timings = Timings(seconds)
         self.report.record(case, data.name, timings)
         return timings
@@ -127,6 +132,7 @@ class Bench:
         data: Dataset,
         warm: float,
         warm_on: Dataset,
+        more_of_short: int,
         prepared: bool,
     ) -> dict[str, list[float]]:
         def run(contender: Contender, events: Dataset, remark: str = "") -> float:
@@ -137,12 +143,19 @@ class Bench:
             return took
 
         for contender in contenders:
-            spent = run(contender, warm_on, " (warm-up)")
+            spent = took = run(contender, warm_on, " (warm-up)")
             while spent < warm and not self.options.quick:
-                spent += run(contender, warm_on, " (warm-up)")
+                spent += (took := run(contender, warm_on, " (warm-up)"))
+            if warm_on != data and took * data.events < warm * warm_on.events:
+                run(contender, data, " (warm-up)")
         seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
         for _ in range(self.repeats):
             for contender in contenders:
+                seconds[contender.name].append(run(contender, data))
+        middle = {name: median(times) for name, times in seconds.items()}
+        short = [contender for contender in contenders if 5 * middle[contender.name] < max(middle.values())]
+        for _ in range(more_of_short):
+            for contender in short:
                 seconds[contender.name].append(run(contender, data))
         return seconds
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -54,8 +55,13 @@ def test_declarations_that_are_no_declarations(changes: dict[str, Any], message:
 
 
 def test_figures_that_are_no_figures() -> None:
-    with pytest.raises(PlanError, match="positive numbers"):
+    with pytest.raises(PlanError, match="rate has to be a positive number, not 'fast'"):
         pn.plan(counting("a"), rate="fast")  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="keys has to be a positive number, not -5"):
+        pn.plan(counting("a"), keys=-5)
+    with pytest.raises(PlanError, match=r"keys={device: \.\.\.} has to be a positive number, not nan"):
+        pn.plan(counting("a"), keys={"device": float("nan")})
+    assert pn.plan(counting("a"), keys=np.int64(100)).statistics.default_keys == 100
     with pytest.raises(DurationError, match="longer than"):
         pn.tumbling(dt.timedelta.max)
 
@@ -63,3 +69,17 @@ def test_figures_that_are_no_figures() -> None:
 def test_what_only_spark_can_do_is_refused_in_process() -> None:
     with pytest.raises(PlanError, match="Spark DataFrames only"):
         pn.plan(counting("a")).run(EVENTS, strategy="native")
+    with pytest.raises(PlanError, match="Spark DataFrames only"):
+        pn.plan(counting("a"), strategy="rewrite").run(EVENTS)
+
+
+def test_a_strategy_that_cannot_run_an_aggregate_is_refused_when_it_is_planned() -> None:
+    def planned(aggregate: Any, strategy: Any) -> pn.Plan:
+        return pn.plan(pn.query("q", at="ts", select={"x": aggregate}, over=pn.tumbling("1 min")), strategy=strategy)
+
+    with pytest.raises(PlanError, match="'q': Spark has no trend"):
+        planned(pn.trend("x"), "native")
+    with pytest.raises(PlanError, match="'q': only Python can compute quantile"):
+        planned(pn.quantile("x", 0.5), "rewrite")
+    # Spark has it; nobody knows what it costs there.
+    assert "not known what it costs" in planned(pn.quantile("x", 0.5), "native").explain()

@@ -30,7 +30,9 @@ from panes.timeline import SECOND, Edges, Geometry
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-CONSTANTS = ["SCAN", "GROUP_EVENT", "GROUP_ROW", "PANE_EVENT", "EDGE", "PANE", "LANE", "STORED", "ANSWER", "TREE_ROW"]
+CONSTANTS = [
+    "SCAN", "GROUP_EVENT", "GROUP_ROW", "PANE_EVENT", "EDGE", "PANE", "LANE", "STORED", "EVENT", "ANSWER", "TREE_ROW",
+]  # fmt: skip
 _JOB, _PYTHON, _TREE = "(job)", "(Python)", "(window of a tree)"
 """Fixed costs: of every window's job, of going to Python, of one more group-by in a tree."""
 
@@ -148,6 +150,9 @@ def _columnar(bench: Bench, few: Dataset, many: Dataset) -> Iterable[Job]:
         yield _columnar_job(bench, few, [window])
     for window in sizes[1::2]:
         yield _columnar_job(bench, many, [window])
+    # Without panes.
+    for events in (few, many):
+        yield _columnar_job(bench, events, sizes[1:2], from_events=True)
     # Panes side by side, with one stored column and with several.
     for lanes, columns in ((2, 1), (4, 1), (8, 1), (16, 1), (1, 4), (4, 4)):
         yield _columnar_job(bench, few, [pn.tumbling("10 s")], lanes=lanes, columns=columns)
@@ -169,8 +174,9 @@ def _columnar_job(
     lanes: int = 1,
     columns: int = 1,
     edges: tuple[Edges, ...] | None = None,
+    from_events: bool = False,
 ) -> Job:
-    """A columnar plan with edges and lanes as given, whatever the planner would take."""
+    """A columnar plan with edges and lanes as given, or without panes, whatever the planner would take."""
     from panes.spark.run import check, run
 
     statistics = _statistics(events)
@@ -178,20 +184,22 @@ def _columnar_job(
     store = blueprint.stores[0]
     edges = edges or store.edges
     block = Edges(edges[0].period * lanes, edges[0].offset) if lanes > 1 else None
-    blueprint = replace(blueprint, stores=(replace(store, edges=edges, block=block),))
-    rows = events.seconds * PaneCost(statistics, KEYS).rows(edges if block is None else [block])
-    counts = {
-        "SCAN": events.events,
-        "PANE_EVENT": events.events,
-        "EDGE": events.events * len(edges),
-        "PANE": rows,
-        "LANE": events.events * lanes * columns if lanes > 1 else 0,
-        "STORED": rows * lanes * columns,
-        "ANSWER": sum(_groups(w.geometry, events) for w in windows),
-        _JOB: 1,
-        _PYTHON: 1,
-    }
-    shape = f"{len(windows)} windows from {windows[0]}, {len(edges)} edges, {lanes} lanes of {columns} columns"
+    blueprint = replace(blueprint, stores=(replace(store, edges=edges, block=block, from_events=from_events),))
+    answers = sum(_groups(w.geometry, events) for w in windows)
+    counts = {"SCAN": events.events, "ANSWER": answers, _JOB: 1, _PYTHON: 1}
+    if from_events:
+        counts |= {"EVENT": events.events, "STORED": events.events * columns}
+        shape = f"{len(windows)} windows from {windows[0]}, events sorted"
+    else:
+        rows = events.seconds * PaneCost(statistics, KEYS).rows(edges if block is None else [block])
+        counts |= {
+            "PANE_EVENT": events.events,
+            "EDGE": events.events * len(edges),
+            "PANE": rows,
+            "LANE": events.events * (lanes * columns) ** 2 / 16 if lanes > 1 else 0,
+            "STORED": rows * lanes * columns,
+        }
+        shape = f"{len(windows)} windows from {windows[0]}, {len(edges)} edges, {lanes} lanes of {columns} columns"
     contender = on_spark(
         f"columnar {shape}, {events.keys[KEYS]:,} keys",
         lambda data: run(blueprint, check(blueprint, frame(bench.spark, data))),

@@ -181,7 +181,7 @@ def _measure(
     if check:
         bench.check(case, contenders, events)
     racing = [*contenders, spark_own(spark, one, SCAN)]
-    timings = bench.race(case, racing, events, warm=_WARM, warm_on=events.prefix(_WARM_ON))
+    timings = bench.race(case, racing, events, warm=_WARM, warm_on=events.prefix(_WARM_ON), more_of_short=2)
     forests = {name: pn.plan(queries, **plans[name]).blueprint().stores[0].forest for name in (WITHOUT, WITH)}
     elements = {name: _elements(forest.total, events, by) for name, forest in forests.items()}
     elements[OWN] = _elements(forests[WITH].naive, events, by)

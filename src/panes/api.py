@@ -141,7 +141,7 @@ class Plan:
             wide_columns(self.queries)
         if is_spark(data):
             if data.isStreaming:
-                _refuse_for_streams(layout, strategy, observation)
+                _refuse_for_streams(layout, strategy or self.strategy, observation)
                 return self._run_stream(data, mode, shards, catalogue, history, late, emit, limits, checkpoint)
             _refuse_for_batches(mode, catalogue, history, late, limits, checkpoint)
             return self._run_on_spark(data, layout, strategy, observation, emit)
@@ -151,7 +151,7 @@ class Plan:
                 "Arrow C interface, such as a pandas or polars DataFrame."
             )
         _refuse_for_batches(mode, catalogue, history, late, limits, checkpoint)
-        if strategy in ("native", "rewrite") or observation is not None:
+        if (strategy or self.strategy) in ("native", "rewrite") or observation is not None:
             raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
         return self._run_here(data, layout, emit)
 
@@ -229,9 +229,9 @@ class Plan:
 
     def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:
         from panes.spark.rows_queries import prepare_rows, run_rows
-        from panes.spark.run import check, observed, run
+        from panes.spark.run import check, observed, run, unreadable
 
-        made = self
+        made, asked_for = self, strategy or self.strategy
         # Mistakes first.
         prepared = [prepare_rows(asked, events) for asked in self._over_rows]
         if not self._over_time:
@@ -240,11 +240,18 @@ class Plan:
                 prepared[0] = prepare_rows(first, observed(events, [first.query.at], observation))
             return _side_by_side([run_rows(each) for each in prepared])
         if emit == "all":
-            strategy = "columnar"
+            strategy = asked_for = "columnar"
         source = check(self.blueprint(), events)
-        if self.statistics.origin == "assumed" and (strategy or self.strategy) is None:
+        if self.statistics.origin == "assumed" and asked_for is None:
             made = self._sampled(events)
         blueprint = made.blueprint(strategy=strategy)
+        if (alias := unreadable(blueprint, source)) is not None:
+            if asked_for is not None:
+                raise PlanError(
+                    f"column {alias!r}: the average of decimals has digits that a division in SQL does not keep, so "
+                    f"strategy={asked_for!r} cannot run it. Take strategy='columnar', or let the planner choose."
+                )
+            blueprint = made.blueprint(strategy="columnar")
         answers = run(blueprint, source, layout=layout, observation=observation, emit_all=emit == "all")
         return _side_by_side([answers, *(run_rows(each) for each in prepared)])
 

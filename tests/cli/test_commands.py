@@ -216,7 +216,7 @@ def test_the_doctor_finds_this_machine_well(spark):
 def test_the_doctor_looks_at_everything(monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     said = panes("doctor", code=1)
-    assert re.search(r"WRONG Java: JAVA_HOME is /nowhere, which has none", said)
+    assert re.search(r"WRONG Java: Spark needs Java 17 or newer, and JAVA_HOME is /nowhere, which has none", said)
     assert re.search(r"ok    packages: pyspark", said)
     assert "memory: " in said
     assert "a small job on Spark: not tried" in said

@@ -28,7 +28,12 @@ def pairs_over(rows, data):
     return lo, np.array([max(a + 1, b) for a, b in drawn])
 
 
-@pytest.mark.parametrize("kernel", [Ranks, Quantile])
+def ranks_of(code, weight=None):
+    ranks = Ranks(code, weight)
+    return lambda *asked: ranks.at(*asked)[0]
+
+
+@pytest.mark.parametrize("kernel", [ranks_of, lambda code: Quantile(code).at])
 @settings(max_examples=200)
 @given(CODES, st.data())
 def test_the_value_at_every_place_of_any_pair(kernel, code, data):
@@ -36,8 +41,8 @@ def test_the_value_at_every_place_of_any_pair(kernel, code, data):
     rank = np.array([data.draw(st.integers(0, int(h - b) - 1)) for b, h in zip(lo, hi, strict=True)])
     expected = [sorted(code[b:h])[r] for b, h, r in zip(lo, hi, rank, strict=True)]
     ready = kernel(code)
-    assert ready.at(lo, hi, rank).tolist() == expected
-    assert ready.at(lo, hi, rank).tolist() == expected
+    assert ready(lo, hi, rank).tolist() == expected
+    assert ready(lo, hi, rank).tolist() == expected
 
 
 NUMBERS = st.one_of(
@@ -86,6 +91,15 @@ def test_narrow_pairs_are_sorted_until_ranks_have_paid_for_themselves():
     assert 2 in asked
 
 
+def test_wide_pairs_are_not_sorted_even_where_they_are_few():
+    column = np.random.default_rng(1).normal(size=200_000)
+    asked = []
+    places = Places(column, lambda: asked.append(1) or np.unique(column, return_inverse=True))
+    lo = np.arange(0, 100_000, 500)
+    places.at(lo, lo + 100_000, np.full(len(lo), 50_000))
+    assert asked
+
+
 @settings(max_examples=200)
 @given(CODES, st.data())
 def test_places_with_weights(code, data):
@@ -93,8 +107,10 @@ def test_places_with_weights(code, data):
     lo, hi = pairs_over(len(code), data)
     bags = [sorted(np.repeat(code[b:h], weight[b:h])) for b, h in zip(lo, hi, strict=True)]
     rank = np.array([data.draw(st.integers(0, len(bag) - 1)) for bag in bags])
-    found = Ranks(code, weight).at(lo, hi, rank)
-    assert found.tolist() == [bag[r] for bag, r in zip(bags, rank, strict=True)]
+    expected = [bag[r] for bag, r in zip(bags, rank, strict=True)]
+    assert ranks_of(code, weight)(lo, hi, rank).tolist() == expected
+    places = Places(code, lambda: np.unique(code, return_inverse=True), weight)
+    assert [found.tolist() for found in places.at(lo, hi, rank, rank)] == [expected, expected]
 
 
 def test_a_column_too_large_to_keep_is_read_anew(monkeypatch):
@@ -102,7 +118,7 @@ def test_a_column_too_large_to_keep_is_read_anew(monkeypatch):
     code = np.random.default_rng(1).integers(0, 1000, 500)
     ranks = Ranks(code)
     for _ in range(2):
-        assert ranks.at(np.array([0]), np.array([500]), np.array([250])).tolist() == [sorted(code)[250]]
+        assert ranks.at(np.array([0]), np.array([500]), np.array([250]))[0].tolist() == [sorted(code)[250]]
 
 
 @settings(max_examples=300)

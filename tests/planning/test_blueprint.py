@@ -216,5 +216,5 @@ def test_known_keys_are_found_in_any_order() -> None:
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf")])
 def test_figures_are_positive_numbers(wrong: float) -> None:
     for given_figures in ((wrong, None), (None, wrong), (None, {"device": wrong})):
-        with pytest.raises(PlanError, match="positive numbers"):
+        with pytest.raises(PlanError, match="positive number"):
             Statistics.given(*given_figures)

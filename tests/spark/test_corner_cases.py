@@ -14,7 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import panes as pn
-from panes.errors import SchemaError
+from panes.errors import PlanError, SchemaError
+from panes.planning.strategy import Costs
 
 
 @contextmanager
@@ -110,3 +111,48 @@ def test_ties_are_broken_by_the_aggregates_own_values(spark: SparkSession) -> No
     for answers in (pn.plan(queries).run(table), pn.plan(queries).run(spark.createDataFrame(table)).toArrow()):
         rows = {row["query"]: row for row in answers.to_pylist()}
         assert (rows["a"]["a"], rows["b"]["b"], rows["ab"]["ab"]) == (123, 123, 123)
+
+
+@pytest.mark.parametrize("zone", ["Etc/UTC", "Europe/Berlin"])
+def test_times_among_the_answers_of_several_queries_in_a_session_with_a_zone(spark: SparkSession, zone: str) -> None:
+    queries = [
+        pn.query("latest", at="ts", select={"latest": pn.max("ts")}, over=pn.tumbling("10 min")),
+        pn.query("count", at="ts", select={"n": pn.count()}, over=pn.tumbling("20 min")),
+    ]
+    with setting(spark, "spark.sql.session.timeZone", zone):
+        events = spark.sql(
+            "SELECT explode(sequence(timestamp_seconds(0), timestamp_seconds(3000), INTERVAL 1 MINUTE)) ts"
+        )
+        found, expected = (
+            {
+                tuple(row)
+                for row in pn.plan(queries).run(events, strategy=strategy).select("window", "latest", "n").collect()
+            }
+            for strategy in ("columnar", "native")
+        )
+    assert found == expected
+    assert len(found) == 9
+
+
+def test_averages_of_wide_decimals_have_all_their_digits(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    hour = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    data = pa.table({"ts": [hour] * 3, "x": pa.array([Decimal(1), Decimal(1), Decimal(2)], pa.decimal128(38, 18))})
+    events = spark.createDataFrame(data)
+    plan = pn.plan(pn.query("q", at="ts", select={"x": pn.mean("x")}, over=pn.tumbling("1 hour")))
+    digits = Decimal("1." + 22 * "3")
+    for strategy in ("native", "columnar"):
+        assert plan.run(events, strategy=strategy).first().x == digits
+    assert plan.run(data).column("x").to_pylist() == [digits]
+    with pytest.raises(PlanError, match="column 'x': the average of decimals"):
+        plan.run(events, strategy="rewrite")
+    # Nobody has asked for a tree of group-bys: the planner takes something else.
+    monkeypatch.setattr(Costs, "cheapest", property(lambda costs: "rewrite"))
+    assert pn.plan(plan.queries, rate=100).run(events).first().x == digits
+
+
+def test_a_condition_is_not_asked_of_events_without_a_time(spark: SparkSession) -> None:
+    rows = "VALUES (timestamp_seconds(60), 2), (NULL, 0) AS t(ts, x)"
+    plan = pn.plan(pn.query("q", at="ts", select={"n": pn.count()}, over=pn.tumbling("1 hour"), where="1 / x > 0"))
+    events = spark.sql(f"SELECT * FROM {rows}")
+    assert [row.n for row in plan.run(events).collect()] == [1]
+    assert plan.run(events.toArrow()).column("n").to_pylist() == [1]

@@ -72,3 +72,30 @@ def test_what_the_user_says_about_keys_stays(spark: SparkSession) -> None:
 def test_without_a_span_beliefs_stay(spark: SparkSession, rows: int) -> None:
     believed = Statistics(rate=5, default_keys=6)
     assert sample(events(spark, rows, timedelta(seconds=1)), (asked("device"),), believed) == believed
+
+
+def test_shuffled_data_say_nothing_about_their_rate(spark: SparkSession) -> None:
+    times = [START + timedelta(minutes=i) for i in range(3_000)]
+    random.Random(1).shuffle(times)
+    shuffled = spark.createDataFrame([(at, f"d{i % 3}", 0) for i, at in enumerate(times)], SCHEMA)
+    found = sample(shuffled, (asked("device"),), Statistics(rate=123))
+    assert (found.rate, found.origin) == (123, "assumed")
+    assert found.distinct(("device",)) == pytest.approx(3, rel=0.05)
+
+
+def test_a_single_wrong_time_does_not_hide_the_rate(spark: SparkSession) -> None:
+    wrong = spark.createDataFrame([(datetime(1970, 1, 1, tzinfo=UTC), "d", 0)], SCHEMA)
+    found = sample(wrong.union(events(spark, 1001, timedelta(milliseconds=100))), (asked("device"),), Statistics())
+    assert found.rate == pytest.approx(10, rel=0.02)
+
+
+def test_events_are_not_sorted_where_a_sample_may_show_a_fraction_of_the_rate() -> None:
+    """It does where files share their time."""
+
+    def sorts_events(rate: float, origin: str) -> bool:
+        known = Statistics(rate=rate, origin=origin)
+        return pn.plan(asked("device")).blueprint(known, "columnar").stores[0].from_events
+
+    assert sorts_events(rate=0.02, origin="given")
+    assert not sorts_events(rate=0.02, origin="sampled")
+    assert sorts_events(rate=0.0001, origin="sampled")

@@ -45,7 +45,7 @@ class Bound:
     lower
         Reads the answers out of the components' stored answers, in Arrow.
     read
-        The same in Spark SQL, from the names of the stored columns.
+        The same in Spark SQL, from the names of the stored columns; None where SQL cannot.
     by_level
         Whether ``lower`` gets, of each component, a list with the answers of every level of a nested window apart:
         each without the levels below it, the finest first.
@@ -106,9 +106,14 @@ class Aggregate(ABC):
         return False
 
     @property
-    def in_spark(self) -> bool:
+    def has_native(self) -> bool:
         """Whether Spark has this aggregate itself."""
         return self.native(("at", *self.arguments) if self.by_time else self.arguments) is not None
+
+    @property
+    def in_spark(self) -> bool:
+        """Whether Spark has it, and it is known what it costs there."""
+        return self.has_native
 
     def misfit(self, window: Geometry) -> str | None:
         """Why a window cannot have this aggregate, and what to write instead; None where it can."""
@@ -187,9 +192,7 @@ class MeanOf(Aggregate):
                 (Sum(arguments, types), count),
                 answer,
                 lambda total, n: _decimal_mean(total, n, answer, str(self)),
-                lambda total, n: (
-                    f"CASE WHEN {n} > 0 THEN CAST({total} / {n} AS DECIMAL({answer.precision}, {answer.scale})) END"
-                ),
+                _decimal_mean_sql(type_, answer),
             )
         if type_ in (pa.int64(), pa.uint64()):
             # Spark averages BIGINT in doubles, so its mean has no overflow; nor has ours.
@@ -388,6 +391,23 @@ def _decimal_mean(total: pa.Array, count: pa.Array, answer: pa.DataType, what: s
     shift = 10 ** (answer.scale - total.type.scale)
     values = divide_half_up(unscaled(total).astype(object) * shift, np.where(n == 0, 1, n))
     return decimals(values, n == 0, answer, what)
+
+
+def _decimal_mean_sql(type_: pa.DataType, answer: pa.DataType) -> Callable[[str, str], str] | None:
+    """The same in Spark SQL, where its division of a sum by a count keeps digits enough.
+
+    Spark cuts the scale of a quotient where 38 digits do not hold all of it. What is left is rounded again to the scale
+    of the answer, which is the same as rounding once if it has twelve digits more: for fewer than 10¹² values.
+    """
+    whole = min(38, type_.precision + 10) - type_.scale
+    scale = type_.scale + 21
+    if whole + scale > 38:
+        scale = max(38 - whole, 6)
+    if scale < answer.scale + 12:
+        return None
+    return lambda total, n: (
+        f"CASE WHEN {n} > 0 THEN CAST({total} / {n} AS DECIMAL({answer.precision}, {answer.scale})) END"
+    )
 
 
 def _field(struct: pa.Array, index: int | str) -> pa.Array:

@@ -28,10 +28,6 @@ class LevelledOf(Aggregate):
     levels: ClassVar[bool] = True
     weight: ClassVar[int] = 2
 
-    @property
-    def in_spark(self) -> bool:  # noqa: D102
-        return False
-
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
         if self.kind != "count":
             self._require_number(types[0])

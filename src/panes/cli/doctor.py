@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from panes.cli.reporting import console, working
+from panes.errors import PanesError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JAVA = 17
 _MEMORY = 4 << 30
 
 
@@ -54,19 +51,13 @@ def _python() -> str:
 
 
 def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    how = "install it, for example with 'apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17'"
-    if java is None or not os.path.exists(java):
-        where = f"JAVA_HOME is {home}, which has none" if home else "there is none on the PATH"
-        raise _Wrong(f"{where}: {how}, and set JAVA_HOME if it is not on the PATH.")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
-    if found is None or int(found[1]) < _JAVA:
-        raise _Wrong(
-            f"Spark needs Java {_JAVA} or newer, and {java} is {said.splitlines()[0] if said else '?'}: {how}."
-        )
-    return f"{found[1]} ({java})"
+    from panes.spark.java import find_java
+
+    try:
+        version, java = find_java()
+    except PanesError as error:
+        raise _Wrong(str(error)) from error
+    return f"{version} ({java})"
 
 
 def _packages() -> str:

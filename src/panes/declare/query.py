@@ -55,8 +55,11 @@ class Query:
     @property
     def in_jvm(self) -> bool:
         """Whether Spark can build the partials of all aggregates, over all windows, without Python."""
-        widest = max(window.geometry.range for window in self.windows)
-        return all(aggregate.builds_in_jvm(widest) for _, aggregate in self.aggregates)
+        return all(self.builds_in_jvm(aggregate) for _, aggregate in self.aggregates)
+
+    def builds_in_jvm(self, aggregate: Aggregate) -> bool:
+        """Whether it can for one of them."""
+        return aggregate.builds_in_jvm(max(window.geometry.range for window in self.windows))
 
     @property
     def used(self) -> frozenset[str]:

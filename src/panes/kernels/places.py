@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 from panes.algebra.operations import Array
@@ -20,7 +19,7 @@ class _Rates:
     Parameters
     ----------
     copied, pair, width
-        Of sorting: per number that is copied out and sorted, per pair, and per different width.
+        Of sorting: per number and bit of the width, per pair, and per different width.
     coded, split, step
         Of ranks: per row that gets a code, per row and bit that is built, per pair, bit and place that is looked up.
     """
@@ -33,7 +32,7 @@ class _Rates:
     step: float
 
 
-_RATES: Final = _Rates(copied=3.5, pair=50, width=25_000, coded=45, split=17, step=22)
+_RATES: Final = _Rates(copied=0.36, pair=50, width=25_000, coded=45, split=17, step=22)
 
 
 class Places:
@@ -62,7 +61,7 @@ class Places:
 
     def __init__(self, numbers: Array, coded: Callable[[], tuple[Array, Array]], weight: Array | None = None) -> None:
         self._numbers, self._coded, self._weight = numbers, coded, weight
-        self._built = False
+        self._ranks: Ranks | None = None
         self._regret = 0.0
 
     def at(self, lo: Array, hi: Array, *ranks: Array) -> tuple[Array, ...]:
@@ -70,24 +69,22 @@ class Places:
 
         Every pair has to be heavier than its ranks.
         """
-        if self._sorts(Pairs(lo, hi, len(self._numbers)), len(ranks)):
+        if self._weight is None and self._sorts(Pairs(lo, hi, len(self._numbers)), len(ranks)):
             return Sorting(self._numbers).at(lo, hi, *ranks)
-        self._built = True
-        distinct, _ = self._coded()
-        return tuple(distinct[self._ranks.at(lo, hi, rank)] for rank in ranks)
-
-    @cached_property
-    def _ranks(self) -> Ranks:
-        return Ranks(self._coded()[1], self._weight)
+        distinct, code = self._coded()
+        if self._ranks is None:
+            self._ranks = Ranks(code, self._weight)
+        return tuple(distinct[found] for found in self._ranks.at(lo, hi, *ranks))
 
     def _sorts(self, pairs: Pairs, places: int) -> bool:
-        if self._weight is not None:
-            return False
-        bits = max(len(self._numbers).bit_length(), 1)
-        build = 0.0 if self._built else len(self._numbers) * (_RATES.coded + bits * _RATES.split)
+        rows, built = len(self._numbers), self._ranks
+        bits = rows.bit_length() if built is None else built.bits
+        build = rows * bits * _RATES.split if built is None or not built.keeps else 0.0
+        build += rows * _RATES.coded if built is None else 0.0
         lookups = len(pairs) * bits * places * _RATES.step
         widths = min(pairs.widest - pairs.narrowest + 1, len(pairs))
-        sorting = pairs.total * _RATES.copied + len(pairs) * _RATES.pair + widths * _RATES.width
+        copied = pairs.total * pairs.widest.bit_length() * _RATES.copied
+        sorting = copied + len(pairs) * _RATES.pair + widths * _RATES.width
         if sorting > max(build - self._regret, 0.0) + lookups:
             return False
         self._regret += max(sorting - lookups, 0.0)

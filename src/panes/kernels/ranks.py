@@ -45,6 +45,26 @@ class _Bit:
     weight: Array | None
 
 
+class _Walk:
+    """Pairs on their way down to the values at a place of each."""
+
+    def __init__(self, lo: Array, hi: Array, rank: Array) -> None:
+        self._lo, self._hi, self._rank = lo, hi, rank
+        self.found = np.zeros(len(lo), np.int64)
+
+    def step(self, bit: _Bit) -> None:
+        """Go to the rows with or without a bit."""
+        lo, hi = self._lo, self._hi
+        zero_lo, zero_hi = bit.zeros[lo].astype(np.int64), bit.zeros[hi].astype(np.int64)
+        light = zero_hi - zero_lo if bit.weight is None else bit.weight[zero_hi] - bit.weight[zero_lo]
+        above = self._rank >= light
+        self._rank = self._rank - np.where(above, light, 0)
+        all_zeros = int(bit.zeros[-1])
+        self._lo = np.where(above, all_zeros + lo - zero_lo, zero_lo)
+        self._hi = np.where(above, all_zeros + hi - zero_hi, zero_hi)
+        self.found += np.where(above, bit.value, 0)
+
+
 class Ranks:
     """Values by their place in many pairs over one column of codes with weights."""
 
@@ -54,34 +74,37 @@ class Ranks:
         self._bits = max(largest.bit_length(), 1)
         self._kept: list[_Bit] | None = None
 
-    def at(self, lo: Array, hi: Array, rank: Array) -> Array:
-        """The code at a place of each sorted pair ``[lo, hi)``, counted from 0 with weights.
+    @property
+    def bits(self) -> int:
+        """How many bits the largest code has."""
+        return self._bits
 
-        Every pair has to be heavier than its rank.
+    @property
+    def keeps(self) -> bool:
+        """Whether what is built is kept for the next call."""
+        return len(self._code) * self._bits <= _KEPT
+
+    def at(self, lo: Array, hi: Array, *ranks: Array) -> tuple[Array, ...]:
+        """The codes at some places of each sorted pair ``[lo, hi)``, counted from 0 with weights.
+
+        Every pair has to be heavier than its ranks.
 
         Examples
         --------
         >>> ranks = Ranks(np.array([5, 1, 4, 1]))
         >>> ranks.at(np.array([0, 0, 2]), np.array([4, 3, 4]), np.array([0, 1, 1]))
-        array([1, 4, 4])
+        (array([1, 4, 4]),)
         """
-        lo, hi, rank = lo.copy(), hi.copy(), rank.copy()
-        found = np.zeros(len(lo), np.int64)
+        walks = [_Walk(lo, hi, rank) for rank in ranks]
         for bit in self._levels():
-            zero_lo, zero_hi = bit.zeros[lo].astype(np.int64), bit.zeros[hi].astype(np.int64)
-            light = zero_hi - zero_lo if bit.weight is None else bit.weight[zero_hi] - bit.weight[zero_lo]
-            above = rank >= light
-            rank -= np.where(above, light, 0)
-            all_zeros = int(bit.zeros[-1])
-            lo = np.where(above, all_zeros + lo - zero_lo, zero_lo)
-            hi = np.where(above, all_zeros + hi - zero_hi, zero_hi)
-            found += np.where(above, bit.value, 0)
-        return found
+            for walk in walks:
+                walk.step(bit)
+        return tuple(walk.found for walk in walks)
 
     def _levels(self) -> Iterator[_Bit]:
         if self._kept is not None:
             return iter(self._kept)
-        if len(self._code) * self._bits <= _KEPT:
+        if self.keeps:
             self._kept = list(self._built())
             return iter(self._kept)
         return self._built()

@@ -23,8 +23,10 @@ def column_of(table: pa.Table, name: str) -> pa.Array:
 
 
 def counting(table: pa.Table, at: str, where: Expression | None) -> pa.Table:
-    """The events that count: those with a time, and which fulfil the condition."""
-    keep = column_of(table, at).is_valid()
-    if where is not None:
-        keep = pc.and_(keep, pc.fill_null(whole(evaluate(where, table)), False))
-    return table.filter(keep)
+    """The events that count: those with a time, and of them those that fulfil the condition."""
+    # One after the other: a condition need not make sense for an event without a time.
+    if column_of(table, at).null_count:
+        table = table.filter(column_of(table, at).is_valid())
+    if where is None:
+        return table
+    return table.filter(pc.fill_null(whole(evaluate(where, table)), False))

@@ -151,11 +151,7 @@ def _store(
     at: str, keys: Keys, queries: Numbered, statistics: Statistics, strategy: Strategy | None, factor_windows: bool
 ) -> StorePlan:
     windows = _distinct_windows(queries)
-    if strategy in ("native", "rewrite") and in_columns_only(query for _, query in queries):
-        raise PlanError(
-            "since= of a nested window, and aggregates that compare its levels, run in columns only: leave "
-            f"strategy={strategy!r} out."
-        )
+    _check_strategy(queries, strategy)
     in_jvm = _in_jvm(queries)
     column = finest_column(windows, _stored_columns(queries), PaneCost(statistics, keys), in_jvm=in_jvm)
     semantics = Semantics.COVERED_BY if _all_idempotent(queries) else Semantics.PARTITIONED_BY
@@ -191,6 +187,27 @@ def _store(
         forest=forest,
         trace=(*trace, *forest.trace),
     )
+
+
+def _check_strategy(queries: Numbered, strategy: Strategy | None) -> None:
+    """Refuse a strategy that was asked for and cannot run some of the queries."""
+    if strategy in ("native", "rewrite") and in_columns_only(query for _, query in queries):
+        raise PlanError(
+            "since= of a nested window, and aggregates that compare its levels, run in columns only: leave "
+            f"strategy={strategy!r} out."
+        )
+    asked = [(query, aggregate) for _, query in queries for _, aggregate in query.aggregates]
+    for query, aggregate in asked:
+        reason = None
+        if strategy == "native" and not aggregate.has_native:
+            reason = f"Spark has no {aggregate}"
+        if strategy == "rewrite" and not query.builds_in_jvm(aggregate):
+            reason = f"only Python can compute {aggregate} over these windows"
+        if reason is not None:
+            raise PlanError(
+                f"query {query.name!r}: {reason}, so strategy={strategy!r} cannot run it. Take strategy='columnar', or "
+                "let the planner choose."
+            )
 
 
 def _by_kind(query: Query) -> Iterator[tuple[bool, Query]]:

@@ -10,7 +10,7 @@ progression of ten seconds remains.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
 
@@ -23,6 +23,8 @@ from panes.timeline import SECOND, Edges, Geometry
 _FEW, _MANY = 24, 512
 _FINEST_PER_BLOCK = (1, 2, 4, 8, 16)
 _MOST_LANES = 32
+_DOUBT = 16
+"""By how much the rate may be higher than a sample shows."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     >>> sparse.lanes, sparse.from_events
     (1, True)
     """
+    windows = tuple(windows)
     edges = pane_edges(windows, cost)
     events = Column(edges, None, True, events_cost(cost.statistics, stored))
     if not in_jvm:
@@ -147,7 +150,22 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     costs = [(apart, edges, None), *_side_by_side(edges, stored, cost)]
     panes, edges, block = min(costs, key=lambda option: option[0])
     built = panes + cost.statistics.rate * (SCAN + PANE_EVENT)
-    return events if built > events.cost else Column(edges, block, False, built)
+    if built > events.cost and not _doubtful(windows, stored, cost):
+        return events
+    return Column(edges, block, False, built)
+
+
+def _doubtful(windows: Iterable[Geometry], stored: int, cost: PaneCost) -> bool:
+    """Whether panes may be far fewer than events after all, since a sample may show a fraction of the rate.
+
+    It does where files share their time. Sorting the events gains little where panes are hardly fewer, and costs many
+    times as much where they are.
+    """
+    known = cost.statistics
+    if known.origin != "sampled":
+        return False
+    faster = replace(known, rate=known.rate * _DOUBT, origin="given")
+    return not finest_column(windows, stored, replace(cost, statistics=faster)).from_events
 
 
 def events_cost(statistics: Statistics, stored: int) -> float:

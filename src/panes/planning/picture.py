@@ -108,10 +108,12 @@ def number_of_keys(blueprint: Blueprint, store: StorePlan) -> str:
 
 def figures_of(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
     """What a store is predicted to cost, and what that saves."""
-    cost = store.costs.by_strategy[store.strategy]
+    cost = store.costs.by_strategy.get(store.strategy)
     native = store.costs.by_strategy.get("native")
     yield number_of_keys(blueprint, store)
-    if native is None:
+    if cost is None:
+        yield "not known what it costs"
+    elif native is None:
         compared = "" if store.per_event else "; Spark has nothing of its own for it"
         yield f"predicted {cost / 1e6:.3g} core-ms per second of events{compared}"
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 
 from panes.errors import PlanError
 from panes.timeline import SECOND
@@ -34,9 +35,10 @@ class Statistics:
     origin: str = "assumed"
 
     def __post_init__(self) -> None:
-        figures = [self.rate, self.default_keys, *self.keys.values()]
-        if not all(isinstance(f, (int, float)) and math.isfinite(f) and f > 0 for f in figures):
-            raise PlanError(f"rate and keys have to be positive numbers, not rate={self.rate}, keys={self.keys}.")
+        keys = [(f"keys={{{', '.join(names)}: ...}}", number) for names, number in self.keys.items()]
+        for what, figure in (("rate", self.rate), ("keys", self.default_keys), *keys):
+            if not (isinstance(figure, Real) and math.isfinite(figure) and figure > 0):
+                raise PlanError(f"{what} has to be a positive number, not {figure!r}.")
 
     @classmethod
     def given(cls, rate: float | None, keys: float | Mapping[object, float] | None) -> Statistics:

@@ -34,10 +34,17 @@ def batch_of(
         pa.array(np.full(length, number, dtype=np.int32)),
         *(pa.array(bound - window.shift).view(instant) for bound in bounds),
         *(column.take(at) for column in keys),
-        *(found[alias] if alias in found else pa.nulls(length, type_) for alias, type_ in columns.items()),
+        *(_typed(found.get(alias), type_, length) for alias, type_ in columns.items()),
     ]
     names = [VIEW, START, END, *(key(i) for i in range(len(keys))), *columns]
     return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _typed(column: pa.Array | None, type_: pa.DataType, length: int) -> pa.Array:
+    """A column of a view, or nulls where it has none; times as all views call them, whatever the session's zone is."""
+    if column is None:
+        return pa.nulls(length, type_)
+    return column if column.type == type_ else column.cast(type_)
 
 
 def large_batches(batches: Iterable[pa.RecordBatch], rows: int = _BATCH) -> Iterator[pa.RecordBatch]:

@@ -50,7 +50,7 @@ def panes_side_by_side(
     """
     lanes = lanes_of(edges, block)
     start = f"{instant} - pmod({instant} - {block.offset}L, {block.period}L) AS {INSTANT}"
-    passed = [f"(pmod({INSTANT} - {e.offset}L, {e.period}L) + {instant} - {INSTANT}) div {e.period}L" for e in edges]
+    passed = [_passed(e, block, instant) for e in edges]
     if len(passed) == 1 and block.within(edges[0]):
         passed = [f"({instant} - {INSTANT}) div {edges[0].period}L"]
     times = [f"{instant} AS {EVENT}", f"{floor_to_edges(tuple(edges), instant)} AS {_LANE_START}"]
@@ -62,6 +62,13 @@ def panes_side_by_side(
     ]
     occupied = F.expr(f"bit_or(shiftleft(1L, {_LANE})) AS {_OCCUPIED}")
     return placed.groupBy(*names, INSTANT).agg(occupied, *built)
+
+
+def _passed(edges: Edges, block: Edges, instant: str) -> str:
+    """SQL: how many edges of one progression lie between the start of an event's block and the event."""
+    since = f"(pmod({INSTANT} - {edges.offset}L, {edges.period}L) + {instant} - {INSTANT})"
+    # At most one in a block that is no longer than the period, and comparing is cheaper than dividing.
+    return f"{since} div {edges.period}L" if edges.period < block.period else f"CAST({since} >= {edges.period}L AS INT)"
 
 
 def merge_side_by_side(lanes: int, components: Sequence[Component]) -> list[Column]:

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from panes.declare.expressions import expression
 from panes.declare.query import Query
 from panes.declare.windows import Window
-from panes.errors import PlanError
 from panes.planning.blueprint import StorePlan
 from panes.spark.binding import Input
 from panes.spark.finish import Answered
@@ -59,11 +58,7 @@ def _aggregates(query: Query) -> list[Column]:
         if aggregate.by_time:
             arguments = (quoted(query.at), *arguments)
         sql = aggregate.native(arguments)
-        if sql is None:
-            raise PlanError(
-                f"query {query.name!r}: Spark has no {aggregate}, so strategy='native' cannot run it. "
-                "Take strategy='columnar', or let the planner choose."
-            )
+        assert sql is not None
         columns.append(F.expr(sql).alias(alias))
     return columns
 

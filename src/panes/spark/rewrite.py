@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from panes.engine.program import Node, Program, View
-from panes.errors import PlanError
 from panes.planning.blueprint import StorePlan
 from panes.spark.binding import Input
 from panes.spark.columnar import keep_events
@@ -22,11 +21,6 @@ _WINDOW, _INSTANT = "__panes_window", "__panes_instant"
 
 def rewrite(store: StorePlan, program: Program, source: Input) -> list[Answered]:
     """One group-by per node of the forest."""
-    if not all(query.in_jvm for _, query in store.queries):
-        raise PlanError(
-            "only Python can compute an aggregate of the queries over their windows, so strategy='rewrite' cannot run "
-            "it. Take strategy='columnar', or let the planner choose."
-        )
     found: list[Answered] = []
     partials: dict[int, DataFrame] = {}
     for number, node in enumerate(program.nodes):

@@ -69,6 +69,15 @@ def check(blueprint: Blueprint, events: DataFrame) -> Input:
     return source
 
 
+def unreadable(blueprint: Blueprint, source: Input) -> str | None:
+    """An output column that a tree of group-bys is to answer and that SQL cannot read out of what it keeps."""
+    if all(store.strategy != "rewrite" for store in blueprint.stores):
+        return None
+    programs = zip(blueprint.stores, _programs(blueprint, source), strict=True)
+    views = (view for store, program in programs if store.strategy == "rewrite" for view in program.views)
+    return next((r.alias for view in views for r in view.readings if r.bound.read is None), None)
+
+
 def _programs(blueprint: Blueprint, source: Input) -> list[Program]:
     """One program per store; a store and those it feeds are bound together."""
     programs: dict[int, Program] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import median
 
 from pyspark.sql import DataFrame
 
@@ -18,8 +19,8 @@ _SAMPLE = 4_000
 def sample(events: DataFrame, queries: tuple[Query, ...], believed: Statistics) -> Statistics:
     """Look at the first events: how much time they span, and how many keys they have.
 
-    The head of a DataFrame costs one small task. Data in the order of time, as event logs are, show their real
-    rate there; shuffled data seem slower than they are, and the planner then shares less than it could.
+    The head of a DataFrame costs one small task. Data in the order of time, as event logs are, show their real rate
+    there. The first of shuffled data are from everywhere and tell nothing about it, so that it stays as believed.
     """
     at = queries[0].at
     type_ = next(field.dataType for field in events.schema if field.name.lower() == at.lower())
@@ -32,12 +33,39 @@ def sample(events: DataFrame, queries: tuple[Query, ...], believed: Statistics) 
     # Collected as it is: below any aggregate, a limit would be taken from every partition.
     rows = [text.split() for (text,) in head.limit(_SAMPLE).collect()]
     instants = [int(row[0]) for row in rows]
-    span = max(instants, default=0) - min(instants, default=0)
+    span = _span(instants)
     if not span:
         return believed
     seen = {keys: len({row[i] for row in rows}) for i, keys in enumerate(key_sets, start=1)}
     distinct = {tuple(sorted(key.lower() for key in keys)): _all_keys(count, len(rows)) for keys, count in seen.items()}
-    return replace(believed, rate=len(rows) * SECOND / span, keys={**distinct, **believed.keys}, origin="sampled")
+    known = replace(believed, keys={**distinct, **believed.keys})
+    return replace(known, rate=len(rows) * SECOND / span, origin="sampled") if _in_order(instants, span) else known
+
+
+def _span(instants: list[int]) -> float:
+    """How much time some events span, without the first and the last tenth: a single wrong time must not count.
+
+    Examples
+    --------
+    >>> _span([0, *range(100, 200)]), _span([7, 7, 9]), _span([5])
+    (100.0, 2.0, 0)
+    """
+    ordered, tenth = sorted(instants), len(instants) // 10
+    span = ordered[-1 - tenth] - ordered[tenth] if ordered else 0
+    most = ordered[-1] - ordered[0] if ordered else 0
+    return span * (len(ordered) - 1) / (len(ordered) - 1 - 2 * tenth) if span else most
+
+
+def _in_order(instants: list[int], span: float) -> bool:
+    """Whether events come in the order of time, by and large: the later half of them is later, or earlier.
+
+    Examples
+    --------
+    >>> _in_order([0, 2, 1, 3, 5, 4], 5), _in_order([5, 3, 0, 1], 5), _in_order([0, 5, 1, 4, 0, 5, 1, 4], 5)
+    (True, True, False)
+    """
+    half = len(instants) // 2
+    return abs(median(instants[half:]) - median(instants[:half])) > span / 4
 
 
 def _all_keys(seen: int, rows: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from importlib.resources import files
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from panes.errors import PanesError
+from panes.spark.java import find_java
 
 _ZONE = "spark.sql.session.timeZone"
 # Spark asks whether a value is there before it reads it; Arrow need not ask again.
@@ -53,8 +52,8 @@ def local_session(
     more
         Settings beside these, or instead of them.
     """
-    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        raise PanesError("Spark needs Java 17 or newer: install it, and set JAVA_HOME if it is not on the PATH.")
+    if SparkSession.getActiveSession() is None:
+        find_java()
     count = cores or os.cpu_count() or 2
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
