@@ -20,7 +20,7 @@ from panes.errors import SchemaError, StateError
 from panes.local.operated_stream import OperatedShard
 from panes.windowing import EVERY_TUPLE, FREE, Aggregate, InputPort, Operator, OperatorModel, Sort
 from panes.windowing.over_tables import operator_of, stream_of
-from tests.local.test_windowed import LIMITS, WINDOWS, Changes, p, table_of, tables
+from tests.local.test_windowed import LIMITS, TIME, WINDOWS, Changes, p, table_of, tables
 from tests.local.test_windowed_stream import micro_batches
 
 
@@ -42,15 +42,15 @@ OPERATORS = {
 class Stream:
     """A shard that is opened again for every micro-batch."""
 
-    def __init__(self, window, operator, schema, by="k"):
-        self._declared = operator_of(stream_of(window, by, "ts"), operator, schema)
+    def __init__(self, window, operator, schema, by="k", punctuations=None):
+        self.declared = operator_of(stream_of(window, by, "ts", punctuations=punctuations), operator, schema)
         self.cabinet, self.found = InMemory(), []
 
-    def step(self, rows, watermark):
-        table = table_of(rows)
-        shard = OperatedShard(self._declared, table.schema, {}, self.cabinet)
+    def step(self, rows, watermark, marks=()):
+        table = rows if isinstance(rows, pa.Table) else table_of(rows)
+        shard = OperatedShard(self.declared, table.schema, {}, self.cabinet)
         came = table.add_column(0, "instant", table.column("ts").cast(pa.int64())).combine_chunks()
-        (found,) = shard.step(came.to_batches(), np.zeros(0, np.int64), watermark)
+        (found,) = shard.step(came.to_batches(), np.array(marks, np.int64), watermark)
         self.found += found.to_pylist()
         return shard.counted
 
@@ -83,6 +83,36 @@ def test_partitions_that_are_done_are_forgotten(window):
         counted = stream.step([row(at, f"k{at}") for at in range(i, i + 400)], i + 400)
         assert counted.keys < 3_000
     assert len(stream.found) > 7_990
+
+
+def by_level(window, clock):
+    return Aggregate(window, {"n": pn.count()}, group_by="level", clock=clock)
+
+
+def sorted_by_level(window, clock):
+    return Sort(window, by="level", clock=clock)
+
+
+@pytest.mark.parametrize(
+    ("operator", "by"), [(totals, "level"), (totals, ["k", "level"]), (sorted_by_level, "level"), (by_level, ())]
+)
+def test_keys_that_are_no_numbers(operator, by):
+    """NaN are one key, in a micro-batch and from one to the next."""
+    nan = float("nan")
+    rows = [{"ts": at, "k": "a", "level": level, "x": at} for at, level in enumerate([nan, 1.0, nan, nan, 1.0, nan])]
+    columns = pa.schema({"ts": TIME, "k": pa.string(), "level": pa.float64(), "x": pa.int64()})
+    submitted = {
+        totals: pa.schema({"k": pa.string(), "level": pa.float64(), "n": pa.int64(), "total": pa.int64()}),
+        sorted_by_level: columns,
+        by_level: pa.schema({"level": pa.float64(), "n": pa.int64()}),
+    }[operator]
+    table, window = pa.Table.from_pylist(rows, schema=columns), p.tumbling(p.count(2))
+    stream = Stream(window, operator, submitted, by)
+    for at in range(len(rows)):
+        stream.step(table.slice(at, 1), at + 1)
+    whole = pn.windowed(table, window=window, by=by, at="ts", operator=operator, schema=submitted).to_pylist()
+    assert sorted(map(repr, stream.found)) == sorted(map(repr, whole))
+    assert "nan" in repr(whole)
 
 
 class Numbered(Operator):
