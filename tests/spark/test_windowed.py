@@ -14,6 +14,7 @@ import pytest
 import panes as pn
 from panes.errors import PlanError, SchemaError
 from panes.windowing import Aggregate, Join
+from tests.local.test_operators_and_punctuations import OPERATORS, Counts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,6 +115,20 @@ def test_an_operator(spark: SparkSession, limit: dict[str, int]) -> None:
     found, expected = both(spark, events(8), window=window, at="ts", operator=longest, schema=schema)
     assert found == expected
     assert expected
+
+
+@pytest.mark.parametrize("partitioned", [None, p.partitions("k"), p.partitions("k", count=2)], ids=str)
+def test_operators_and_punctuations(spark: SparkSession, partitioned: Any) -> None:
+    """Also of a table that begins with punctuations, and of one that has nothing else."""
+    window, schema = p.tumbling(p.punctuation(), partitioned=partitioned), OPERATORS[Counts]
+    table = events(11, "UTC", rows=60).sort_by("ts")
+    stops = pa.array([i < 2 or i % 9 == 0 for i in range(len(table))])
+    table = table.set_column(table.column_names.index("stop"), "stop", stops)
+    asked = {"window": window, "at": "ts", "operator": Counts, "schema": schema, "punctuations": "stop"}
+    for some in (table, table.filter(stops)):
+        found, expected = both(spark, some, **asked)
+        assert found == expected
+    assert bool(expected) == (partitioned is None)
 
 
 @pytest.mark.parametrize("limit", [{}, {"count": 3}], ids=str)

@@ -3,6 +3,9 @@
 Operators keep apart what belongs to different partitions (multiplexed processing, Gedik 2014, section 3.2.1), so that
 it makes no difference whether one operator is given all partitions or each of them has one. Where partitions are
 evicted because of others, one operator is given them all in the order of time.
+
+A punctuation reaches the operators of the partitions that have come before it: a stream knows no others yet. The one
+operator of all tuples is there from the beginning.
 """
 
 from __future__ import annotations
@@ -50,13 +53,22 @@ def operated(declared: WindowedOperator, data: Any) -> pa.Table:
 
 def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> Iterator[Any]:
     """The tuples that operators submit, partition after partition; window punctuations are left out."""
-    starts, instants = arrivals.events.key_starts, arrivals.events.start
-    if declared.stream.together:
-        order = np.argsort(instants, kind="stable")
-        yield from _run(declared, table.take(pa.array(order)), instants[order], arrivals)
+    starts, instants, marks = arrivals.events.key_starts, arrivals.events.start, arrivals.punctuations
+    if declared.stream.alone:
+        if declared.stream.together:
+            order = np.argsort(instants, kind="stable")
+            table, instants = table.take(pa.array(order)), instants[order]
+        if len(table) or len(marks):
+            yield from Running(declared).take_in(table, instants, marks, arrivals.end)
         return
     for lo, hi in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        yield from _run(declared, table.slice(lo, hi - lo), instants[lo:hi], arrivals)
+        own = instants[lo:hi]
+        yield from Running(declared).take_in(table.slice(lo, hi - lo), own, since(marks, own), arrivals.end)
+
+
+def since(punctuations: Integers, instants: Integers) -> Integers:
+    """The punctuations that come after the first of some tuples, in the order of time."""
+    return punctuations[np.searchsorted(punctuations, instants[0]) :]
 
 
 def table_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
@@ -83,12 +95,6 @@ def table_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
         raise SchemaError(
             f"what the operator submitted is no table: {error}. Write schema= with the columns that it submits."
         ) from error
-
-
-def _run(declared: WindowedOperator, table: pa.Table, instants: Integers, arrivals: Arrivals) -> Iterator[Any]:
-    if len(table):
-        running = Running(declared)
-        yield from running.take_in(table, instants, arrivals.punctuations, arrivals.end)
 
 
 class Running:

@@ -160,7 +160,7 @@ def _spark(schema: pa.Schema) -> t.StructType:
 
 def _used(stream: Stream, shards: int) -> int:
     """Windows that have an influence on each other, or are one, are in one shard."""
-    return shards if stream.by and not stream.together else 1
+    return 1 if stream.alone else shards
 
 
 def _where_it_counts(sql: str, stream: Stream) -> str:

@@ -88,6 +88,11 @@ class Stream:
         return any(each.evict is not None or (each.by and each.by != self.by) for each in partitions)
 
     @property
+    def alone(self) -> bool:
+        """Whether one operator has all tuples: there are no partitions, or they have an influence on each other."""
+        return not self.by or self.together
+
+    @property
     def used(self) -> frozenset[str]:
         """The columns that decide which rows arrive where and when."""
         others = (self.at, self.punctuations, self.port)
