@@ -85,6 +85,23 @@ def test_partitions_that_are_done_are_forgotten(window):
     assert len(stream.found) > 7_990
 
 
+def test_another_operator_does_not_go_on():
+    schema, window = pa.schema({"k": pa.string(), "total": pa.int64()}), p.tumbling(p.count(4))
+
+    def summing(name):
+        return lambda window, clock: Aggregate(window, {"total": pn.sum(name)}, clock=clock)
+
+    one, other = (Stream(window, summing(name), schema) for name in ("x", "odometer"))
+    assert one.declared.declaration.startswith("Aggregate: total=sum(x), group_by=[], ")
+    assert one.declared.declaration.endswith("tumbling, partitioned, count(4) by k")
+    one.step([row(1)], 2)
+    other.cabinet = one.cabinet
+    with pytest.raises(StateError, match=r"\[total=sum\(x\).*\[total=sum\(odometer\)"):
+        other.step([row(2)], 3)
+    custom = Stream(p.sliding(p.count(2)), Changes, OPERATORS[Changes])
+    assert custom.declared.declaration == "Changes: sliding, partitioned, count(2), count(1) by k"
+
+
 def by_level(window, clock):
     return Aggregate(window, {"n": pn.count()}, group_by="level", clock=clock)
 

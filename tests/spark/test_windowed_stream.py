@@ -12,7 +12,7 @@ import pytest
 
 import panes as pn
 from panes.errors import DeclarationError, PlanError, StateError
-from panes.windowing import Aggregate, Join
+from panes.windowing import Aggregate, Join, Sort
 from tests.local.test_operators_and_punctuations import OPERATORS, Counts
 from tests.local.test_windowed import Changes
 from tests.spark.streams import Collected, Recorded
@@ -77,7 +77,13 @@ def test_operators(spark, tmp_path, one_partition):
     assert shown(found) == shown(whole.to_pylist())
     again = spark.readStream.schema("ts TIMESTAMP, k STRING, g INT, x BIGINT").parquet(str(tmp_path / "events"))
     again = again.withWatermark("ts", "0 seconds")
-    for known, other in (("window", {"window": p.sliding(p.count(4))}), ("shards", {"shards": 3})):
+    others = (
+        ("window", {"window": p.sliding(p.count(4))}),
+        ("shards", {"shards": 3}),
+        ("operator", {"operator": lambda window, clock: Sort(window, by="x", clock=clock)}),
+        ("operator", {"operator": None, "schema": None, "select": {"n": pn.count()}}),
+    )
+    for known, other in others:
         with pytest.raises(StateError, match=f"the checkpoint was written with {known}="):
             pn.windowed(again, **{"shards": 2, **asked, **other}, checkpoint=str(tmp_path / "checkpoint"))
 

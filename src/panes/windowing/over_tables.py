@@ -125,11 +125,14 @@ class WindowedOperator:
     ----------
     schema
         The columns of what it submits; None to see from the values.
+    declaration
+        Which operator it is, and what it was declared with: what its state means.
     """
 
     stream: Stream
     make: MakeOperator
     schema: pa.Schema | None
+    declaration: str = ""
 
 
 def stream_of(
@@ -230,7 +233,7 @@ def operator_of(stream: Stream, operator: MakeOperator, schema: pa.Schema | None
     windows = (*probe.declared, *(each.declared for each in probe.windows))
     stream = replace(stream, others=tuple(each for each in windows if each is not None and each != stream.window))
     _check_times(stream)
-    return WindowedOperator(stream, operator, schema)
+    return WindowedOperator(stream, operator, schema, f"{type(probe).__name__}: {probe.declaration()}")
 
 
 def made(declared: WindowedOperator, clock: Clock) -> Operator:
