@@ -5,6 +5,8 @@ Catches punctuations that come before the first tuple and are lost, and answers 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -97,7 +99,7 @@ def cut(rows, window, operator, schema, cuts):
     """The same as a stream, cut before some of the rows."""
     stream = Stream(window, operator, schema, (), "stop")
     edges = [0, *cuts, len(rows)]
-    for lo, hi in zip(edges[:-1], edges[1:], strict=True):
+    for lo, hi in pairwise(edges):
         part = pa.Table.from_pylist([row for row in rows[lo:hi] if not row["stop"]], schema=COLUMNS)
         watermark = rows[hi]["ts"] if hi < len(rows) else rows[-1]["ts"] + 1
         stream.step(part, watermark, [row["ts"] for row in rows[lo:hi] if row["stop"]])

@@ -10,18 +10,18 @@ operator of all tuples is there from the beginning.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from panes.engine.plain import to_text
 from panes.errors import SchemaError, StateError, nearest
 from panes.frames.positions import Integers
 from panes.local.arriving import arrive, check_tuples
+from panes.local.forgotten import forgotten
 from panes.local.intake import as_table
 from panes.windowing.clocks import EventClock
 from panes.windowing.operator import Operator
@@ -33,8 +33,6 @@ PORT = "port"
 """The column that says through which output port a tuple came, of operators that have several."""
 
 _AT_ONCE = 1 << 16
-_OWN = frozenset(("declared", "clock", "outputs", "windows", "_owns_clock", "_sinks"))
-"""What every operator has."""
 
 
 def operated(declared: WindowedOperator, data: Any) -> pa.Table:
@@ -154,16 +152,12 @@ class Running:
         new
             The same operator before the first tuple.
         """
-        operator, fresh = self._operator, new._operator
-        if type(operator).save is not Operator.save:
-            return
-        for name, before in vars(fresh).items():
-            value = vars(operator).get(name)
-            if name not in _OWN and _plain(before) and (type(value) is not type(before) or value != before):
-                raise StateError(
-                    f"{type(operator).__name__} keeps {name}={value!r} beside its windows, and a stream would forget "
-                    "it after every micro-batch. Write methods save and load that keep it, as plain values."
-                )
+        operator = self._operator
+        for name, value in forgotten(operator, new._operator):
+            raise StateError(
+                f"{type(operator).__name__} keeps {name}={shortened(value)} beside its windows, and a stream would "
+                "forget it after every micro-batch. Write methods save and load that keep it, as plain values."
+            )
 
     @property
     def due(self) -> int | None:
@@ -189,11 +183,3 @@ def _port(operator: Operator, tag: Any) -> int:
         f"a row is for the port {tag!r}, and {type(operator).__name__} has {ports} input ports, from 0. Write port= "
         "with a column of such numbers."
     )
-
-
-def _plain(value: Any) -> bool:
-    try:
-        to_text(list(value) if isinstance(value, deque) else value)
-    except StateError:
-        return False
-    return True

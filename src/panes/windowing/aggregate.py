@@ -63,6 +63,7 @@ class Aggregate(Operator):
     model: ClassVar[OperatorModel] = OperatorModel(
         "Aggregate", (InputPort((TUMBLING_WINDOWS, SLIDING_WINDOWS), InputMode.WINDOW_BOUND),), (GENERATING,)
     )
+    _keeps: ClassVar[frozenset[str]] = frozenset(("_following",))
 
     def __init__(
         self,

@@ -63,6 +63,7 @@ class Join(Operator):
     """
 
     model: ClassVar[OperatorModel] = OperatorModel("Join", (_PORT, _PORT), (GENERATING,))
+    _keeps: ClassVar[frozenset[str]] = frozenset(("_sides",))
 
     def __init__(
         self,

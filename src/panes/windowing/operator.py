@@ -37,6 +37,8 @@ class Operator(WindowEvents):
     """
 
     model: ClassVar[OperatorModel]
+    _keeps: ClassVar[frozenset[str]] = frozenset()
+    """Which attributes change, and are kept by the method ``save`` of the same class: a stream forgets the others."""
 
     def __init__(
         self, *windows: WindowDeclaration | None, clock: Clock | None = None, outputs: int | None = None

@@ -52,6 +52,7 @@ class Sort(Operator):
     model: ClassVar[OperatorModel] = OperatorModel(
         "Sort", (InputPort((TUMBLING_WINDOWS, EVERY_TUPLE), InputMode.WINDOW_BOUND),), (GENERATING,)
     )
+    _keeps: ClassVar[frozenset[str]] = frozenset(("_heaps", "_arrivals", "_unmarked"))
 
     def __init__(
         self,
