@@ -163,6 +163,19 @@ def test_partitions_that_come_back_are_numbered_again():
     ]
 
 
+@pytest.mark.parametrize(
+    ("evict", "numbers"),
+    [(p.count(2), [0, 0, 0]), (p.time("2 us"), [0, 0, 0]), (p.delta("odometer", 1), [0, 1]), (None, [0, 1, 2])],
+)
+def test_tumbling_windows_that_were_flushed_are_forgotten(evict, numbers):
+    """Where partitions are evicted, nothing is kept of those that the window does not hold, evicted or not."""
+    rows = [{"ts": t, "k": "a", "g": None, "odometer": t, "x": t, "y": 0} for t in range(6)]
+    limit = {} if evict is None else {"count": 1000}
+    window = p.tumbling(p.count(2) if evict is None else evict, partitioned=p.partitions("k", **limit))
+    found = pn.windowed(table_of(rows), window=window, at="ts", select={"n": pn.count()}).to_pylist()
+    assert [row["window"]["number"] for row in found] == numbers
+
+
 def test_columns_derived_from_windows():
     rows = [{"ts": t, "k": "a", "g": None, "odometer": t, "x": t, "y": 0} for t in range(5)]
     select = {"n": pn.count(), "late": "window.processed > window.end", "which": "window.number * 10 + n"}
