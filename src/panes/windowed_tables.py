@@ -66,7 +66,8 @@ def windowed(
         Which rows arrive.
     punctuations
         For ``pn.policy.punctuation()``: a boolean column; a row where it is true is a window punctuation, and not a
-        tuple. It ends the windows of all partitions, after the tuples of its instant.
+        tuple. It ends the windows of all partitions, after the tuples of its instant. With ``operator``, it reaches
+        partitions that have come before it.
     port
         With ``operator``: a column of whole numbers that says for which input port a row is, where the operator has
         several. Tuples do not have it.
@@ -82,7 +83,8 @@ def windowed(
         With ``select``: the columns of ``by``, ``window``, those of ``group_by``, the output columns; a row for every
         window that was processed and held a tuple, or for each group in it. ``window`` has ``start`` and ``end``, the
         times of its first and last tuple, ``processed``, when it was processed, and ``number``, which of the windows
-        of its partition it is, from 0 (again from 0 for a partition that was evicted); without ``at`` only the last.
+        of its partition it is, from 0; without ``at`` only the last. Where partitions are evicted, those that the
+        window did not hold meanwhile are numbered from 0 again.
         With ``operator``: what it submitted; of one with several output ports with a column ``port``.
 
     Examples

@@ -6,7 +6,11 @@ that nobody needs any more.
 
 from __future__ import annotations
 
+import itertools
+import random
+import threading
 from dataclasses import replace
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +22,19 @@ import panes as pn
 from panes.engine.cabinet import InMemory
 from panes.errors import SchemaError, StateError
 from panes.local.operated_stream import OperatedShard
-from panes.windowing import EVERY_TUPLE, FREE, Aggregate, InputPort, Operator, OperatorModel, Sort
+from panes.windowing import (
+    EVERY_TUPLE,
+    FREE,
+    Aggregate,
+    InputPort,
+    Join,
+    Operator,
+    OperatorModel,
+    SlidingWindow,
+    Sort,
+)
 from panes.windowing.over_tables import operator_of, stream_of
-from tests.local.test_windowed import LIMITS, WINDOWS, Changes, p, table_of, tables
+from tests.local.test_windowed import LIMITS, TIME, WINDOWS, Changes, p, table_of, tables
 from tests.local.test_windowed_stream import micro_batches
 
 
@@ -42,15 +56,15 @@ OPERATORS = {
 class Stream:
     """A shard that is opened again for every micro-batch."""
 
-    def __init__(self, window, operator, schema, by="k"):
-        self._declared = operator_of(stream_of(window, by, "ts"), operator, schema)
+    def __init__(self, window, operator, schema, by="k", punctuations=None):
+        self.declared = operator_of(stream_of(window, by, "ts", punctuations=punctuations), operator, schema)
         self.cabinet, self.found = InMemory(), []
 
-    def step(self, rows, watermark):
-        table = table_of(rows)
-        shard = OperatedShard(self._declared, table.schema, {}, self.cabinet)
+    def step(self, rows, watermark, marks=()):
+        table = rows if isinstance(rows, pa.Table) else table_of(rows)
+        shard = OperatedShard(self.declared, table.schema, {}, self.cabinet)
         came = table.add_column(0, "instant", table.column("ts").cast(pa.int64())).combine_chunks()
-        (found,) = shard.step(came.to_batches(), np.zeros(0, np.int64), watermark)
+        (found,) = shard.step(came.to_batches(), np.array(marks, np.int64), watermark)
         self.found += found.to_pylist()
         return shard.counted
 
@@ -83,6 +97,56 @@ def test_partitions_that_are_done_are_forgotten(window):
         counted = stream.step([row(at, f"k{at}") for at in range(i, i + 400)], i + 400)
         assert counted.keys < 3_000
     assert len(stream.found) > 7_990
+
+
+def test_another_operator_does_not_go_on():
+    schema, window = pa.schema({"k": pa.string(), "total": pa.int64()}), p.tumbling(p.count(4))
+
+    def summing(name):
+        return lambda window, clock: Aggregate(window, {"total": pn.sum(name)}, clock=clock)
+
+    one, other = (Stream(window, summing(name), schema) for name in ("x", "odometer"))
+    assert one.declared.declaration.startswith("Aggregate: total=sum(x), group_by=[], ")
+    assert one.declared.declaration.endswith("tumbling, partitioned, count(4) by k")
+    one.step([row(1)], 2)
+    other.cabinet = one.cabinet
+    with pytest.raises(StateError, match=r"\[total=sum\(x\).*\[total=sum\(odometer\)"):
+        other.step([row(2)], 3)
+    custom = Stream(p.sliding(p.count(2)), Changes, OPERATORS[Changes])
+    assert custom.declared.declaration == "Changes: sliding, partitioned, count(2), count(1) by k"
+
+
+def by_level(window, clock):
+    return Aggregate(window, {"n": pn.count()}, group_by="level", clock=clock)
+
+
+def sorted_by_level(window, clock):
+    return Sort(window, by="level", clock=clock)
+
+
+@pytest.mark.parametrize(
+    ("operator", "by"), [(totals, "level"), (totals, ["k", "level"]), (sorted_by_level, "level"), (by_level, ())]
+)
+def test_keys_that_are_no_numbers(operator, by):
+    """NaN are one key, in a micro-batch and from one to the next."""
+    nan = float("nan")
+    rows = [{"ts": at, "k": "a", "level": level, "x": at} for at, level in enumerate([nan, 1.0, nan, nan, 1.0, nan])]
+    columns = pa.schema({"ts": TIME, "k": pa.string(), "level": pa.float64(), "x": pa.int64()})
+    submitted = {
+        totals: pa.schema({"k": pa.string(), "level": pa.float64(), "n": pa.int64(), "total": pa.int64()}),
+        sorted_by_level: columns,
+        by_level: pa.schema({"level": pa.float64(), "n": pa.int64()}),
+    }[operator]
+    table, window = pa.Table.from_pylist(rows, schema=columns), p.tumbling(p.count(2))
+    stream = Stream(window, operator, submitted, by)
+    for at in range(len(rows)):
+        stream.step(table.slice(at, 1), at + 1)
+    whole = pn.windowed(table, window=window, by=by, at="ts", operator=operator, schema=submitted).to_pylist()
+    assert sorted(map(repr, stream.found)) == sorted(map(repr, whole))
+    assert "nan" in repr(whole)
+
+
+EVERY = p.sliding(p.count(2))
 
 
 class Numbered(Operator):
@@ -119,6 +183,152 @@ def test_what_is_kept_beside_windows():
     for at in (1, 2, 3):
         stream.step([row(at)], at + 1)
     assert [each["number"] for each in stream.found] == [1, 2, 3]
+
+
+class Beside(Operator):
+    """Keeps something beside its window, that ``change`` changes."""
+
+    model = OperatorModel("Beside", (InputPort((EVERY_TUPLE,)),), (FREE,))
+
+    def __init__(self, window, clock=None):
+        super().__init__(window, clock=clock)
+        self.seen = self.window(window)
+        self.windows_by_name = {"seen": self.seen}
+        self.names_by_window = {self.seen: "seen"}
+        self.all_windows = {self.seen}
+        self.me = [self, clock, threading.Lock(), len, partial(len), self.process]
+        self.nothing = float("nan")
+        self.begin()
+
+    def begin(self):
+        """Whatever a subclass keeps."""
+
+    def change(self):
+        """For every tuple."""
+
+    def process(self, item, port=0):
+        self.seen.insert(item)
+        self.change()
+
+
+class Box:
+    """An object of a user's own."""
+
+
+class Slotted(list):
+    """One that keeps its attributes elsewhere."""
+
+    __slots__ = ("best", "other")
+
+
+class Later(Beside):
+    def change(self):
+        self.kept = 1
+
+
+class Arrays(Beside):
+    def begin(self):
+        self.kept = np.zeros(2)
+
+    def change(self):
+        self.kept[0] += 1
+
+
+class Objects(Beside):
+    def begin(self):
+        self.kept = Box()
+
+    def change(self):
+        self.kept.best = 5
+
+
+class Deep(Beside):
+    def begin(self):
+        self.kept = {"all": [Slotted([1])]}
+        self.kept["all"][0].best = self.kept
+
+    def change(self):
+        self.kept["all"][0].other = 1
+
+
+class Sets(Beside):
+    def begin(self):
+        self.kept = {1, 2}
+
+    def change(self):
+        self.kept ^= {2, 3}
+
+
+class Windows(Beside):
+    """One that nobody saves."""
+
+    def begin(self):
+        self.kept = SlidingWindow(p.sliding(p.count(2)))
+
+    def change(self):
+        self.kept.insert(1)
+
+
+class Random(Beside):
+    """What cannot be noticed: see the documentation."""
+
+    total = 0
+
+    def begin(self):
+        self.source, self.number = random.Random(5), itertools.count()
+        self.table = {"a": np.arange(3), "b": [Box(), pa.array([1]), np.array([Box(), None])]}
+
+    def change(self):
+        assert self.source.random() + next(self.number) + self.follows >= 5
+        type(self).total += 1
+
+    @cached_property
+    def follows(self):
+        return 5
+
+
+def counting(base):
+    class Counting(base):
+        """A subclass that forgets what its base could not know of."""
+
+        kept = 0
+
+        def process(self, item, port=0):
+            self.kept += 1
+            super().process(item, port)
+
+    return Counting
+
+
+@pytest.mark.parametrize("operator", [Later, Arrays, Objects, Deep, Sets, Windows], ids=lambda each: each.__name__)
+def test_what_would_be_forgotten(operator):
+    with pytest.raises(StateError, match=rf"{operator.__name__} keeps kept=.* beside its windows.* save and load"):
+        Stream(p.sliding(p.count(1)), operator, pa.schema({})).step([row(1)], 2)
+
+
+@pytest.mark.parametrize(
+    ("base", "options", "window"),
+    [
+        (Aggregate, {"select": {"n": pn.count()}}, p.sliding(p.count(3))),
+        (Aggregate, {"select": {"n": pn.count()}}, p.sliding(p.count(4), p.count(2))),
+        (Join, {"right": p.sliding(p.count(2), partitioned="k"), "outer": "full", "select": lambda *_: {}}, EVERY),
+        (Sort, {"by": "x"}, EVERY),
+        (Sort, {"by": "x"}, p.tumbling(p.count(2))),
+        (Beside, {}, EVERY),
+        (Random, {}, EVERY),
+    ],
+)
+def test_what_subclasses_would_forget(base, options, window):
+    """They may have a method save from their base. What the base keeps itself is no mistake."""
+    schema = pa.schema(
+        {**dict(zip(table_of([]).schema.names, table_of([]).schema.types, strict=True)), "n": pa.int64()}
+    )
+    for made in (base, type("Same", (base,), {})):
+        stream = Stream(window, partial(made, **options), schema)
+        for at in (1, 2, 3):
+            stream.step([row(at), row(at, "b")], at + 1)
+    with pytest.raises(StateError, match="Counting keeps kept=1 beside its windows"):
+        Stream(window, partial(counting(base), **options), schema).step([row(1)], 2)
 
 
 def test_columns_that_come_later():

@@ -25,9 +25,11 @@ from panes.windowing import (
     Event,
     EventClock,
     InputPort,
+    Join,
     Operator,
     OperatorModel,
 )
+from panes.windowing.over_tables import operator_of, stream_of
 from tests.windowing.test_golden import CASES, FUNCTIONS
 
 p = pn.policy
@@ -161,6 +163,19 @@ def test_partitions_that_come_back_are_numbered_again():
     ]
 
 
+@pytest.mark.parametrize(
+    ("evict", "numbers"),
+    [(p.count(2), [0, 0, 0]), (p.time("2 us"), [0, 0, 0]), (p.delta("odometer", 1), [0, 1]), (None, [0, 1, 2])],
+)
+def test_tumbling_windows_that_were_flushed_are_forgotten(evict, numbers):
+    """Where partitions are evicted, nothing is kept of those that the window does not hold, evicted or not."""
+    rows = [{"ts": t, "k": "a", "g": None, "odometer": t, "x": t, "y": 0} for t in range(6)]
+    limit = {} if evict is None else {"count": 1000}
+    window = p.tumbling(p.count(2) if evict is None else evict, partitioned=p.partitions("k", **limit))
+    found = pn.windowed(table_of(rows), window=window, at="ts", select={"n": pn.count()}).to_pylist()
+    assert [row["window"]["number"] for row in found] == numbers
+
+
 def test_columns_derived_from_windows():
     rows = [{"ts": t, "k": "a", "g": None, "odometer": t, "x": t, "y": 0} for t in range(5)]
     select = {"n": pn.count(), "late": "window.processed > window.end", "which": "window.number * 10 + n"}
@@ -282,6 +297,64 @@ def test_an_operator(rows, window, limit):
         assert [row["k"] for row in found.to_pylist()] == sorted((row["k"] for row in out), key=_nulls_first)
 
 
+SIDES = pa.schema({"ts": TIME, "k": pa.string(), "other": pa.string(), "side": pa.int32(), "x": pa.int64()})
+
+
+def sides(rows):
+    """Rows of two streams: when, key, side."""
+    made = [{"ts": at, "k": k, "other": k, "side": side, "x": at} for at, k, side in rows]
+    return pa.Table.from_pylist(made, schema=SIDES)
+
+
+def joined_with(right, **options):
+    def join(window, clock):
+        return Join(window, right, select=pair, clock=clock, **options)
+
+    def pair(left, right):
+        return {"left": left and left["x"], "right": right and right["x"]}
+
+    return join
+
+
+@pytest.mark.parametrize(
+    ("right", "wanted"),
+    [
+        (p.sliding(p.count(5), partitioned=p.partitions("k", count=1)), []),
+        (p.sliding(p.count(5), partitioned=p.partitions("k", count=2)), [{"left": 3, "right": 1}]),
+        (p.sliding(p.count(5), partitioned="other"), [{"left": 3, "right": 1}]),
+    ],
+)
+def test_a_second_window_evicts_its_partitions(right, wanted):
+    """As in the library: it has one operator for all partitions."""
+    table = sides([(1, "a", 1), (2, "b", 1), (3, "a", 0)])
+    join, left = joined_with(right), p.sliding(p.count(5), partitioned="k")
+    found = pn.windowed(table, window=left, at="ts", operator=join, port="side").to_pylist()
+    operator, out = join(left, EventClock(0)), []
+    operator.connect(out.append)
+    for row in table.to_pylist():
+        operator.process(row, row["side"])
+    assert found == [item for item in out if item is not PUNCTUATION] == wanted
+
+
+def test_a_second_window_is_partitioned_by_something_else():
+    """Tuples of two partitions may meet in it."""
+    table = sides([(1, "a", 1), (2, "b", 0)])
+    table = table.set_column(2, "other", pa.array(["b", "?"]))
+    join = joined_with(p.sliding(p.count(5), partitioned="other"))
+    found = pn.windowed(table, window=p.sliding(p.count(5)), by="k", at="ts", operator=join, port="side")
+    assert found.to_pylist() == [{"left": 2, "right": 1}]
+
+
+def test_a_second_window_goes_by_time():
+    join = joined_with(p.sliding(p.time("9 us"), partitioned="k"), outer="right")
+    stream = stream_of(p.sliding(p.count(5)), "k", "ts", port="side")
+    assert not stream.timed
+    assert operator_of(stream, join).stream.timed
+    table = sides([(0, "a", 1), (100, "b", 1)])
+    found = pn.windowed(table, window=p.sliding(p.count(5)), by="k", at="ts", operator=join, port="side")
+    assert found.to_pylist() == [{"left": None, "right": 0}]
+
+
 @pytest.mark.skipif(not CASES, reason="../shared/golden is not there")
 @pytest.mark.parametrize("name", CASES)
 def test_golden(name):
@@ -317,6 +390,16 @@ TABLE = pa.table({"ts": pa.array([1, 2], TIME), "k": ["a", "b"], "x": [2, 1], "d
             DeclarationError,
             "goes by time, and rows have none",
             {"window": p.tumbling(p.count(1), partitioned=p.partitions("k", age="1 s")), "at": None},
+        ),
+        (
+            DeclarationError,
+            "'sliding, time.1s., count.1.' goes by time, and rows have none",
+            {
+                "window": p.sliding(p.count(5)),
+                "operator": joined_with(p.sliding(p.time("1 s")), on="k"),
+                "select": None,
+                "at": None,
+            },
         ),
         (DeclarationError, "Write punctuations= with a boolean", {"window": p.tumbling(p.punctuation())}),
         (DeclarationError, "is for windows that end with them, and 'tumbling, count", {"punctuations": "x"}),

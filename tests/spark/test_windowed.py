@@ -13,7 +13,8 @@ import pytest
 
 import panes as pn
 from panes.errors import PlanError, SchemaError
-from panes.windowing import Aggregate
+from panes.windowing import Aggregate, Join
+from tests.local.test_operators_and_punctuations import OPERATORS, Counts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,6 +115,50 @@ def test_an_operator(spark: SparkSession, limit: dict[str, int]) -> None:
     found, expected = both(spark, events(8), window=window, at="ts", operator=longest, schema=schema)
     assert found == expected
     assert expected
+
+
+@pytest.mark.parametrize("partitioned", [None, p.partitions("k"), p.partitions("k", count=2)], ids=str)
+def test_operators_and_punctuations(spark: SparkSession, partitioned: Any) -> None:
+    """Also of a table that begins with punctuations, and of one that has nothing else."""
+    window, schema = p.tumbling(p.punctuation(), partitioned=partitioned), OPERATORS[Counts]
+    table = events(11, "UTC", rows=60).sort_by("ts")
+    stops = pa.array([i < 2 or i % 9 == 0 for i in range(len(table))])
+    table = table.set_column(table.column_names.index("stop"), "stop", stops)
+    asked = {"window": window, "at": "ts", "operator": Counts, "schema": schema, "punctuations": "stop"}
+    for some in (table, table.filter(stops)):
+        found, expected = both(spark, some, **asked)
+        assert found == expected
+    assert bool(expected) == (partitioned is None)
+
+
+@pytest.mark.parametrize("limit", [{}, {"count": 3}], ids=str)
+def test_an_operator_whose_second_window_goes_by_time(spark: SparkSession, limit: dict[str, int]) -> None:
+    """The clock ends with the last row of all, not with that of a task; and evicted partitions are in one task."""
+    right = p.sliding(p.time("9 s"), partitioned=p.partitions("k", **limit))
+
+    def join(window: Any, clock: Any) -> Join:
+        return Join(window, right, outer="right", select=pair, clock=clock)
+
+    def pair(left: Any, right: Any) -> dict[str, Any]:
+        return {"left": left and left["item"], "right": right and right["item"]}
+
+    rows = 40
+    table = pa.table(
+        {
+            "ts": pa.array(np.arange(rows) * 1_000_000, pa.timestamp("us", "UTC")),
+            "k": [f"k{i % 8}" for i in range(rows)],
+            "side": pa.array(np.arange(rows) // 3 % 2, pa.int32()),
+            "item": np.arange(rows),
+        }
+    )
+    # Long after the last row of every other key.
+    later = {"ts": pa.array([10**9], pa.timestamp("us", "UTC")), "k": ["z"], "side": pa.array([1], pa.int32())}
+    table = pa.concat_tables([table, pa.table({**later, "item": [-1]})])
+    schema = pa.schema({"left": pa.int64(), "right": pa.int64()})
+    asked = {"window": p.sliding(p.count(5)), "by": "k", "at": "ts", "operator": join, "port": "side"}
+    found, expected = both(spark, table, **asked, schema=schema)
+    assert found == expected
+    assert any("'left': None" in row for row in expected)
 
 
 def test_tuples_have_their_times_in_utc(spark: SparkSession) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 import panes as pn
 from panes.errors import DeclarationError, PlanError, StateError
-from panes.windowing import Aggregate, Join
+from panes.windowing import Aggregate, Join, Sort
+from tests.local.test_operators_and_punctuations import OPERATORS, Counts
 from tests.local.test_windowed import Changes
 from tests.spark.streams import Collected, Recorded
 from tests.spark.test_windowed import SELECT, events
@@ -76,9 +77,28 @@ def test_operators(spark, tmp_path, one_partition):
     assert shown(found) == shown(whole.to_pylist())
     again = spark.readStream.schema("ts TIMESTAMP, k STRING, g INT, x BIGINT").parquet(str(tmp_path / "events"))
     again = again.withWatermark("ts", "0 seconds")
-    for known, other in (("window", {"window": p.sliding(p.count(4))}), ("shards", {"shards": 3})):
+    others = (
+        ("window", {"window": p.sliding(p.count(4))}),
+        ("shards", {"shards": 3}),
+        ("operator", {"operator": lambda window, clock: Sort(window, by="x", clock=clock)}),
+        ("operator", {"operator": None, "schema": None, "select": {"n": pn.count()}}),
+    )
+    for known, other in others:
         with pytest.raises(StateError, match=f"the checkpoint was written with {known}="):
             pn.windowed(again, **{"shards": 2, **asked, **other}, checkpoint=str(tmp_path / "checkpoint"))
+
+
+@pytest.mark.parametrize("by", [(), "k"], ids=str)
+def test_operators_and_punctuations(spark, tmp_path, one_partition, by):
+    """The first micro-batch begins with punctuations."""
+    table = events(9, "UTC", rows=60).select(["ts", "k", "x", "stop"])
+    table = table.filter(pa.compute.field("ts").is_valid()).sort_by("ts")
+    stops = pa.array([i < 2 or i % 9 == 0 for i in range(len(table))])
+    table = table.set_column(3, "stop", stops)
+    asked = {"window": p.tumbling(p.punctuation()), "by": by, "at": "ts", "operator": Counts, "punctuations": "stop"}
+    asked["schema"] = OPERATORS[Counts]
+    found = in_parts(spark, tmp_path, table, lambda stream: pn.windowed(stream, shards=2, **asked))
+    assert shown(found) == shown(pn.windowed(table, **asked).to_pylist())
 
 
 def test_a_join_of_rows_that_say_their_side(spark, tmp_path, one_partition):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.errors import AnswerOverflowError, DeclarationError
+from panes.errors import AnswerOverflowError, DeclarationError, StateError
 from panes.windowing import PUNCTUATION, Aggregate, EventClock, InputPort, Join, Operator, OperatorModel, Sort
 from panes.windowing.accumulators import Variance
 from panes.windowing.declarations import Count, Sliding, Time
@@ -245,3 +245,48 @@ def test_nan_is_one_partition_and_one_group_and_so_is_null():
         "{'k': nan, 'g': nan, 'n': 4}",
         "PUNCTUATION",
     ]
+
+
+WINDOW = pn.policy.tumbling(pn.policy.count(4))
+SLIDING = pn.policy.sliding(pn.policy.count(4))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "says"),
+    [
+        (
+            lambda: Aggregate(WINDOW, {"s": pn.sum("x")}),
+            lambda: Aggregate(WINDOW, {"s": pn.sum("y")}),
+            r"state of Aggregate was saved by one .* \[s=sum\(x\), .*\], and this one .* \[s=sum\(y\), .*Declare it",
+        ),
+        (lambda: Aggregate(WINDOW, {"s": pn.var("x")}), lambda: Aggregate(WINDOW, {"s": pn.std("x")}), r"s=std\(x\)"),
+        (
+            lambda: Aggregate(WINDOW, {"s": pn.arg_max("y", "x")}),
+            lambda: Aggregate(WINDOW, {"s": pn.arg_min("y", "x")}),
+            r"arg_max\(y, x\).*arg_min",
+        ),
+        (
+            lambda: Aggregate(WINDOW, {"n": pn.count()}, group_by="x"),
+            lambda: Aggregate(WINDOW, {"n": pn.count()}, group_by="y"),
+            "group_by",
+        ),
+        (
+            lambda: Aggregate(pn.policy.sliding(pn.policy.count(4), pn.policy.count(2)), {"n": pn.count()}),
+            lambda: Aggregate(WINDOW, {"n": pn.count()}),
+            "sliding, count.2., count.1.",
+        ),
+        (lambda: Join(SLIDING, SLIDING, on="x"), lambda: Join(SLIDING, SLIDING, on="y"), "state of Join .*'y': 'y'"),
+        (lambda: Join(SLIDING, SLIDING, on="x"), lambda: Join(SLIDING, SLIDING, on="x", outer="left"), "outer=left"),
+        (lambda: Sort(SLIDING, by="x"), lambda: Sort(SLIDING, by="y"), "state of Sort"),
+        (lambda: Sort(SLIDING, by="x"), lambda: Sort(SLIDING, by="x", descending=True), "descending=True"),
+    ],
+)
+def test_a_state_is_not_for_another_declaration(one, other, says):
+    """What is summed, ordered or matched already would be taken for something else."""
+    first = one()
+    first.run([{"x": 1, "y": 100}, {"x": 2, "y": 50}])
+    with pytest.raises(StateError, match=says):
+        other().load(first.save())
+    again = one()
+    again.load(first.save())
+    assert again.save() == first.save()

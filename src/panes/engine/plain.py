@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
+from panes.engine.nan import NAN, NotANumber
 from panes.errors import StateError
 
 _WRITE: Final[tuple[tuple[type, str, Callable[[Any], Any]], ...]] = (
@@ -21,6 +22,7 @@ _WRITE: Final[tuple[tuple[type, str, Callable[[Any], Any]], ...]] = (
     (dt.time, "clock", lambda value: value.isoformat()),
     (dt.timedelta, "span", lambda value: value // dt.timedelta(microseconds=1)),
     (Decimal, "decimal", str),
+    (NotANumber, "nan", lambda value: None),
     (bytes, "bytes", lambda value: base64.b64encode(value).decode()),
     (tuple, "tuple", lambda value: [_written(each) for each in value]),
     (frozenset, "frozenset", lambda value: [_written(each) for each in value]),
@@ -33,6 +35,7 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "clock": dt.time.fromisoformat,
     "span": lambda micros: dt.timedelta(microseconds=micros),
     "decimal": Decimal,
+    "nan": lambda _: NAN,
     "bytes": base64.b64decode,
     "tuple": lambda values: tuple(_read(each) for each in values),
     "frozenset": lambda values: frozenset(_read(each) for each in values),
@@ -48,6 +51,8 @@ def to_text(value: Any) -> str:
     --------
     >>> from_text(to_text({("a", None): [1, 2.5, float("inf"), b"x"], "at": dt.date(2026, 1, 1)}))
     {('a', None): [1, 2.5, inf, b'x'], 'at': datetime.date(2026, 1, 1)}
+    >>> from_text(to_text((NAN, "a"))) == (NAN, "a")
+    True
     """
     return json.dumps(_written(value), separators=(",", ":"))
 

@@ -20,7 +20,7 @@ from panes.engine.plain import from_text, to_text
 from panes.engine.schema import field_of
 from panes.local.arriving import in_order, tie_order
 from panes.local.waiting import INSTANT, Counted, Waiting, read_state, write_state
-from panes.local.windowed_operators import Running, table_of
+from panes.local.windowed_operators import Running, since, table_of
 from panes.windowing.over_tables import WindowedOperator
 
 _ONE = pa.schema([("everything", pa.int32())])
@@ -51,7 +51,7 @@ class OperatedShard:
         self.counted = Counted()
         stream = declared.stream
         # Where partitions have an influence on each other, one operator has them all.
-        self._by = () if stream.together else tuple(field_of(columns, name).name for name in stream.by)
+        self._by = () if stream.alone else tuple(field_of(columns, name).name for name in stream.by)
         self._waiting = Waiting(columns.insert(0, pa.field(INSTANT, pa.int64())), cabinet, state)
         keys = pa.schema([columns.field(name) for name in self._by]) if self._by else _ONE
         self._keys = Dictionary(keys, cabinet, state.get("keys", ()))
@@ -75,6 +75,10 @@ class OperatedShard:
         return [table]
 
     def _submitted(self, came: pa.RecordBatch, marks: Array, until: int) -> Iterator[Any]:
+        known = len(self._keys)
+        if not self._by and len(marks):
+            # The one operator of all tuples is there before the first of them.
+            known = int(self._keys.ordinals(self._everything(1))[0]) + 1
         owner = self._keys.ordinals(self._partitions_of(came))
         order = self._order(came, owner)
         came, owner = came.take(pa.array(order)), owner[order]
@@ -93,7 +97,9 @@ class OperatedShard:
             hi = int(np.searchsorted(owner, key, side="right"))
             text = texts[int(place[key])].as_py() if place[key] >= 0 else None
             running = Running(self._declared, *(() if text is None else (from_text(text), until)))
-            yield from running.take_in(table.slice(lo, hi - lo), instants[lo:hi], marks, self.watermark)
+            own = instants[lo:hi]
+            due_marks = marks if key < known else since(marks, own)
+            yield from running.take_in(table.slice(lo, hi - lo), own, due_marks, self.watermark)
             running.check_kept(new)
             after = to_text(running.save())
             written.append((key, None if after == nothing else after, running.due))
@@ -132,6 +138,8 @@ class OperatedShard:
         return in_order(owner, came.column(INSTANT).to_numpy(), ties)
 
     def _partitions_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        if not self._by:
-            return pa.RecordBatch.from_arrays([pa.array(np.zeros(len(rows), np.int32))], schema=_ONE)
-        return rows.select(list(self._by))
+        return rows.select(list(self._by)) if self._by else self._everything(len(rows))
+
+    @staticmethod
+    def _everything(rows: int) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.array(np.zeros(rows, np.int32))], schema=_ONE)

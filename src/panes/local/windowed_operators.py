@@ -3,22 +3,25 @@
 Operators keep apart what belongs to different partitions (multiplexed processing, Gedik 2014, section 3.2.1), so that
 it makes no difference whether one operator is given all partitions or each of them has one. Where partitions are
 evicted because of others, one operator is given them all in the order of time.
+
+A punctuation reaches the operators of the partitions that have come before it: a stream knows no others yet. The one
+operator of all tuples is there from the beginning.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from panes.engine.plain import to_text
 from panes.errors import SchemaError, StateError, nearest
 from panes.frames.positions import Integers
 from panes.local.arriving import arrive, check_tuples
+from panes.local.forgotten import forgotten
 from panes.local.intake import as_table
 from panes.windowing.clocks import EventClock
 from panes.windowing.operator import Operator
@@ -30,8 +33,6 @@ PORT = "port"
 """The column that says through which output port a tuple came, of operators that have several."""
 
 _AT_ONCE = 1 << 16
-_OWN = frozenset(("declared", "clock", "outputs", "windows", "_owns_clock", "_sinks"))
-"""What every operator has."""
 
 
 def operated(declared: WindowedOperator, data: Any) -> pa.Table:
@@ -50,13 +51,22 @@ def operated(declared: WindowedOperator, data: Any) -> pa.Table:
 
 def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> Iterator[Any]:
     """The tuples that operators submit, partition after partition; window punctuations are left out."""
-    starts, instants = arrivals.events.key_starts, arrivals.events.start
-    if declared.stream.together:
-        order = np.argsort(instants, kind="stable")
-        yield from _run(declared, table.take(pa.array(order)), instants[order], arrivals)
+    starts, instants, marks = arrivals.events.key_starts, arrivals.events.start, arrivals.punctuations
+    if declared.stream.alone:
+        if declared.stream.together:
+            order = np.argsort(instants, kind="stable")
+            table, instants = table.take(pa.array(order)), instants[order]
+        if len(table) or len(marks):
+            yield from Running(declared).take_in(table, instants, marks, arrivals.end)
         return
     for lo, hi in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-        yield from _run(declared, table.slice(lo, hi - lo), instants[lo:hi], arrivals)
+        own = instants[lo:hi]
+        yield from Running(declared).take_in(table.slice(lo, hi - lo), own, since(marks, own), arrivals.end)
+
+
+def since(punctuations: Integers, instants: Integers) -> Integers:
+    """The punctuations that come after the first of some tuples, in the order of time."""
+    return punctuations[np.searchsorted(punctuations, instants[0]) :]
 
 
 def table_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
@@ -83,12 +93,6 @@ def table_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
         raise SchemaError(
             f"what the operator submitted is no table: {error}. Write schema= with the columns that it submits."
         ) from error
-
-
-def _run(declared: WindowedOperator, table: pa.Table, instants: Integers, arrivals: Arrivals) -> Iterator[Any]:
-    if len(table):
-        running = Running(declared)
-        yield from running.take_in(table, instants, arrivals.punctuations, arrivals.end)
 
 
 class Running:
@@ -148,16 +152,12 @@ class Running:
         new
             The same operator before the first tuple.
         """
-        operator, fresh = self._operator, new._operator
-        if type(operator).save is not Operator.save:
-            return
-        for name, before in vars(fresh).items():
-            value = vars(operator).get(name)
-            if name not in _OWN and _plain(before) and (type(value) is not type(before) or value != before):
-                raise StateError(
-                    f"{type(operator).__name__} keeps {name}={value!r} beside its windows, and a stream would forget "
-                    "it after every micro-batch. Write methods save and load that keep it, as plain values."
-                )
+        operator = self._operator
+        for name, value in forgotten(operator, new._operator):
+            raise StateError(
+                f"{type(operator).__name__} keeps {name}={shortened(value)} beside its windows, and a stream would "
+                "forget it after every micro-batch. Write methods save and load that keep it, as plain values."
+            )
 
     @property
     def due(self) -> int | None:
@@ -183,11 +183,3 @@ def _port(operator: Operator, tag: Any) -> int:
         f"a row is for the port {tag!r}, and {type(operator).__name__} has {ports} input ports, from 0. Write port= "
         "with a column of such numbers."
     )
-
-
-def _plain(value: Any) -> bool:
-    try:
-        to_text(list(value) if isinstance(value, deque) else value)
-    except StateError:
-        return False
-    return True

@@ -114,7 +114,8 @@ def operated_stream(
     schema = columns.insert(0, pa.field(INSTANT, pa.int64()))
     sqls = [instant_of(stream, events), *map(quoted, columns.names)]
     types = [(field.name, field.type) for field in columns]
-    job = OperatorJob(_declared_as(stream, [stream.window], shards, types), declared, columns)
+    declared_as = _declared_as(stream, [stream.window], shards, types, declared.declaration)
+    job = OperatorJob(declared_as, declared, columns)
     return _run(stream, events, shards, schema, sqls, job, _spark(output), METRICS, checkpoint)
 
 
@@ -160,7 +161,7 @@ def _spark(schema: pa.Schema) -> t.StructType:
 
 def _used(stream: Stream, shards: int) -> int:
     """Windows that have an influence on each other, or are one, are in one shard."""
-    return shards if stream.by and not stream.together else 1
+    return 1 if stream.alone else shards
 
 
 def _where_it_counts(sql: str, stream: Stream) -> str:
@@ -171,7 +172,11 @@ def _where_it_counts(sql: str, stream: Stream) -> str:
 
 
 def _declared_as(
-    stream: Stream, windows: Sequence[WindowDeclaration], shards: int, columns: Iterable[tuple[str, pa.DataType]]
+    stream: Stream,
+    windows: Sequence[WindowDeclaration],
+    shards: int,
+    columns: Iterable[tuple[str, pa.DataType]],
+    operator: str | None = None,
 ) -> dict[str, Any]:
     """What a checkpoint keeps: with anything else its state would mean something else.
 
@@ -179,6 +184,8 @@ def _declared_as(
     ----------
     columns
         What is kept of rows, by the names and expressions of the user.
+    operator
+        Which one, and what it was declared with; None where aggregates are computed.
     """
     partitioned = stream.window.partitioned
     evicted = None
@@ -194,5 +201,6 @@ def _declared_as(
         "port": stream.port,
         "evicted": evicted,
         "shards": _used(stream, shards),
+        "operator": operator,
         "columns": [f"{name} {type_}" for name, type_ in columns],
     }

@@ -81,7 +81,14 @@ def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
     rows = _arriving(stream, events).select(*_head(stream, events), *own, *ties)
     ordered = _sorted(stream, rows, len(ties)).drop(*(f"{_TIE}{i}" for i in range(len(ties))))
     output = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in submitted_as])
-    return ordered.mapInArrow(_Operators(declared, schema, *_when(stream, events)).task(), output)
+    end, marks = _when(stream, events)
+    if stream.alone and len(marks) and _arriving(stream, events).isEmpty():
+        # No task would be given anything, and the operator of all tuples is told of punctuations without any.
+        none, nobody = np.zeros(0, np.int64), np.zeros(1, np.int64)
+        arrivals = arrivals_of(stream, schema.empty_table(), none, nobody, 0, marks)
+        found = table_of(declared, submitted(declared, schema.empty_table(), arrivals))
+        return events.sparkSession.createDataFrame(found, output)
+    return ordered.mapInArrow(_Operators(declared, schema, end, marks).task(), output)
 
 
 def check_schema(declared: WindowedOperator) -> pa.Schema:

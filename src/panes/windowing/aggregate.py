@@ -16,6 +16,7 @@ from panes.algebra.aggregates import Aggregate as Declared
 from panes.errors import DeclarationError
 from panes.windowing.clocks import Clock
 from panes.windowing.declarations import Attribute, Count, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.declared_as import check_same, value_text, windows_text
 from panes.windowing.events import Event
 from panes.windowing.grouping import GroupedSummary, Groups, Summary, computed, several
 from panes.windowing.incremental import TwoStacks
@@ -62,6 +63,7 @@ class Aggregate(Operator):
     model: ClassVar[OperatorModel] = OperatorModel(
         "Aggregate", (InputPort((TUMBLING_WINDOWS, SLIDING_WINDOWS), InputMode.WINDOW_BOUND),), (GENERATING,)
     )
+    _keeps: ClassVar[frozenset[str]] = frozenset(("_following",))
 
     def __init__(
         self,
@@ -117,6 +119,9 @@ class Aggregate(Operator):
         self._summarizes = summarizes and isinstance(first, Tumbling)
         self._input.apart = True
         self._enter: Callable[[Any], None] = self._input.entry()
+        outputs = ", ".join(f"{alias}={value_text(declared)}" for alias, declared in select.items())
+        options = f"partial_windows={partial_windows}, evicted_partitions={evicted_partitions}"
+        self._declaration = f"{outputs}, group_by={list(names)}, {options}, {windows_text(self.stages)}"
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple."""
@@ -163,19 +168,27 @@ class Aggregate(Operator):
         """Follow a sliding window."""
         self._following[partition].evict()
 
+    def declaration(self) -> str:
+        """Output functions, groups, and the windows as they really are."""
+        return self._declaration
+
     def save(self) -> list[dict[str, Any]]:
-        """The state of the windows; summaries as plain values."""
+        """The state of the windows; summaries as plain values. Then what the operator was declared with."""
         with self.lock():
-            return [
+            windows = [
                 _each_summary(saved, lambda summary: summary.save(), tuples=number == 1)
                 for number, saved in enumerate(super().save())
             ]
+            return [*windows, {"declared": self._declaration}]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
-        """Continue where an Aggregate of the same declaration was saved."""
+        """Continue where an Aggregate of the same declaration was saved; another one is refused."""
+        *windows, own = state
+        # Summaries know of what they are: one of another attribute would go on with that.
+        check_same("Aggregate", own.get("declared"), self._declaration)
         made = [
             _each_summary(saved, lambda values: self._summary().load(values), tuples=number == 1)
-            for number, saved in enumerate(state)
+            for number, saved in enumerate(windows)
         ]
         with self.lock():
             super().load(made)

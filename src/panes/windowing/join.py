@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from panes.errors import DeclarationError, SchemaError
 from panes.windowing.clocks import Clock
 from panes.windowing.declarations import Count, Sliding, WindowDeclaration
+from panes.windowing.declared_as import check_same, value_text, windows_text
 from panes.windowing.events import Event, WindowEvents
 from panes.windowing.operator import Operator, partition_attributes
 from panes.windowing.operator_model import SLIDING_POLICIES, InputPort, OperatorModel, Supported
@@ -62,6 +63,7 @@ class Join(Operator):
     """
 
     model: ClassVar[OperatorModel] = OperatorModel("Join", (_PORT, _PORT), (GENERATING,))
+    _keeps: ClassVar[frozenset[str]] = frozenset(("_sides",))
 
     def __init__(
         self,
@@ -99,6 +101,8 @@ class Join(Operator):
         for side in self._sides:
             side.attach()
         self._guard = self.lock() if self.threaded else None
+        options = f"match={value_text(match)}, outer={outer}, unmatched_ports={unmatched_ports}"
+        self._declaration = f"on={pairs}, {options}, {windows_text((left, right))}"
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple into its window, and match it against the other."""
@@ -129,15 +133,22 @@ class Join(Operator):
         self.submit(self._select(*pair), out)
         self.submit(PUNCTUATION, out)
 
+    def declaration(self) -> str:
+        """The condition, what is let out, and both windows."""
+        return self._declaration
+
     def save(self) -> list[dict[str, Any]]:
-        """The state of the windows, each tuple with whether it was ever matched."""
+        """The state of the windows, each tuple with whether it was ever matched. Then what the join was declared as."""
         with self.lock():
-            return [_each_tuple(saved, lambda held: (held.item, held.matched)) for saved in super().save()]
+            windows = [_each_tuple(saved, lambda held: (held.item, held.matched)) for saved in super().save()]
+            return [*windows, {"declared": self._declaration}]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
-        """Continue where a Join of the same declaration was saved."""
+        """Continue where a Join of the same declaration was saved; another one is refused."""
+        *windows, own = state
+        check_same("Join", own.get("declared"), self._declaration)
         with self.lock():
-            super().load([_each_tuple(saved, lambda pair: Held(*pair)) for saved in state])
+            super().load([_each_tuple(saved, lambda pair: Held(*pair)) for saved in windows])
             for side in self._sides:
                 side.index_again()
 

@@ -12,6 +12,8 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+from panes.engine.nan import NAN
+
 
 class KeyReader:
     """Reads the value of one attribute, or a tuple of the values of several.
@@ -58,13 +60,3 @@ def _places(keys: Iterable[Hashable]) -> dict[Hashable, list[int]]:
     for place, key in enumerate(keys):
         places[key].append(place)
     return places
-
-
-class NotANumber(float):
-    """NaN of which there is one, also after it was stored: a dictionary finds what is identical, if not equal."""
-
-    def __reduce__(self) -> str:
-        return "NAN"
-
-
-NAN = NotANumber("nan")

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from panes.errors import DeclarationError
 from panes.windowing.clocks import Clock, EventClock
 from panes.windowing.declarations import BY_OPERATOR, Attribute, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.declared_as import windows_text
 from panes.windowing.events import Event, WindowEvents
 from panes.windowing.operator_model import OperatorModel
 from panes.windowing.punctuations import PUNCTUATION, InputMode, OutputMode
@@ -36,6 +37,8 @@ class Operator(WindowEvents):
     """
 
     model: ClassVar[OperatorModel]
+    _keeps: ClassVar[frozenset[str]] = frozenset()
+    """Which attributes change, and are kept by the method ``save`` of the same class: a stream forgets the others."""
 
     def __init__(
         self, *windows: WindowDeclaration | None, clock: Clock | None = None, outputs: int | None = None
@@ -178,6 +181,11 @@ class Operator(WindowEvents):
     def lock(self) -> AbstractContextManager[Any]:
         """What to hold while looking at several windows of this operator; it costs nothing where no thread is."""
         return self.clock.guard if self.clock is not None and self.threaded else nullcontext()
+
+    def declaration(self) -> str:
+        """What the operator was declared with, as far as that decides what its state means: its windows, and more."""
+        made = (window.declared for window in self.windows if window.declared not in self.declared)
+        return windows_text(each for each in (*self.declared, *made) if each is not None)
 
     def save(self) -> list[dict[str, Any]]:
         """The state of the operator as plain values: that of its windows, unless it keeps more."""

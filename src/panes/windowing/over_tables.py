@@ -55,6 +55,8 @@ class Stream:
         The column that says which rows are window punctuations.
     port
         The column that says for which input port of an operator a row is.
+    others
+        The other windows of an operator, which go by the same clock.
     """
 
     window: WindowDeclaration
@@ -63,6 +65,7 @@ class Stream:
     where: Expression | None
     punctuations: str | None
     port: str | None = None
+    others: tuple[WindowDeclaration, ...] = ()
 
     @property
     def deltas(self) -> tuple[str, ...]:
@@ -72,14 +75,22 @@ class Stream:
     @property
     def timed(self) -> bool:
         """Whether something may happen on the clock."""
-        window = self.window
-        policies = (window.evict, window.trigger) if isinstance(window, Sliding) else (window.evict,)
-        return any(isinstance(policy, (Time, Gap)) for policy in policies)
+        return any(_timed(window) for window in (self.window, *self.others))
 
     @property
     def together(self) -> bool:
-        """Whether partitions have an influence on each other: one is evicted because of the others."""
-        return self.window.partitioned is not None and self.window.partitioned.evict is not None
+        """Whether partitions have an influence on each other.
+
+        One is evicted because of the others, or tuples of two partitions meet in a window that is partitioned by
+        something else.
+        """
+        partitions = [window.partitioned for window in (self.window, *self.others) if window.partitioned is not None]
+        return any(each.evict is not None or (each.by and each.by != self.by) for each in partitions)
+
+    @property
+    def alone(self) -> bool:
+        """Whether one operator has all tuples: there are no partitions, or they have an influence on each other."""
+        return not self.by or self.together
 
     @property
     def used(self) -> frozenset[str]:
@@ -114,11 +125,14 @@ class WindowedOperator:
     ----------
     schema
         The columns of what it submits; None to see from the values.
+    declaration
+        Which operator it is, and what it was declared with: what its state means.
     """
 
     stream: Stream
     make: MakeOperator
     schema: pa.Schema | None
+    declaration: str = ""
 
 
 def stream_of(
@@ -150,11 +164,7 @@ def stream_of(
             raise DeclarationError(f"{name!r} is not the name of a column, and a table has no others. Write a string.")
     condition = None if where is None else expression(where)
     stream = Stream(window, tuple(map(str, keys)), at, condition, punctuations, port)
-    aged = window.partitioned is not None and isinstance(window.partitioned.evict, PartitionAge)
-    if (stream.timed or aged) and at is None:
-        raise DeclarationError(
-            f"the window '{window}' goes by time, and rows have none. Write at= with the column of their time."
-        )
+    _check_times(stream)
     if isinstance(window.evict, Punctuation) != (punctuations is not None):
         raise DeclarationError(
             f"the window '{window}' ends with punctuations, and no row is one. Write punctuations= with a boolean "
@@ -210,7 +220,7 @@ def check_output(alias: str, value: object) -> None:
 
 
 def operator_of(stream: Stream, operator: MakeOperator, schema: pa.Schema | None = None) -> WindowedOperator:
-    """Check an operator, by making one: a window that it does not support is known before any row is."""
+    """Check an operator, by making one: its windows, and those it does not support, are known before any row is."""
     if not callable(operator):
         raise DeclarationError(
             f"operator={operator!r} makes no operator. Write the class, or a function of a window and a clock: "
@@ -218,9 +228,12 @@ def operator_of(stream: Stream, operator: MakeOperator, schema: pa.Schema | None
         )
     if schema is not None and not isinstance(schema, pa.Schema):
         raise DeclarationError(f"schema={schema!r} is not a pyarrow Schema. Write pa.schema({{'n': pa.int64()}}).")
-    declared = WindowedOperator(stream, operator, schema)
-    made(declared, EventClock())
-    return declared
+    probe = made(WindowedOperator(stream, operator, schema), EventClock())
+    # Not only those of ports: an operator may make windows of its own.
+    windows = (*probe.declared, *(each.declared for each in probe.windows))
+    stream = replace(stream, others=tuple(each for each in windows if each is not None and each != stream.window))
+    _check_times(stream)
+    return WindowedOperator(stream, operator, schema, f"{type(probe).__name__}: {probe.declaration()}")
 
 
 def made(declared: WindowedOperator, clock: Clock) -> Operator:
@@ -237,6 +250,21 @@ def made(declared: WindowedOperator, clock: Clock) -> Operator:
             f"operator= made {operator!r}, which is no operator. Make a subclass of panes.windowing.Operator."
         )
     return operator
+
+
+def _timed(window: WindowDeclaration) -> bool:
+    policies = (window.evict, window.trigger) if isinstance(window, Sliding) else (window.evict,)
+    return any(isinstance(policy, (Time, Gap)) for policy in policies)
+
+
+def _check_times(stream: Stream) -> None:
+    """Refuse windows that go by time where rows have none."""
+    for window in (stream.window, *stream.others):
+        aged = window.partitioned is not None and isinstance(window.partitioned.evict, PartitionAge)
+        if (aged or _timed(window)) and stream.at is None:
+            raise DeclarationError(
+                f"the window '{window}' goes by time, and rows have none. Write at= with the column of their time."
+            )
 
 
 def _partitioned(window: WindowDeclaration, by: tuple[str, ...]) -> WindowDeclaration:

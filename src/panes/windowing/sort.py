@@ -15,6 +15,7 @@ from panes.errors import DeclarationError
 from panes.windowing.accumulators import ordered
 from panes.windowing.clocks import Clock
 from panes.windowing.declarations import Tumbling, WindowDeclaration
+from panes.windowing.declared_as import check_same, windows_text
 from panes.windowing.events import Event
 from panes.windowing.operator import Operator, partition_attributes
 from panes.windowing.operator_model import EVERY_TUPLE, TUMBLING_WINDOWS, InputPort, OperatorModel
@@ -51,6 +52,7 @@ class Sort(Operator):
     model: ClassVar[OperatorModel] = OperatorModel(
         "Sort", (InputPort((TUMBLING_WINDOWS, EVERY_TUPLE), InputMode.WINDOW_BOUND),), (GENERATING,)
     )
+    _keeps: ClassVar[frozenset[str]] = frozenset(("_heaps", "_arrivals", "_unmarked"))
 
     def __init__(
         self,
@@ -62,7 +64,10 @@ class Sort(Operator):
     ) -> None:
         super().__init__(window, clock=clock)
         partition_attributes("Sort", window)
-        self._key = sort_key((by,) if isinstance(by, str) else tuple(by), descending)
+        names = (by,) if isinstance(by, str) else tuple(by)
+        self._key = sort_key(names, descending)
+        down = descending if isinstance(descending, bool) else list(descending)
+        self._declaration = f"by={list(names)}, descending={down}, {windows_text((window,))}"
         self._batch = isinstance(window, Tumbling)
         # What progressive mode holds, by partition: heaps of (key, arrival, tuple), as many as the window has tuples.
         self._heaps: dict[Hashable, list[tuple[Any, int, Any]]] = {}
@@ -125,15 +130,21 @@ class Sort(Operator):
 
     # State
 
+    def declaration(self) -> str:
+        """The order, and the window."""
+        return self._declaration
+
     def save(self) -> list[dict[str, Any]]:
-        """The state of the window, and the tuples in order."""
+        """The state of the window, the tuples in order, and what the operator was declared with."""
         with self.lock():
             held = {partition: [entry[1:] for entry in sorted(heap)] for partition, heap in self._heaps.items()}
-            return [*super().save(), {"held": held, "arrivals": self._arrivals, "unmarked": self._unmarked}]
+            own = {"held": held, "arrivals": self._arrivals, "unmarked": self._unmarked}
+            return [*super().save(), own | {"declared": self._declaration}]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
-        """Continue where a Sort of the same declaration was saved."""
+        """Continue where a Sort of the same declaration was saved; another one is refused."""
         *windows, own = state
+        check_same("Sort", own.get("declared"), self._declaration)
         with self.lock():
             super().load(windows)
             self._heaps = {
