@@ -245,7 +245,7 @@ class Window(ABC, Generic[T]):
         return 0 if subwindow is None else subwindow.size
 
     def summarizer(self, partition: Hashable = WHOLE) -> Any:
-        """The summarizer of a subwindow; None where it has none, or has seen no tuple."""
+        """The summarizer of a subwindow; None where it has none."""
         subwindow = self.subwindows.get(partition)
         return None if subwindow is None else subwindow.summarizer
 
