@@ -14,7 +14,7 @@ when a period has passed since the first tuple; this is known before the window 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -68,6 +68,9 @@ class SlidingWindow(Window[T]):
         self._after_eviction: tuple[Callable[..., None], ...] = ()
         self._trigger: tuple[Callable[..., None], ...] = ()
         self._initial_full: tuple[Callable[..., None], ...] = ()
+        # After what leaves a subwindow at one instant of the clock: no event of the paper, which has triggers for what
+        # leaves because of a tuple. An operator that marks the end of what it lets out puts a function here.
+        self.left_on_the_clock: Callable[[Hashable], None] | None = None
         self._step = {**self._eviction(declared.evict), TRIGGER: self._triggering(declared.trigger)}
         self._steps = self._in_order()
 
@@ -144,6 +147,8 @@ class SlidingWindow(Window[T]):
             # Without alarms it is gone: a handler inserted a tuple for which its partition had to make room.
             while arrivals and due - arrivals[0] > longest and subwindow.alarms is not None:
                 self._evict_oldest(subwindow)
+            if self.left_on_the_clock is not None:
+                self.left_on_the_clock(subwindow.partition)
         finally:
             # Even if a handler failed: otherwise no tuple would ever leave again. Not where a handler inserted a tuple
             # into the empty window, which waits already: alarms of one rank and serial have no order.
