@@ -18,10 +18,13 @@ import panes as pn
 from panes.declare.expressions import expression
 from panes.engine.cabinet import InMemory
 from panes.errors import OrderError, StateError
+from panes.frames import sliding_policies
+from panes.local import windowed_stream
 from panes.local.arriving import tie_order
 from panes.local.evaluate import evaluate, result_type
 from panes.local.windowed_aggregates import bind_aggregates, used_columns
 from panes.local.windowed_stream import Shape, WindowedShard
+from panes.windowing.declarations import Sliding, Time
 from panes.windowing.over_tables import aggregates_of, stream_of
 from tests.local.test_windowed import LIMITS, SELECT, WINDOWS, p, table_of, tables
 
@@ -101,6 +104,40 @@ def test_aggregates(window, data, partial, by, group_by):
     whole = pn.windowed(table, window=window, by=by, at="ts", select=SELECT, group_by=group_by, partial=partial)
     assert same(stream.found, whole.to_pylist())
     assert stream.late == 0
+
+
+@pytest.mark.parametrize("evict", [p.count(3), p.delta("odometer", 5)], ids=str)
+def test_a_watermark_that_jumps_far_does_not_stop_a_stream(evict, monkeypatch):
+    """More moments than may be looked at together, here 64 instead of 2 ** 27."""
+    monkeypatch.setattr(sliding_policies, "_MOST", 64)
+    monkeypatch.setattr(windowed_stream, "_AT_ONCE", 32)
+    stream = Stream(table_of([]).schema, p.sliding(evict, p.time("1 us")), "k")
+    now = 10**15
+    rows = [{**row, "ts": now + row["ts"]} for row in ROWS[:3]]
+    stream.step(table_of(rows), now + 3)
+    assert stream.step(table_of([]), now + 1_000).answers == 2 * (1_000 - 3)
+    assert {row["n"] for row in stream.found if row["k"] == "a"} == {1, 2}
+    numbers = [row["window"]["number"] for row in stream.found if row["k"] == "b"]
+    assert sorted(numbers) == list(range(1_000 - 1))
+
+
+TIMED = [window for window in WINDOWS if isinstance(window, Sliding) and isinstance(window.trigger, Time)]
+
+
+@pytest.mark.parametrize("window", TIMED, ids=str)
+@settings(max_examples=15)
+@given(data=st.data(), partial=st.booleans(), by=st.sampled_from(["k", ()]), at_once=st.integers(0, 5))
+def test_a_watermark_that_jumps_is_passed_in_pieces(window, data, partial, by, at_once):
+    """Wherever time is cut, the windows are the same."""
+    rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
+    table = table_of(rows)
+    stream = Stream(table.schema, window, by, (), partial)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windowed_stream, "_AT_ONCE", at_once)
+        for part, watermark in data.draw(micro_batches(rows)):
+            stream.step(table_of(part), watermark)
+    whole = pn.windowed(table, window=window, by=by, at="ts", select=SELECT, partial=partial)
+    assert same(stream.found, whole.to_pylist())
 
 
 @settings(max_examples=100)

@@ -76,6 +76,7 @@ def contents(declared, happened):
     def advance(by):
         for _ in range(by):
             window.tick()
+            log.append(("ticked", None, None))
 
     partitioned = declared.partitioned is not None
     play(happened, lambda item, _: window.insert(item, item["k"] if partitioned else ()), advance, window.punctuate)

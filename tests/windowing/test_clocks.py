@@ -432,16 +432,21 @@ def test_a_tuple_arrives_at_the_instant_up_to_which_everything_happened():
 
 
 def test_a_state_is_loaded_as_a_whole(monkeypatch):
-    """What is due at once must not happen before the operator has made its index again."""
+    """What falls due meanwhile must not happen before the operator has made its index again."""
     now = [0]
     window, empty = pn.policy.sliding(pn.policy.time("10 us")), pn.policy.sliding(pn.policy.count(0))
     with WallClock(lambda: now[0]) as clock:
         first = Join(window, empty, on="k", clock=clock)
         first.process({"k": 1})
         saved = first.save()
-    now[0] = 100
     index_again = Side.index_again
-    monkeypatch.setattr(Side, "index_again", lambda side: (time.sleep(0.05), index_again(side)))
+
+    def slowly(side):
+        now[0] = 100
+        time.sleep(0.05)
+        index_again(side)
+
+    monkeypatch.setattr(Side, "index_again", slowly)
     with WallClock(lambda: now[0]) as clock:
         second = Join(window, empty, on="k", clock=clock)
         second.load(saved)

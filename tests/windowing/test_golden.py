@@ -1,4 +1,4 @@
-"""Count windows of IBM Streams, replayed through Aggregate; see ``tests/test_golden.py`` about the files.
+"""Count windows of IBM Streams and rows of Flink through Aggregate; see ``tests/test_golden.py`` about the files.
 
 Left out: the hopping count window of Quix, which *begins* every so many tuples. A trigger ends windows every so many.
 """
@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 
 import panes as pn
-from panes.windowing import PUNCTUATION, Aggregate
+from panes.windowing import PUNCTUATION, Aggregate, EventClock, Replay, tuples_of
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 
 
-def _cases():
+def _cases(kind):
     for path in sorted(GOLDEN.glob("*.json")):
         for case in json.loads(path.read_text())["cases"]:
-            if case["mode"] == "batch" and case["window"]["type"] == "count_sliding":
-                yield case
+            if case["mode"] == "batch" and case["window"]["type"] == kind:
+                yield case["id"], case
 
 
-CASES = {case["id"]: case for case in _cases()}
+CASES = dict(_cases("count_sliding"))
+ROWS = dict(_cases("rows_preceding"))
 FUNCTIONS = {
     "avg": lambda column: pn.mean(column),
     "sum": lambda column: pn.sum(column),
@@ -59,6 +60,41 @@ def test_replayed(name, how):
     case = CASES[name]
     assert case["match"] == "list"
     assert replay(case, how) == case["expected"]
+
+
+@pytest.mark.skipif(not ROWS, reason="../shared/golden is not there")
+@pytest.mark.parametrize("followed", [True, False])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_preceding(name, followed):
+    """``ROWS BETWEEN n PRECEDING AND CURRENT ROW``: a window of n + 1 rows with every row, in the order of event time.
+
+    The row itself is among the answers: as a function of the window, which is then computed anew with every row, or
+    left out, and the window is followed.
+    """
+    case = ROWS[name]
+    assert case["match"] == "multiset"
+    (key,), clock, out = case["key"], EventClock(), []
+    select = {f"{kind}_{column}": {"count": pn.count, "sum": pn.sum}[kind](column) for kind, column in case["aggs"]}
+    columns = [key, *select]
+    if not followed:
+        select["a"] = lambda rows: rows[-1]["a"]
+        columns = case["expected_columns"]
+    window = pn.policy.sliding(pn.policy.count(case["window"]["n"] + 1), pn.policy.count(1), partitioned=key)
+    operator = Aggregate(window, select, clock=clock)
+    assert operator._follows == followed
+    operator.connect(out.append)
+    arriving = Replay(operator, clock, at=case["time_col"])
+    for step in case["arrival_with_watermarks"]:
+        if step["do"] == "event":
+            arriving.add([dict(zip(case["columns"], step["row"], strict=True))])
+        else:
+            # To Flink a watermark is the last instant of which no row will come.
+            arriving.advance(step["ts"] + 1)
+    wanted = [dict(zip(case["expected_columns"], row, strict=True)) for row in case["expected"]]
+    assert arriving.late == 0
+    assert sorted([row[name] for name in columns] for row in tuples_of(out)) == sorted(
+        [row[name] for name in columns] for row in wanted
+    )
 
 
 def test_ibm_streams_fires_from_the_first_tuples_on():

@@ -145,6 +145,38 @@ def every_period(
         How long rows stay in the window, where it may become empty: then no moments are made at which it is.
     """
     period = min(period, 2 * FARTHEST)
+    key, opened, first, count = _periods(events, period, end, lasting, begun)
+    total = float(count.sum(dtype=float))
+    if total > _MOST:
+        raise PlanError(
+            f"a trigger every {period} µs would process windows {total:,.0f} times. Take a longer period, or fewer "
+            "events at once."
+        )
+    key = np.repeat(key, count)
+    tick = np.arange(len(key)) - np.repeat(np.cumsum(count) - count - first, count)
+    instant = np.repeat(opened, count) + tick * period
+    hi = events.search(key, instant)
+    return Moments(key, instant, hi, hi - 1)
+
+
+def periods_within(
+    events: Positions, period: int, end: int, *, lasting: int | None = None, begun: Begun | None = None
+) -> float:
+    """How many moments ``every_period`` would make; the clock may run for long, so that they are more than rows.
+
+    Examples
+    --------
+    >>> periods_within(Positions.of_events(np.array([1, 2, 5]), np.array([0, 2, 3])), 2, end=2**40)
+    1099511627772.0
+    """
+    *_, count = _periods(events, min(period, 2 * FARTHEST), end, lasting, begun)
+    return float(count.sum(dtype=float))
+
+
+def _periods(
+    events: Positions, period: int, end: int, lasting: int | None, begun: Begun | None
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Keys, or keys of rows where these leave by time: when each was opened, its first period, and how many follow."""
     if lasting is None:
         # A row that is in stays in until another one comes.
         row = events.key_starts[:-1][events.occupied]
@@ -161,18 +193,7 @@ def every_period(
         # What the row before has made moments for is done.
         again = key[1:] == key[:-1]
         first[1:][again] = np.maximum(first[1:], last[:-1] + 1)[again]
-    count = np.maximum(last - first + 1, 0)
-    total = float(count.sum(dtype=float))
-    if total > _MOST:
-        raise PlanError(
-            f"a trigger every {period} µs would process windows {total:,.0f} times. Take a longer period, or fewer "
-            "events at once."
-        )
-    key = np.repeat(key, count)
-    tick = np.arange(len(key)) - np.repeat(np.cumsum(count) - count - first, count)
-    instant = np.repeat(opened, count) + tick * period
-    hi = events.search(key, instant)
-    return Moments(key, instant, hi, hi - 1)
+    return key, opened, first, np.maximum(last - first + 1, 0)
 
 
 # Evictions

@@ -7,7 +7,7 @@ the rows that wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from panes.local.windowed_aggregates import BoundAggregates, answer
 from panes.windowing.continued import continued
 from panes.windowing.declarations import Delta, Sliding, WindowDeclaration
 from panes.windowing.recorded import Recording
-from panes.windowing.vectorised import Arrivals
+from panes.windowing.vectorised import Arrivals, moments_on_the_clock
 
 _ONE = pa.schema([("everything", pa.int32())])
 """The key of a window that is not partitioned."""
@@ -35,6 +35,9 @@ _ONE = pa.schema([("everything", pa.int32())])
 _FIGURES = ("known", "opened", "received", "reference", "full")
 _OWN, _NUMBERED = "own", "numbered"
 """How many rows of a key a window holds, and how many times it was processed."""
+
+_AT_ONCE = 1 << 24
+"""Windows on the clock that are processed together: their answers take about a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -127,32 +130,68 @@ class WindowedShard:
 
     def step(self, rows: Sequence[pa.RecordBatch], punctuations: Array, watermark: int) -> list[pa.Table]:
         """Take in the rows of a micro-batch, let the watermark pass, and give what each window was processed for."""
+        pieces = list(self.steps(rows, punctuations, watermark))
+        nothing = [bound.schema.empty_table() for bound in self._bounds]
+        return [pa.concat_tables(tables) for tables in zip(nothing, *pieces, strict=True)]
+
+    def steps(self, rows: Sequence[pa.RecordBatch], punctuations: Array, watermark: int) -> Iterator[list[pa.Table]]:
+        """The same piece by piece, for whoever can pass answers on: all pieces have to be taken.
+
+        A watermark may jump over more periods than there is room for answers, for every key there is.
+        """
         until = self.watermark
         came, marks = self._waiting.pass_by(rows, punctuations, watermark)
-        tables = [bound.schema.empty_table() for bound in self._bounds]
         timed = any(bound.declared.stream.timed for bound in self._bounds)
-        if len(came) or len(marks) or (timed and len(self._held.keys)):
-            tables = self._together(came, marks, until) if self._stream.together else self._apart(came, marks, until)
         counted, held, waiting = self.counted, self._held, self._waiting
-        counted.late, counted.answers = waiting.late, sum(table.num_rows for table in tables)
+        counted.answers = 0
+        if len(came) or len(marks) or (timed and len(held.keys)):
+            # The first rows of all may have come long after the clock began.
+            since = until if len(held.keys) or not len(came) else int(came.column(INSTANT).to_numpy().min())
+            for tables in (
+                iter([self._together(came, marks, until)])
+                if self._stream.together
+                else self._apart(came, marks, until, since, self.watermark)
+            ):
+                counted.answers += sum(table.num_rows for table in tables)
+                yield tables
+        counted.late = waiting.late
         counted.keys, counted.rows, counted.bytes = len(held.keys), len(held) + len(waiting), held.bytes + waiting.bytes
         write_state(self._cabinet, self._declared, **waiting.state, **held.state, saved=self._saved)
-        return tables
 
-    def _apart(self, came: pa.RecordBatch, marks: Array, until: int) -> list[pa.Table]:
-        """Partitions that know nothing of each other: all at once."""
+    def _apart(self, came: pa.RecordBatch, marks: Array, until: int, since: int, end: int) -> Iterator[list[pa.Table]]:
+        """Partitions that know nothing of each other: all at once, or in halves of a time that is too long for that.
+
+        Parameters
+        ----------
+        until, end
+            How far the clock had run, and how far it runs.
+        since
+            Before this, nothing happens.
+        """
         owner = self._held.keys.ordinals(partitions_of(came, self._shape))
         # Without a clock, nothing happens to partitions for which no row came.
         everyone = len(marks) > 0 or any(bound.declared.stream.timed for bound in self._bounds)
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(owner)
         lines = self._held.lines()
         column = self._column(wanted, lines[HELD], came, owner)
-        tables, still = [], np.zeros(len(wanted), np.int64)
+        todo = list[tuple[BoundAggregates, dict[str, Array], Column, Arrivals, Begun]]()
+        moments = 0.0
         for number, bound in enumerate(self._bounds):
             own = {name: lines[f"{name}{number}"] for name in (*_FIGURES, _OWN, _NUMBERED)}
             mine = column.holding(own[_OWN][wanted])
-            arrivals = self._arrivals(bound, mine, marks)
+            arrivals = self._arrivals(bound, mine, marks, end)
             begun = Begun(held=mine.held, until=until, **{name: own[name][wanted] for name in _FIGURES})
+            todo.append((bound, own, mine, arrivals, begun))
+            moments += moments_on_the_clock(bound.declared.stream.window, arrivals, begun)
+        if moments > _AT_ONCE and end - since > 1:
+            # Nothing has changed yet.
+            middle = (since + end) // 2
+            first = came.column(INSTANT).to_numpy() < middle
+            yield from self._apart(came.filter(pa.array(first)), marks[marks < middle], until, since, middle)
+            yield from self._apart(came.filter(pa.array(~first)), marks[marks >= middle], middle, middle, end)
+            return
+        tables, still = [], np.zeros(len(wanted), np.int64)
+        for bound, own, mine, arrivals, begun in todo:
             declared = bound.declared
             after = continued(declared.stream.window, arrivals, begun, partial=declared.partial)
             found = after.found.held()
@@ -164,7 +203,7 @@ class WindowedShard:
             own[_OWN][wanted] = after.begun.held
             still = np.maximum(still, after.begun.held)
         self._held.keep(column, column.starts[1:] - still, lines)
-        return tables
+        yield tables
 
     def _together(self, came: pa.RecordBatch, marks: Array, until: int) -> list[pa.Table]:
         """Partitions of which one goes because of others: one row after another."""
@@ -176,7 +215,7 @@ class WindowedShard:
         ordered = all(is_ordered(column.type) for column in known)
         wanted = np.argsort(ranks(known)) if ordered else np.arange(len(held.keys))
         column = self._column(wanted, held.lines()[HELD], came, owner)
-        arrivals = self._arrivals(bound, column, marks)
+        arrivals = self._arrivals(bound, column, marks, self.watermark)
         start = None if self._saved is None else until
         recording = Recording(self._stream.window, partial=bound.declared.partial, start=start)
         if self._saved is not None:
@@ -198,11 +237,11 @@ class WindowedShard:
         order = in_order(owner, came.column(INSTANT).to_numpy(), [pa.chunked_array([tie]) for tie in ties])
         return self._held.column(wanted, held, came.take(pa.array(order)), owner[order])
 
-    def _arrivals(self, bound: BoundAggregates, column: Column, marks: Array) -> Arrivals:
+    def _arrivals(self, bound: BoundAggregates, column: Column, marks: Array, end: int) -> Arrivals:
         deltas = [column.rows.column(f"delta{i}") for i in range(len(self._shape.deltas))]
         attributes = pa.table(deltas, names=list(self._stream.deltas))
         instants = column.rows.column(INSTANT).to_numpy()
-        return arrivals_of(bound.declared.stream, attributes, instants, column.starts, self.watermark, marks)
+        return arrivals_of(bound.declared.stream, attributes, instants, column.starts, end, marks)
 
     def _answers(
         self, bound: BoundAggregates, column: Column, arrivals: Arrivals, found: Processed, numbers: Array

@@ -223,10 +223,15 @@ class WindowedSteps:
         self.began = not shard.opened
         if shard.opened and not came and not len(marks) and not any(read.values()) and watermark <= shard.watermark:
             return
-        found = shard.step(came, marks, watermark)
-        for batch in large_batches(self._job.finished(found)):
-            for part in parts_of(batch, BLOB):
-                yield row_of(data=pack(part))
+        pieces: Iterable[list[pa.Table]]
+        if isinstance(shard, WindowedShard):
+            pieces = shard.steps(came, marks, watermark)
+        else:
+            pieces = [shard.step(came, marks, watermark)]
+        for found in pieces:
+            for batch in large_batches(self._job.finished(found)):
+                for part in parts_of(batch, BLOB):
+                    yield row_of(data=pack(part))
         counted = shard.counted
         figures = {"late": counted.late, "lost": counted.late, "answers": counted.answers, "keys": counted.keys}
         held = {"granules": counted.rows, "bytes": counted.bytes, "open_windows": counted.keys}

@@ -211,8 +211,7 @@ class Aggregate(Operator):
             merged: Groups = summary.values()
             return merged
         if self._summarizes:
-            taken = window.summarizer(partition)
-            values: Groups = {} if taken is None else taken.values()
+            values: Groups = window.summarizer(partition).values()
             return values
         if self._follows:
             return {(): self._following[partition].values()} if window.tuples(partition) else {}
@@ -246,8 +245,7 @@ class _Feed:
 
     def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
         """Pass on a summary, also one of no tuple: the second window counts periods."""
-        summary = window.summarizer(partition) or self._aggregate._summary()
-        self._aggregate._summaries.insert(summary, partition)
+        self._aggregate._summaries.insert(window.summarizer(partition), partition)
 
 
 def _check_names(aliases: list[str], attributes: list[Attribute]) -> None:

@@ -40,6 +40,10 @@ class Clock(ABC):
         """What has to be held while a window changes or is looked into; nothing where there are no threads."""
         return nullcontext()
 
+    def origin(self) -> int | None:
+        """What instants that are saved now count from; None where an instant means the same on every such clock."""
+        return None
+
     def settle(self) -> int:
         """Let everything happen that is due by now, which is what it returns; an event clock does so as it advances."""
         return self.now()
@@ -149,6 +153,10 @@ class WallClock(Clock):
 
     def now(self) -> int:
         """Microseconds since some moment."""
+        return self._read()
+
+    def origin(self) -> int:
+        """Now: another process, or the same host after a reboot, counts from another moment."""
         return self._read()
 
     @property

@@ -17,6 +17,8 @@ from panes.windowing.punctuations import InputMode, OutputMode
 EVICTIONS_OF_PARTITIONS = ("partition count", "tuple count", "partition age")
 ALL_EVICTIONS = ("count", "delta", "time", "punctuation")
 SLIDING_POLICIES = ("count", "delta", "time")
+PARTITIONS = ("not partitioned", "never evicted", *EVICTIONS_OF_PARTITIONS)
+"""What may be said of the partitions of a window: exactly one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Supported:
-    """A family of configurations: a type of window, its evictions, and its triggers.
+    """A family of configurations: a type of window, its evictions, its triggers, and what happens to its partitions.
 
     Parameters
     ----------
@@ -53,6 +55,18 @@ class Supported:
         The only size that a count-based trigger may have; None for any.
     empty
         Whether a sliding window may be empty: ``count(0)``.
+    partitions
+        Which of ``PARTITIONS`` a window may be, all by default. An operator that keeps something of its own about
+        tuples, and does not hear of partitions that are evicted, leaves those evictions out.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> one = Supported(Sliding, ("count",), ("count",), partitions=("not partitioned", "never evicted"))
+    >>> one.holds(pn.policy.sliding(pn.policy.count(3), partitioned="k"))
+    True
+    >>> one.holds(pn.policy.sliding(pn.policy.count(3), partitioned=pn.policy.partitions("k", count=9)))
+    False
     """
 
     type: type[Tumbling] | type[Sliding]
@@ -60,10 +74,19 @@ class Supported:
     triggers: tuple[str, ...] = ()
     every: int | None = None
     empty: bool = False
+    partitions: tuple[str, ...] = PARTITIONS
+
+    def __post_init__(self) -> None:
+        unknown = [each for each in self.partitions if each not in PARTITIONS]
+        if unknown or not self.partitions:
+            what = f"names {unknown[0]!r}" if unknown else "is empty"
+            raise DeclarationError(f"partitions= {what}, so no window is like that. Write some of {PARTITIONS}.")
 
     def holds(self, window: WindowDeclaration) -> bool:
         """Whether a declared window is one of the family."""
         if not isinstance(window, self.type) or window.evict.kind not in self.evictions:
+            return False
+        if _partitions_of(window) not in self.partitions:
             return False
         if isinstance(window, Tumbling):
             return True
@@ -74,8 +97,16 @@ class Supported:
     def configurations(self) -> Iterator[Configuration]:
         """All of the family."""
         triggers: tuple[str | None, ...] = self.triggers or (None,)
-        for evict, trigger, eviction in product(self.evictions, triggers, (None, *EVICTIONS_OF_PARTITIONS)):
+        partitions = dict.fromkeys(each if each in EVICTIONS_OF_PARTITIONS else None for each in self.partitions)
+        for evict, trigger, eviction in product(self.evictions, triggers, partitions):
             yield Configuration(self.type.kind, evict, trigger, eviction)
+
+    def partitioned(self) -> str:
+        """What its windows may be, for people."""
+        if set(self.partitions) == set(PARTITIONS):
+            return "partitioned or not"
+        shapes = {PARTITIONS[0]: "not partitioned", PARTITIONS[1]: "with partitions that are never evicted"}
+        return " or ".join(shapes.get(each, f"with partitions evicted by {each}") for each in self.partitions)
 
     def __str__(self) -> str:
         evictions = " | ".join(_SHAPES[kind] for kind in self.evictions)
@@ -86,6 +117,12 @@ class Supported:
             for kind in self.triggers
         )
         return f"sliding({evictions}, {triggers}){' and the empty sliding(count(0))' if self.empty else ''}"
+
+
+def _partitions_of(window: WindowDeclaration) -> str:
+    if window.partitioned is None:
+        return "not partitioned"
+    return "never evicted" if window.partitioned.evict is None else window.partitioned.evict.kind
 
 
 _SHAPES = {"count": "count(n)", "delta": "delta(attribute, by)", "time": "time(period)", "punctuation": "punctuation()"}
@@ -134,11 +171,13 @@ class OperatorModel:
             )
         supports = self.inputs[port].supports
         if not any(family.holds(window) for family in supports):
-            known = "; ".join(str(family) for family in supports) or "no window at all"
+            known = "; ".join(f"{family}, each {family.partitioned()}" for family in supports) or "no window at all"
+            if len(how := {family.partitioned() for family in supports}) == 1:
+                known = "; ".join(map(str, supports)) + f"; each of them {how.pop()}"
             where = f" on port {port}" if len(self.inputs) > 1 else ""
+            partitions = "" if window.partitioned is None else f" ({_partitions_of(window)})"
             raise DeclarationError(
-                f"{self.name} does not support the window '{window}'{where}. It supports {known}; each of them "
-                "partitioned or not."
+                f"{self.name} does not support the window '{window}'{partitions}{where}. It supports {known}."
             )
 
     def configurations(self, port: int = 0) -> list[Configuration]:

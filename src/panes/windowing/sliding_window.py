@@ -14,7 +14,7 @@ when a period has passed since the first tuple; this is known before the window 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -68,6 +68,9 @@ class SlidingWindow(Window[T]):
         self._after_eviction: tuple[Callable[..., None], ...] = ()
         self._trigger: tuple[Callable[..., None], ...] = ()
         self._initial_full: tuple[Callable[..., None], ...] = ()
+        # After what leaves a subwindow at one instant of the clock: no event of the paper, which has triggers for what
+        # leaves because of a tuple. An operator that marks the end of what it lets out puts a function here.
+        self.left_on_the_clock: Callable[[Hashable], None] | None = None
         self._step = {**self._eviction(declared.evict), TRIGGER: self._triggering(declared.trigger)}
         self._steps = self._in_order()
 
@@ -107,7 +110,8 @@ class SlidingWindow(Window[T]):
             call(item, subwindow.partition, self)
 
     def _evict_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
-        if subwindow.size == self._most:
+        # More than one where a handler inserts what was evicted.
+        while subwindow.size >= self._most:
             self._evict_oldest(subwindow)
 
     def _insert_until_full(self, insert: Step, subwindow: Subwindow[T], item: T, now: int) -> None:
@@ -140,11 +144,15 @@ class SlidingWindow(Window[T]):
     def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
         arrivals, longest = subwindow.arrivals, self._longest
         try:
-            while arrivals and due - arrivals[0] > longest:
+            # Without alarms it is gone: a handler inserted a tuple for which its partition had to make room.
+            while arrivals and due - arrivals[0] > longest and subwindow.alarms is not None:
                 self._evict_oldest(subwindow)
+            if self.left_on_the_clock is not None:
+                self.left_on_the_clock(subwindow.partition)
         finally:
-            # Even if a handler failed: otherwise no tuple would ever leave again.
-            if arrivals:
+            # Even if a handler failed: otherwise no tuple would ever leave again. Not where a handler inserted a tuple
+            # into the empty window, which waits already: alarms of one rank and serial have no order.
+            if arrivals and subwindow.alarms is not None and subwindow.alarms[EVICTION][3] is None:
                 self._wait(subwindow, arrivals[0] + longest + 1, EVICTION, self._evict_by_time)
 
     def _fill(self, subwindow: Subwindow[T], _: int = 0) -> None:

@@ -26,8 +26,9 @@ from panes.windowing.window import Window
 class Sort(Operator):
     """Let tuples out in the order of some attributes, nulls first and NaN last; equal ones in the order of arrival.
 
-    A window punctuation follows the tuples of each window, and in progressive mode those that one tuple let out. A
-    partition that is evicted lets out what it holds, in order: a sort loses no tuple.
+    A window punctuation follows the tuples of each window, and in progressive mode those that one tuple let out, or, by
+    time, those that one instant lets out of a partition: whoever waits for it downstream need not wait for another
+    tuple. A partition that is evicted lets out what it holds, in order: a sort loses no tuple.
 
     Parameters
     ----------
@@ -76,6 +77,8 @@ class Sort(Operator):
         events = (Event.BEFORE_FLUSH,) if self._batch else (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.TRIGGER)
         self._window: Any = self.window(window, *events, Event.PARTITION_EVICTION)
         self._window.apart = True
+        if not self._batch:
+            self._window.left_on_the_clock = self._mark
         self._enter: Callable[[Any], None] = self._window.entry()
 
     def process(self, item: Any, port: int = 0) -> None:
@@ -118,7 +121,10 @@ class Sort(Operator):
         self._unmarked = True
 
     def trigger(self, partition: Hashable, window: Window[Any]) -> None:
-        """Mark the end of what was let out."""
+        """Mark the end of what a tuple let out."""
+        self._mark(partition)
+
+    def _mark(self, partition: Hashable) -> None:
         if self._unmarked:
             self._unmarked = False
             self.submit(PUNCTUATION)

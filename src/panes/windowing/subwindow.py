@@ -77,7 +77,9 @@ class Subwindow(Generic[T]):
         return state | {"tuples": list(self.tuples), "arrivals": list(self.arrivals or ())}
 
     @classmethod
-    def loaded(cls, state: dict[str, Any]) -> Subwindow[T]:
-        """The subwindow that was saved."""
-        containers = {"tuples": deque(state["tuples"]), "arrivals": deque(state["arrivals"]) or None}
-        return cls(**(state | containers))
+    def loaded(cls, state: dict[str, Any], later: int = 0) -> Subwindow[T]:
+        """The subwindow that was saved, with all its instants so much later."""
+        arrivals = [arrival + later for arrival in state["arrivals"]] if later else state["arrivals"]
+        containers = {"tuples": deque(state["tuples"]), "arrivals": deque(arrivals) or None}
+        instants = {name: state[name] + later for name in ("opened", "updated", "due")}
+        return cls(**(state | containers | instants))

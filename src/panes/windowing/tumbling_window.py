@@ -13,7 +13,7 @@ time it is flushed every period, even where no tuple came in. Periods begin with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -103,6 +103,11 @@ class TumblingWindow(ListWindow[T]):
         for subwindow in list(self.subwindows.values()):
             self._flush(subwindow)
 
+    def summarizer(self, partition: Hashable = WHOLE) -> Any:
+        """The summarizer of a subwindow, also of one without tuples; None where there is none."""
+        subwindow = self.subwindows.get(partition)
+        return None if subwindow is None or self._stores else self._summarizer_of(subwindow)
+
     # Lists of tuples
 
     def _values_of(self, items: Sequence[T]) -> Sequence[Any]:
@@ -190,11 +195,12 @@ class TumblingWindow(ListWindow[T]):
         partition = subwindow.partition
         for call in self._before_flush:
             call(partition, self)
-        if subwindow.summarizer is not None:
-            subwindow.summarizer.close()
-            subwindow.summarizer = None
-        else:
+        if self._stores:
             subwindow.tuples.clear()
+        else:
+            # Every subwindow has one that is opened and closed, even if no tuple came and nobody asked for it.
+            self._summarizer_of(subwindow).close()
+            subwindow.summarizer = None
         self.held -= subwindow.size
         subwindow.size = 0
         if self._removes:

@@ -32,6 +32,7 @@ from panes.frames.sliding_policies import (
     keep_delta,
     keep_period,
     keep_rows,
+    periods_within,
     sliding,
 )
 from panes.frames.tumbling_policies import (
@@ -134,8 +135,19 @@ def moments_of(window: Sliding, arrivals: Arrivals, begun: Begun | None = None) 
         return every_rows(events, policy.n, begun)
     if isinstance(policy, Delta):
         return every_delta(events, arrivals.attributes[policy.attribute], policy.by, begun)
-    lasting = window.evict.period if isinstance(window.evict, Time) else None
-    return every_period(events, policy.period, arrivals.end, lasting=lasting, begun=begun)
+    return every_period(events, policy.period, arrivals.end, lasting=_lasting(window), begun=begun)
+
+
+def moments_on_the_clock(window: WindowDeclaration, arrivals: Arrivals, begun: Begun) -> float:
+    """How often a sliding window is processed on the clock: as long as that runs, however few the rows are."""
+    if not isinstance(window, Sliding) or not isinstance(window.trigger, Time):
+        return 0.0
+    period, lasting = window.trigger.period, _lasting(window)
+    return periods_within(arrivals.events, period, arrivals.end, lasting=lasting, begun=begun)
+
+
+def _lasting(window: Sliding) -> int | None:
+    return window.evict.period if isinstance(window.evict, Time) else None
 
 
 def kept_at(window: Sliding, arrivals: Arrivals, moments: Moments, begun: Begun | None = None) -> Kept:

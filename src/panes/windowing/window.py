@@ -245,7 +245,7 @@ class Window(ABC, Generic[T]):
         return 0 if subwindow is None else subwindow.size
 
     def summarizer(self, partition: Hashable = WHOLE) -> Any:
-        """The summarizer of a subwindow; None where it has none, or has seen no tuple."""
+        """The summarizer of a subwindow; None where it has none."""
         subwindow = self.subwindows.get(partition)
         return None if subwindow is None else subwindow.summarizer
 
@@ -259,11 +259,13 @@ class Window(ABC, Generic[T]):
     def save(self) -> dict[str, Any]:
         """The state of the window as plain values, to be stored and loaded into a window of the same declaration."""
         with self._guard:
-            return {
+            state = {
                 "format": _FORMAT,
                 "subwindows": [subwindow.saved() for subwindow in self.subwindows.values()],
                 "order": [] if self._keeper is None else self._keeper.selection.order(),
             }
+            origin = self._origin()
+            return state if origin is None else state | {"origin": origin}
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue where another window was saved. The window has to be empty and of the same declaration."""
@@ -275,8 +277,9 @@ class Window(ABC, Generic[T]):
         if self.subwindows:
             raise StateError("a state is loaded into an empty window: this one has tuples. Load it into a new one.")
         with self._guard:
+            later = self._later(state)
             for saved in state["subwindows"]:
-                subwindow: Subwindow[T] = Subwindow.loaded(saved)
+                subwindow: Subwindow[T] = Subwindow.loaded(saved, later)
                 self.subwindows[subwindow.partition] = subwindow
                 self.held += subwindow.size
                 if self.clock is not None:
@@ -285,6 +288,21 @@ class Window(ABC, Generic[T]):
             if self._keeper is not None:
                 for partition in state["order"]:
                     self._keeper.selection.touched(partition, self.subwindows[partition].updates)
+
+    def _origin(self) -> int | None:
+        return self.clock.origin() if self._asks_clock and self.clock is not None else None
+
+    def _later(self, state: dict[str, Any]) -> int:
+        """By how much the clock is ahead of the one on which a state was saved: the time between does not count."""
+        before, now = state.get("origin"), self._origin()
+        if before is None:
+            return 0
+        if now is None:
+            raise StateError(
+                "the state was saved on a wall clock, whose instants mean nothing on the clock of this window. Write "
+                "clock=WallClock(), or leave clock= out."
+            )
+        return now - int(before)
 
     # Subwindows that come and go
 
