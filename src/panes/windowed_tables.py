@@ -59,7 +59,7 @@ def windowed(
         Whether a sliding window is processed before it has been full for the first time.
     operator
         Instead of ``select``: what makes an operator, when it is called with a window and ``clock=``. It is given one
-        tuple after another, as a dict of all columns.
+        tuple after another, as a dict of all columns; sorts of whole windows and inner joins run in columns.
     schema
         The columns of what the operator submits. On Spark it is needed; here it may be left out.
     where

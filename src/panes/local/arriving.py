@@ -19,7 +19,7 @@ from panes.frames.positions import FARTHEST
 from panes.local.columns import column_of
 from panes.local.evaluate import evaluate, require_boolean
 from panes.local.looking import instants_of
-from panes.windowing.declarations import Attribute, Delta
+from panes.windowing.declarations import Attribute, Delta, WindowDeclaration
 from panes.windowing.over_tables import Stream
 from panes.windowing.vectorised import Arrivals, deltas_of
 
@@ -111,11 +111,13 @@ def arrivals_of(
     stream: Stream, table: pa.Table, instants: Array, key_starts: Array, end: int, punctuations: Array
 ) -> Arrivals:
     """What windows go by, of rows that are sorted already."""
-    attributes: dict[Attribute, Values] = {
-        policy.attribute: _values(policy, column_of(table, str(policy.attribute)))
-        for policy in deltas_of(stream.window)
-    }
+    attributes = attributes_of(stream.window, table)
     return Arrivals(Positions.of_events(instants, key_starts), end, attributes, punctuations)
+
+
+def attributes_of(window: WindowDeclaration, table: pa.Table) -> dict[Attribute, Values]:
+    """The values of the attributes that the delta policies of a window go by."""
+    return {policy.attribute: _values(policy, column_of(table, str(policy.attribute))) for policy in deltas_of(window)}
 
 
 def tie_order(stream: Stream, ties: Iterable[str], schema: pa.Schema) -> list[str]:

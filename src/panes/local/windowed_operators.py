@@ -23,6 +23,7 @@ from panes.frames.positions import Integers
 from panes.local.arriving import arrive, check_tuples
 from panes.local.forgotten import forgotten
 from panes.local.intake import as_table
+from panes.local.operators_in_columns import in_columns
 from panes.windowing.clocks import EventClock
 from panes.windowing.operator import Operator
 from panes.windowing.over_tables import WindowedOperator, made
@@ -46,7 +47,15 @@ def operated(declared: WindowedOperator, data: Any) -> pa.Table:
     table = as_table(data)
     check_tuples(declared.stream, table.schema)
     arrived = arrive(declared.stream, table, table.column_names)
-    return table_of(declared, submitted(declared, arrived.table, arrived.arrivals))
+    return answered(declared, arrived.table, arrived.arrivals)
+
+
+def answered(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> pa.Table:
+    """What an operator submits: in columns where that is possible, otherwise one tuple after another."""
+    found = in_columns(declared, table, arrivals)
+    if isinstance(found, pa.Table):
+        return _shaped(declared, found)
+    return table_of(declared, submitted(declared, table, arrivals) if found is None else found)
 
 
 def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> Iterator[Any]:
@@ -78,21 +87,48 @@ def table_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
                 f"the operator submitted {row!r}, and a table is made of rows. Submit dicts, as {{'n': 1}}."
             )
         names |= dict.fromkeys(row)
-    if declared.schema is not None:
-        for name in names:
-            if name not in declared.schema.names:
-                raise SchemaError(
-                    f"the operator submitted a column {name!r}, and schema= has none of that name "
-                    f"({nearest(str(name), declared.schema.names)}). Write all columns that it submits."
-                )
+    _check_names(declared, names)
     try:
         if declared.schema is None:
             return pa.table({name: [row.get(name) for row in rows] for name in names})
         return pa.Table.from_pylist(rows, schema=declared.schema)
     except (pa.ArrowException, TypeError) as error:
-        raise SchemaError(
-            f"what the operator submitted is no table: {error}. Write schema= with the columns that it submits."
-        ) from error
+        raise _no_table(error) from error
+
+
+def _shaped(declared: WindowedOperator, found: pa.Table) -> pa.Table:
+    """Columns as they were asked for; those that were not submitted are null."""
+    schema = declared.schema
+    if schema is None:
+        return found
+    _check_names(declared, found.column_names)
+    try:
+        columns = [
+            found.column(field.name).cast(field.type)
+            if field.name in found.column_names
+            else pa.nulls(len(found), field.type)
+            for field in schema
+        ]
+        return pa.table(columns, schema=schema)
+    except pa.ArrowException as error:
+        raise _no_table(error) from error
+
+
+def _check_names(declared: WindowedOperator, names: Iterable[str]) -> None:
+    if declared.schema is None:
+        return
+    for name in names:
+        if name not in declared.schema.names:
+            raise SchemaError(
+                f"the operator submitted a column {name!r}, and schema= has none of that name "
+                f"({nearest(str(name), declared.schema.names)}). Write all columns that it submits."
+            )
+
+
+def _no_table(error: Exception) -> SchemaError:
+    return SchemaError(
+        f"what the operator submitted is no table: {error}. Write schema= with the columns that it submits."
+    )
 
 
 class Running:

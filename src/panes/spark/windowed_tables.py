@@ -22,7 +22,7 @@ from panes.engine.program import argument_expressions
 from panes.errors import PlanError
 from panes.local.arriving import arrivals_of, check_stream, check_tuples, tie_order
 from panes.local.windowed_aggregates import BoundAggregates, answer, bind_aggregates, used_columns, windows_of
-from panes.local.windowed_operators import submitted, table_of
+from panes.local.windowed_operators import answered, submitted, table_of
 from panes.spark.batches import large_batches
 from panes.spark.binding import arrow_field, examine
 from panes.spark.chunks import key_starts, keys_of, whole_keys
@@ -220,6 +220,6 @@ class _Operators:
                 columns = [typed(c, field.type) for c, field in zip(chunk.columns[keys + 1 :], schema, strict=True)]
                 table = pa.Table.from_arrays(columns, schema=schema)
                 arrivals = arrivals_of(stream, table, instants, starts, cut.until(instants), cut.punctuations)
-                yield from table_of(declared, submitted(declared, table, arrivals)).to_batches()
+                yield from answered(declared, table, arrivals).to_batches()
 
         return run

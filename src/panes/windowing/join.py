@@ -86,7 +86,8 @@ class Join(Operator):
         _check_partitions(left, right)
         if left.evict == right.evict == Count(0):
             raise DeclarationError("Join has two empty windows, so that no tuple could meet another. Fill one of them.")
-        pairs = _pairs(on)
+        self.pairs = pairs = _pairs(on)
+        self.outer = outer
         if not pairs and match is None and left.partitioned is None:
             raise DeclarationError("Join has no condition. Write on='key', or match=lambda left, right: ...")
         self._match = match
@@ -126,6 +127,11 @@ class Join(Operator):
                 self.submit(select(one, two))
         if found:
             self.submit(PUNCTUATION)
+
+    def matches(self, pairs: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
+        """The output tuples of left and right tuples whose attributes are equal, where they fulfil the condition."""
+        match, select = self._match, self._select
+        return (select(one, two) for one, two in pairs if match is None or match(one, two))
 
     def unmatched(self, held: Held, port: int, out: int) -> None:
         """Let out a tuple that leaves its window and was never matched."""

@@ -66,7 +66,8 @@ class Sort(Operator):
         super().__init__(window, clock=clock)
         partition_attributes("Sort", window)
         names = (by,) if isinstance(by, str) else tuple(by)
-        self._key = sort_key(names, descending)
+        self.order = sort_order(names, descending)
+        self._key = sort_key(self.order)
         down = descending if isinstance(descending, bool) else list(descending)
         self._declaration = f"by={list(names)}, descending={down}, {windows_text((window,))}"
         self._batch = isinstance(window, Tumbling)
@@ -160,24 +161,28 @@ class Sort(Operator):
             self._arrivals, self._unmarked = own["arrivals"], own["unmarked"]
 
 
-def sort_key(by: Sequence[str], descending: bool | Sequence[bool]) -> Callable[[Any], tuple[Any, ...]]:
-    """What tuples are sorted by.
-
-    Examples
-    --------
-    >>> rows = [{"x": 1, "y": 2}, {"x": 1, "y": 3}, {"x": None, "y": 0}]
-    >>> [row["y"] for row in sorted(rows, key=sort_key(["x", "y"], [False, True]))]
-    [0, 3, 2]
-    """
+def sort_order(by: Sequence[str], descending: bool | Sequence[bool]) -> tuple[tuple[str, bool], ...]:
+    """What tuples are sorted by: attributes, each with whether the largest goes first."""
     if not by:
         raise DeclarationError("Sort has nothing to sort by. Write for example by='ts'.")
     flags = [descending] * len(by) if isinstance(descending, bool) else list(descending)
     if len(flags) != len(by):
         raise DeclarationError(f"descending= has {len(flags)} entries for {len(by)} attributes. Write one for each.")
-    parts = list(zip(by, flags, strict=True))
+    return tuple(zip(by, flags, strict=True))
+
+
+def sort_key(order: Sequence[tuple[str, bool]]) -> Callable[[Any], tuple[Any, ...]]:
+    """What Python sorts tuples by.
+
+    Examples
+    --------
+    >>> rows = [{"x": 1, "y": 2}, {"x": 1, "y": 3}, {"x": None, "y": 0}]
+    >>> [row["y"] for row in sorted(rows, key=sort_key([("x", False), ("y", True)]))]
+    [0, 3, 2]
+    """
 
     def key(item: Any) -> tuple[Any, ...]:
-        return tuple([_Descending(_place(item[name])) if down else _place(item[name]) for name, down in parts])
+        return tuple([_Descending(_place(item[name])) if down else _place(item[name]) for name, down in order])
 
     return key
 

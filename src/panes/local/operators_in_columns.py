@@ -1,0 +1,155 @@
+"""Built-in operators over tables in columns: windows are index pairs, and no tuple is touched before it comes out.
+
+==========  =====================================================================================================
+requires    rows sorted by partition and arrival; ``Sort`` of whole windows, or ``Join`` that is inner and whose equal
+            attributes are of one type, and no subclass of them; no partition eviction
+costs       Sort: one sort of all rows. Join: two searches for each tuple, and a call of ``match`` and ``select`` for
+            each pair that may match
+paper       Gedik 2014, sections 6.1.2 and 6.1.3
+==========  =====================================================================================================
+
+Everything else runs event by event: a progressive sort lets out what depends on all that was let out before, and an
+outer join what depends on when tuples leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.ordering import codes, is_ordered
+from panes.engine.keys import key_ordinals, one_zero
+from panes.frames import Positions
+from panes.frames.positions import Integers
+from panes.frames.processed import key_of_rows
+from panes.frames.ranges import ranges
+from panes.frames.sliding_policies import Moments
+from panes.local.arriving import attributes_of
+from panes.local.columns import column_of, whole
+from panes.windowing.clocks import EventClock
+from panes.windowing.declarations import Count, Sliding, Tumbling
+from panes.windowing.join import Join
+from panes.windowing.over_tables import WindowedOperator, made
+from panes.windowing.sort import Sort
+from panes.windowing.vectorised import Arrivals, check_order, kept_at, processed
+
+_AT_ONCE = 1 << 14
+"""Pairs whose tuples are made at a time."""
+
+
+def in_columns(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> pa.Table | Iterator[object] | None:
+    """What an operator submits, as a table or as tuples; None where it has to be given one tuple after another."""
+    stream, operator = declared.stream, made(declared, EventClock())
+    if stream.together or not len(table):
+        return None
+    if type(operator) is Sort and isinstance(stream.window, Tumbling) and stream.port is None:
+        return _sorted(operator, stream.window, table, arrivals)
+    if type(operator) is Join and operator.outer is None and stream.port is not None:
+        return _joined(operator, stream.port, table, arrivals)
+    return None
+
+
+# Sort
+
+
+def _sorted(operator: Sort, window: Tumbling, table: pa.Table, arrivals: Arrivals) -> pa.Table | None:
+    if not all(name in table.column_names and is_ordered(table.schema.field(name).type) for name, _ in operator.order):
+        return None
+    found = processed(window, arrivals).held()
+    width = found.hi - found.lo
+    rows, owner = ranges(found.lo, width), np.repeat(np.arange(len(found)), width)
+    places = [_places(whole(table.column(name)), descending)[rows] for name, descending in reversed(operator.order)]
+    # A stable sort: equal tuples stay in the order of arrival.
+    return table.take(pa.array(rows[np.lexsort((*places, owner))]))
+
+
+def _places(column: pa.Array, descending: bool) -> Integers:
+    """Numbers in the order of values: nulls first and NaN last, or the other way round."""
+    place = np.unique(codes(column).values, return_inverse=True)[1].astype(np.int64) + 1
+    place = np.where(column.is_valid().to_numpy(zero_copy_only=False), place, 0)
+    return -place if descending else place
+
+
+# Join
+
+
+def _joined(join: Join, port: str, table: pa.Table, arrivals: Arrivals) -> Iterator[object] | None:
+    tags = column_of(table, port)
+    if tags.null_count or not np.isin(tags.to_numpy(), (0, 1)).all():
+        return None  # refused there, with the first row that is wrong
+    tuples = table.drop_columns([port])
+    sides = [np.flatnonzero(tags.to_numpy() == side) for side in (0, 1)]
+    codes_ = _equal(join, tuples, sides)
+    if codes_ is None:
+        return None
+    probing: list[Integers] = []
+    met: list[tuple[Integers, Integers]] = []
+    for side, other in ((0, 1), (1, 0)):
+        probe, candidate = _candidates(join, side, tuples, arrivals, sides, codes_)
+        pair = sides[side][probe], sides[other][candidate]
+        probing.append(pair[0])
+        met.append(pair if side == 0 else (pair[1], pair[0]))
+    # By the tuple that came in, and those that it met the oldest first.
+    order = np.argsort(np.concatenate(probing), kind="stable")
+    left, right = (np.concatenate(each)[order] for each in zip(*met, strict=True))
+    return join.matches(_tuples(tuples, left, right))
+
+
+def _equal(join: Join, tuples: pa.Table, sides: list[Integers]) -> list[Integers] | None:
+    """Of the tuples of each side a number that is equal where their attributes are, and -1 where one is null.
+
+    None where columns cannot be compared as they are.
+    """
+    lengths = [len(rows) for rows in sides]
+    columns = []
+    for names in join.pairs.items():
+        if any(name not in tuples.column_names for name in names):
+            return None
+        parts = [whole(tuples.column(name)).take(pa.array(rows)) for name, rows in zip(names, sides, strict=True)]
+        if parts[0].type != parts[1].type or not is_ordered(parts[0].type):
+            return None
+        columns.append(one_zero(pa.concat_arrays(parts)))
+    code = key_ordinals(columns, sum(lengths))
+    for column in columns:
+        code = np.where(column.is_valid().to_numpy(zero_copy_only=False), code, -1)
+    return np.split(code, lengths[:1])
+
+
+def _candidates(
+    join: Join, side: int, tuples: pa.Table, arrivals: Arrivals, sides: list[Integers], code: list[Integers]
+) -> tuple[Integers, Integers]:
+    """The tuples of a side, and those in the window of the other side that are equal, each as it was counted there."""
+    nothing = np.zeros(0, np.int64)
+    window, rows, others = join.declared[1 - side], sides[side], sides[1 - side]
+    assert isinstance(window, Sliding)
+    if window.evict == Count(0) or not len(others):
+        return nothing, nothing
+    events, starts = arrivals.events, arrivals.events.key_starts
+    own = Positions.of_events(events.start[rows], np.searchsorted(rows, starts))
+    other = Positions.of_events(events.start[others], np.searchsorted(others, starts))
+    held = Arrivals(other, arrivals.end, attributes_of(window, tuples.take(pa.array(others))))
+    check_order(window, held)
+    # What the other window holds when a tuple comes: of those that came before it.
+    key, hi = key_of_rows(own), np.searchsorted(others, rows)
+    some = np.flatnonzero((hi > other.key_starts[key]) & (code[side] >= 0))
+    key, hi = key[some], hi[some]
+    lo = kept_at(window, held, Moments(key, own.start[some], hi, hi - 1)).lo
+    # The other side by code, and those of one code in the order of arrival: what is equal lies between two places.
+    by_code = np.argsort(code[1 - side], kind="stable")
+    scale = len(others) + 1
+    places = code[1 - side][by_code] * scale + by_code
+    first, last = (np.searchsorted(places, code[side][some] * scale + row) for row in (lo, hi))
+    count = last - first
+    return np.repeat(some, count), by_code[ranges(first, count)]
+
+
+def _tuples(tuples: pa.Table, left: Integers, right: Integers) -> Iterator[tuple[object, object]]:
+    for begin in range(0, len(left), _AT_ONCE):
+        some = [side[begin : begin + _AT_ONCE] for side in (left, right)]
+        # Each tuple once, however many others it meets.
+        rows, place = np.unique(np.concatenate(some), return_inverse=True)
+        made_ = tuples.take(pa.array(rows)).to_pylist()
+        one, other = np.split(place, [len(some[0])])
+        yield from ((made_[a], made_[b]) for a, b in zip(one.tolist(), other.tolist(), strict=True))
