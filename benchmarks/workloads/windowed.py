@@ -20,7 +20,7 @@ import panes as pn
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from benchmarks.workloads.windowing import through_library
-from panes.windowing import Aggregate
+from panes.windowing import Aggregate, Join, Sort
 from panes.windowing.declarations import Count, Delta, Sliding, Time, Tumbling
 
 KEYS = 100
@@ -58,6 +58,57 @@ def windowed(bench: Bench) -> None:
             declared = replace(window, partitioned=pn.policy.partitions("key") if partitioned else None)
             _check(table.slice(0, CHECKED), rows[:CHECKED], declared, function)
             report.rows.append(_compared(bench, table, rows, declared, function))
+    _operators(bench, table)
+
+
+class SortOneByOne(Sort):
+    """A subclass may do anything, so it is given one tuple after another."""
+
+
+class JoinOneByOne(Join):
+    """As above."""
+
+
+def _operators(bench: Bench, table: pa.Table) -> None:
+    """The other operators, in columns and one tuple after another."""
+    report = bench.report.table(
+        f"Operators over {len(table):,} tuples; seconds",
+        f"Medians of processor time, side by side. Sort: by value, windows of {SIZE} tuples. Join: of two streams, on "
+        f"one of {KEYS} keys within windows of {SIZE} tuples; a Python function makes every output tuple.",
+    )
+    sliding, tumbling = Sliding(Count(SIZE), Count(1)), Tumbling(Count(SIZE))
+    sides = table.append_column("side", pa.array(np.arange(len(table)) % 2))
+
+    def sort(kind: type[Sort]) -> Callable[[], pa.Table]:
+        return lambda: pn.windowed(
+            table, window=tumbling, at="ts", operator=lambda window, clock: kind(window, by="value", clock=clock)
+        )
+
+    def join(kind: type[Join]) -> Callable[[], pa.Table]:
+        def made(window: Any, clock: Any) -> Join:
+            return kind(window, sliding, on="key", select=_numbers, clock=clock)
+
+        return lambda: pn.windowed(sides, window=sliding, at="ts", port="side", operator=made)
+
+    for name, one_by_one, columns in (
+        ("sort", sort(SortOneByOne), sort(Sort)),
+        ("join", join(JoinOneByOne), join(Join)),
+    ):
+        if columns().select(["number"]) != one_by_one().select(["number"]):
+            raise AssertionError(f"{name}: not what the operator submits")
+        contenders = {"event by event": one_by_one, "vectorised": columns}
+        timings = Timings({each: [] for each in contenders})
+        for _ in range(bench.repeats):
+            for each, run in contenders.items():
+                timings.seconds[each].append(_processor_time(run))
+        bench.report.record(name, f"{len(table)} tuples", timings)
+        medians = {each: timings.median(each) or 1e-9 for each in contenders}
+        ratio = medians["event by event"] / medians["vectorised"]
+        report.rows.append({"operator": name, **medians, "event by event / vectorised": ratio})
+
+
+def _numbers(left: Row, right: Row) -> Row:
+    return {"number": left["number"], "other": right["number"]}
 
 
 def _table(count: int) -> pa.Table:
