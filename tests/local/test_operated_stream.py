@@ -37,7 +37,6 @@ from panes.windowing.over_tables import operator_of, stream_of
 from tests.local.test_windowed import LIMITS, TIME, WINDOWS, Changes, joined_with, p, table_of, tables
 from tests.local.test_windowed_stream import micro_batches
 
-
 EVERY = p.sliding(p.count(2))
 
 
