@@ -34,8 +34,10 @@ from panes.windowing import (
     Sort,
 )
 from panes.windowing.over_tables import operator_of, stream_of
-from tests.local.test_windowed import LIMITS, TIME, WINDOWS, Changes, p, table_of, tables
+from tests.local.test_windowed import LIMITS, TIME, WINDOWS, Changes, joined_with, p, table_of, tables
 from tests.local.test_windowed_stream import micro_batches
+
+EVERY = p.sliding(p.count(2))
 
 
 def totals(window, clock):
@@ -56,8 +58,9 @@ OPERATORS = {
 class Stream:
     """A shard that is opened again for every micro-batch."""
 
-    def __init__(self, window, operator, schema, by="k", punctuations=None):
-        self.declared = operator_of(stream_of(window, by, "ts", punctuations=punctuations), operator, schema)
+    def __init__(self, window, operator, schema, by="k", punctuations=None, port=None):
+        arriving = stream_of(window, by, "ts", punctuations=punctuations, port=port)
+        self.declared = operator_of(arriving, operator, schema)
         self.cabinet, self.found = InMemory(), []
 
     def step(self, rows, watermark, marks=()):
@@ -82,6 +85,26 @@ def test_operators(data, operator, window, limit):
     for part, watermark in data.draw(micro_batches(rows)):
         stream.step(part, watermark)
     whole = pn.windowed(table_of(rows), window=declared, at="ts", operator=operator, schema=OPERATORS[operator])
+    assert sorted(map(repr, stream.found)) == sorted(map(repr, whole.to_pylist()))
+
+
+@settings(max_examples=60)
+@given(
+    st.data(),
+    st.sampled_from([w for w in WINDOWS if getattr(w, "trigger", None) == p.count(1)]),
+    st.sampled_from(LIMITS),
+)
+def test_joins_by_two_windows(data, right, limit):
+    """The second window has a clock and partitions of its own; rows with y=1 are for it."""
+    rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
+    rows = [row | {"y": min(row["y"], 1)} for row in rows]
+    join = joined_with(replace(right, partitioned=p.partitions("k", **limit)), outer="right")
+    schema = pa.schema({"left": pa.int64(), "right": pa.int64()})
+    stream = Stream(EVERY, join, schema, port="y")
+    for part, watermark in data.draw(micro_batches(rows)):
+        stream.step(part, watermark)
+    asked = {"window": EVERY, "by": "k", "at": "ts", "operator": join, "schema": schema, "port": "y"}
+    whole = pn.windowed(table_of(rows), **asked)
     assert sorted(map(repr, stream.found)) == sorted(map(repr, whole.to_pylist()))
 
 
@@ -144,9 +167,6 @@ def test_keys_that_are_no_numbers(operator, by):
     whole = pn.windowed(table, window=window, by=by, at="ts", operator=operator, schema=submitted).to_pylist()
     assert sorted(map(repr, stream.found)) == sorted(map(repr, whole))
     assert "nan" in repr(whole)
-
-
-EVERY = p.sliding(p.count(2))
 
 
 class Numbered(Operator):

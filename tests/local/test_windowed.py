@@ -345,6 +345,14 @@ def test_a_second_window_is_partitioned_by_something_else():
     assert found.to_pylist() == [{"left": 2, "right": 1}]
 
 
+def test_a_second_window_goes_by_an_attribute():
+    """Rows of one instant arrive in its order, whatever the columns before it say."""
+    table = sides([(1, "b", 1), (1, "a", 1), (2, "c", 0)]).set_column(4, "x", pa.array([1, 2, 3]))
+    join = joined_with(p.sliding(p.delta("x", 5)), match=lambda left, right: True)
+    found = pn.windowed(table, window=p.sliding(p.count(5)), at="ts", operator=join, port="side")
+    assert found.to_pylist() == [{"left": 3, "right": 1}, {"left": 3, "right": 2}]
+
+
 def test_a_second_window_goes_by_time():
     join = joined_with(p.sliding(p.time("9 us"), partitioned="k"), outer="right")
     stream = stream_of(p.sliding(p.count(5)), "k", "ts", port="side")

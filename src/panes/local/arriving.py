@@ -123,9 +123,11 @@ def attributes_of(window: WindowDeclaration, table: pa.Table) -> dict[Attribute,
 def tie_order(stream: Stream, ties: Iterable[str], schema: pa.Schema) -> list[str]:
     """The columns that order rows of one instant: those of delta policies, then others as they stand in the table."""
     wanted = {name.lower() for name in ties} - {name.lower() for name in (*stream.by, stream.at or "")}
-    first = [field_of(schema, name).name for name in stream.deltas]
-    others = [field.name for field in schema if field.name.lower() in wanted and field.name not in first]
-    return [name for name in dict.fromkeys((*first, *others)) if is_ordered(field_of(schema, name).type)]
+    # Those of an operator's other windows may be attributes of tuples that it makes itself.
+    others = [policy.attribute for window in stream.others for policy in deltas_of(window)]
+    first = [field_of(schema, name).name for name in stream.deltas] + [n for n in schema.names if n in others]
+    rest = [field.name for field in schema if field.name.lower() in wanted and field.name not in first]
+    return [name for name in dict.fromkeys((*first, *rest)) if is_ordered(field_of(schema, name).type)]
 
 
 def _check_name(what: str, name: str, schema: pa.Schema) -> None:
