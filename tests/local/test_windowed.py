@@ -345,6 +345,21 @@ def test_a_second_window_is_partitioned_by_something_else():
     assert found.to_pylist() == [{"left": 2, "right": 1}]
 
 
+class Remembers(Changes):
+    """Has a second window, which alone is partitioned."""
+
+    def __init__(self, window, clock=None):
+        super().__init__(window, clock=clock)
+        self.known = self.window(p.sliding(p.count(1), partitioned=p.partitions("k", count=1)))
+
+
+@pytest.mark.parametrize(("by", "together"), [((), False), ("k", True)])
+def test_a_second_window_alone_is_partitioned(by, together):
+    """Rows that have no partitions are in one operator anyway."""
+    stream = operator_of(stream_of(p.sliding(p.count(2)), by, "ts"), Remembers).stream
+    assert (stream.together, stream.alone) == (together, True)
+
+
 def test_a_second_window_goes_by_an_attribute():
     """Rows of one instant arrive in its order, whatever the columns before it say."""
     table = sides([(1, "b", 1), (1, "a", 1), (2, "c", 0)]).set_column(4, "x", pa.array([1, 2, 3]))

@@ -85,7 +85,9 @@ class Stream:
         something else.
         """
         partitions = [window.partitioned for window in (self.window, *self.others) if window.partitioned is not None]
-        return any(each.evict is not None or (each.by and each.by != self.by) for each in partitions)
+        mixed = any(each.evict is not None or (each.by and each.by != self.by) for each in partitions)
+        # Without partitions of rows there are none that could meet.
+        return bool(self.by) and mixed
 
     @property
     def alone(self) -> bool:
