@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 from panes.algebra.aggregates import Aggregate as Declared
-from panes.errors import DeclarationError
+from panes.errors import DeclarationError, StateError
 from panes.windowing.clocks import Clock
-from panes.windowing.declarations import Attribute, Count, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.declarations import Attribute, Count, Sliding, Time, Tumbling, WindowDeclaration
 from panes.windowing.events import Event
 from panes.windowing.grouping import GroupedSummary, Groups, Summary, computed, several
 from panes.windowing.incremental import TwoStacks
@@ -95,6 +95,8 @@ class Aggregate(Operator):
             if self._group_of is None
             else partial(GroupedSummary, self._starts, self._group_of)
         )
+        # Stands for every piece without tuples: of many partitions, most may be quiet most of the time.
+        self._nothing = self._summary()
         # Whoever selects partitions may want to look at their tuples.
         selects = window.partitioned is not None and callable(window.partitioned.select)
         summarizes = len(self._starts) == len(starts) and not selects
@@ -107,6 +109,8 @@ class Aggregate(Operator):
         summarizer = self._summary if summarizes else None
         if rest:
             self._input: Any = self.window(first, Event.BEFORE_FLUSH, handler=_Feed(self), summarizer=summarizer)
+            if isinstance(first.evict, Time):
+                self._input.stay()
             self._summaries: Window[Any] = self.window(rest[0], *self._triggers())
         elif isinstance(first, Tumbling):
             self._input = self.window(first, Event.BEFORE_FLUSH, *look, summarizer=summarizer)
@@ -173,16 +177,24 @@ class Aggregate(Operator):
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
         """Continue where an Aggregate of the same declaration was saved."""
-        made = [
-            _each_summary(saved, lambda values: self._summary().load(values), tuples=number == 1)
-            for number, saved in enumerate(state)
-        ]
+        if len(state) != len(self.stages):
+            raise StateError(
+                f"the state has {len(state)} windows, and this Aggregate has {len(self.stages)}. It was "
+                "saved by another one, or by another version of Panes. Load it with the version that saved it, or "
+                "write rewrite=False where the state has one window."
+            )
+        # A summary that is in the making is of its own; of a piece that is done, nobody changes anything.
+        loads = (lambda values: self._summary().load(values), self._piece)
+        made = [_each_summary(saved, loads[number], tuples=number == 1) for number, saved in enumerate(state)]
         with self.lock():
             super().load(made)
             if self._follows:
                 for partition, tuples in self._input:
                     for item in tuples:
                         self.after_insertion(item, partition, self._input)
+
+    def _piece(self, saved: Any) -> Any:
+        return self._summary().load(saved) if saved else self._nothing
 
     # What is computed
 
@@ -232,7 +244,9 @@ class _Feed:
 
     def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
         """Pass on a summary, also one of no tuple: the second window counts periods."""
-        self._aggregate._summaries.insert(window.summarizer(partition), partition)
+        aggregate = self._aggregate
+        summary = window.summarizer(partition) if window.size(partition) else aggregate._nothing
+        aggregate._summaries.insert(summary, partition)
 
 
 def _check_names(aliases: list[str], attributes: list[Attribute]) -> None:
