@@ -204,9 +204,10 @@ class Aggregate(Operator):
     def _groups(self, partition: Hashable, window: Window[Any]) -> Groups:
         """The values of each group of a subwindow, in the order in which groups first occur."""
         if len(self.stages) == 2:
-            summary = self._summary()
+            summary, nothing = self._summary(), self._nothing
             for part in window.tuples(partition):
-                summary.merge(part)
+                if part is not nothing:
+                    summary.merge(part)
             merged: Groups = summary.values()
             return merged
         if self._summarizes:
