@@ -46,7 +46,7 @@ def tables(draw: Any) -> pa.Table:
         {
             "ts": pa.array(list(accumulate(column(steps))), pa.timestamp("us", "UTC")),
             "n": list(range(rows)),
-            "k": column(st.sampled_from(["a", "b", None])),
+            "k": pa.array(column(st.sampled_from(["a", "b", None])), pa.string()),
             "d": list(accumulate(column(steps))),
             "side": column(st.integers(0, 1)),
             **{name: pa.array(column(values), TYPES[name]) for name, values in VALUES.items()},

@@ -16,7 +16,7 @@ import panes as pn
 from panes.errors import AnswerOverflowError, DeclarationError, StateError
 from panes.windowing import PUNCTUATION, Aggregate, EventClock, InputPort, Join, Operator, OperatorModel, Sort
 from panes.windowing.accumulators import Variance
-from panes.windowing.declarations import Count, Sliding, Time
+from panes.windowing.declarations import Count, Partitions, Sliding, Time
 from tests.windowing.drawing import partitions, policies, tumbling, windows
 from tests.windowing.playing import SELECT, events, numbers_of, play, two_windows
 
@@ -36,7 +36,14 @@ def test_an_operator_continues_from_its_state(kind, data, happened):
     both = {
         "join": two_windows(),
         "aggregate": st.tuples(windows(("k",))),
-        "rewritten": st.sampled_from([(Sliding(Count(6), Count(2)),), (Sliding(Time(6), Time(2)),)]),
+        "rewritten": st.sampled_from(
+            [
+                (Sliding(policy(6), policy(slide), partitioned),)
+                for policy in (Count, Time)
+                for slide in (2, 4)
+                for partitioned in (None, Partitions(("k",)))
+            ]
+        ),
         "batch": st.tuples(tumbling(("k",))),
         "progressive": st.tuples(st.builds(Sliding, policies(), st.just(Count(1)), partitions(("k",)))),
     }[kind]

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from panes.algebra.aggregates import Aggregate as Declared
 from panes.errors import DeclarationError
 from panes.windowing.clocks import Clock
-from panes.windowing.declarations import Attribute, Count, Sliding, Tumbling, WindowDeclaration
+from panes.windowing.declarations import Attribute, Count, Sliding, Time, Tumbling, WindowDeclaration
 from panes.windowing.declared_as import check_same, value_text, windows_text
 from panes.windowing.events import Event
 from panes.windowing.grouping import GroupedSummary, Groups, Summary, computed, several
@@ -97,6 +97,8 @@ class Aggregate(Operator):
             if self._group_of is None
             else partial(GroupedSummary, self._starts, self._group_of)
         )
+        # Stands for every piece without tuples: of many partitions, most may be quiet most of the time.
+        self._nothing = self._summary()
         # Whoever selects partitions may want to look at their tuples.
         selects = window.partitioned is not None and callable(window.partitioned.select)
         summarizes = len(self._starts) == len(starts) and not selects
@@ -109,6 +111,8 @@ class Aggregate(Operator):
         summarizer = self._summary if summarizes else None
         if rest:
             self._input: Any = self.window(first, Event.BEFORE_FLUSH, handler=_Feed(self), summarizer=summarizer)
+            if isinstance(first.evict, Time):
+                self._input.stay()
             self._summaries: Window[Any] = self.window(rest[0], *self._triggers())
         elif isinstance(first, Tumbling):
             self._input = self.window(first, Event.BEFORE_FLUSH, *look, summarizer=summarizer)
@@ -186,16 +190,18 @@ class Aggregate(Operator):
         *windows, own = state
         # Summaries know of what they are: one of another attribute would go on with that.
         check_same("Aggregate", own.get("declared"), self._declaration)
-        made = [
-            _each_summary(saved, lambda values: self._summary().load(values), tuples=number == 1)
-            for number, saved in enumerate(windows)
-        ]
+        # A summary that is in the making is of its own; of a piece that is done, nobody changes anything.
+        loads = (lambda values: self._summary().load(values), self._piece)
+        made = [_each_summary(saved, loads[number], tuples=number == 1) for number, saved in enumerate(windows)]
         with self.lock():
             super().load(made)
             if self._follows:
                 for partition, tuples in self._input:
                     for item in tuples:
                         self.after_insertion(item, partition, self._input)
+
+    def _piece(self, saved: Any) -> Any:
+        return self._summary().load(saved) if saved else self._nothing
 
     # What is computed
 
@@ -205,9 +211,10 @@ class Aggregate(Operator):
     def _groups(self, partition: Hashable, window: Window[Any]) -> Groups:
         """The values of each group of a subwindow, in the order in which groups first occur."""
         if len(self.stages) == 2:
-            summary = self._summary()
+            summary, nothing = self._summary(), self._nothing
             for part in window.tuples(partition):
-                summary.merge(part)
+                if part is not nothing:
+                    summary.merge(part)
             merged: Groups = summary.values()
             return merged
         if self._summarizes:
@@ -245,7 +252,9 @@ class _Feed:
 
     def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
         """Pass on a summary, also one of no tuple: the second window counts periods."""
-        self._aggregate._summaries.insert(window.summarizer(partition), partition)
+        aggregate = self._aggregate
+        summary = window.summarizer(partition) if window.size(partition) else aggregate._nothing
+        aggregate._summaries.insert(summary, partition)
 
 
 def _check_names(aliases: list[str], attributes: list[Attribute]) -> None:

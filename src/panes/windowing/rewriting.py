@@ -1,20 +1,27 @@
 """A sliding window as a tumbling window that feeds a smaller sliding one.
 
 ==========  =====================================================================================================
-requires    eviction and trigger by count, or both by time, where the first is several times the second;
-            output functions that can be merged (associative ones)
-costs       as many summaries as a window has periods of the trigger, instead of all its tuples
+requires    eviction and trigger by count, or both by time; output functions that can be merged (associative ones)
+costs       as many summaries as a window has pieces, instead of all its tuples
 paper       Gedik 2014, section 4.1.8
 ==========  =====================================================================================================
 
-It is done where it gives the same answers at the same moments, and nowhere else. By time a window must not be
-partitioned: a subwindow of the tumbling one would be removed when it is flushed, and its periods begin anew with the
-next tuple. By count it may be, unless partitions are evicted, which would go by other updates.
+It is done where it gives the same answers at the same moments, and nowhere else. A piece is the greatest common divisor
+of both extents, so that windows begin and end with pieces: the period of the trigger, where the window is several times
+that, as in the paper. A window may be partitioned. By time the pieces of a partition follow each other from its first
+tuple on, also empty ones (``TumblingWindow.stay``), as its triggers do. Where partitions are evicted it is left alone:
+tuple counts would count pieces, and a window that is processed for the last time ends within one.
 """
 
 from __future__ import annotations
 
+from math import gcd
+from typing import Final
+
 from panes.windowing.declarations import Count, Partitions, Sliding, Time, Tumbling
+
+_PIECES: Final = 8
+"""More pieces than that for each answer take longer than they save; by time, two extents may have 1 µs in common."""
 
 
 def rewrite(window: Sliding) -> tuple[Tumbling, Sliding] | None:
@@ -26,18 +33,25 @@ def rewrite(window: Sliding) -> tuple[Tumbling, Sliding] | None:
     >>> hour = pn.policy.sliding(pn.policy.time("1 hour"), pn.policy.time("1 min"))
     >>> print(*rewrite(hour), sep="; ")
     tumbling, time(1m); sliding, count(60), count(1)
+    >>> print(*rewrite(pn.policy.sliding(pn.policy.time("10 s"), pn.policy.time("4 s"))), sep="; ")
+    tumbling, time(2s); sliding, count(5), count(2)
     """
     evict, trigger, partitioned = window.evict, window.trigger, window.partitioned
+    if partitioned is not None and partitioned.evict is not None:
+        return None
+    # The operator itself says to which partition a summary belongs: summaries have no attributes.
+    second = None if partitioned is None else Partitions(())
     if isinstance(evict, Count) and isinstance(trigger, Count):
-        if trigger.n == 1 or evict.n % trigger.n or not evict.n:
+        piece = gcd(evict.n, trigger.n)
+        # A piece of one tuple is no smaller than the tuple.
+        if piece == 1 or not evict.n or trigger.n > _PIECES * piece:
             return None
-        if partitioned is not None and partitioned.evict is not None:
-            return None
-        # The operator itself says to which partition a summary belongs: summaries have no attributes.
-        second = None if partitioned is None else Partitions(())
-        return Tumbling(trigger, partitioned), Sliding(Count(evict.n // trigger.n), Count(1), second)
+        small = Sliding(Count(evict.n // piece), Count(trigger.n // piece), second)
+        return Tumbling(Count(piece), partitioned), small
     if isinstance(evict, Time) and isinstance(trigger, Time):
-        if evict.period % trigger.period or partitioned is not None:
+        piece = gcd(evict.period, trigger.period)
+        if trigger.period > _PIECES * piece:
             return None
-        return Tumbling(trigger), Sliding(Count(evict.period // trigger.period), Count(1))
+        small = Sliding(Count(evict.period // piece), Count(trigger.period // piece), second)
+        return Tumbling(Time(piece), partitioned), small
     return None

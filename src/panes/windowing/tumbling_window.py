@@ -108,6 +108,10 @@ class TumblingWindow(ListWindow[T]):
         subwindow = self.subwindows.get(partition)
         return None if subwindow is None or self._stores else self._summarizer_of(subwindow)
 
+    def stay(self) -> None:
+        """Keep subwindows of partitions when they are flushed, so that by time their periods follow each other."""
+        self._removes = False
+
     # Lists of tuples
 
     def _values_of(self, items: Sequence[T]) -> Sequence[Any]:
