@@ -76,9 +76,10 @@ def test_sorted_windows(table: pa.Table, policy: Any, by: tuple[str, ...], data:
         by=by,
         **marks,
     )
-    numbers = expected.column("n").to_pylist() if len(expected) else []
-    assert found.column("n").to_pylist() == numbers
-    assert found.schema == table.schema
+    assert len(found) == len(expected)
+    if len(expected):
+        assert found.column("n").to_pylist() == expected.column("n").to_pylist()
+        assert found.schema == table.schema
 
 
 @settings(max_examples=250)
