@@ -156,3 +156,28 @@ def test_a_wrong_port_and_a_falling_attribute_are_refused() -> None:
         pn.windowed(table.append_column("x", pa.array([1, 1])).slice(0, 2), **asked)
     with pytest.raises(SchemaError, match="a row is for the port 2"):
         pn.windowed(table.set_column(2, "side", pa.array([0, 2])), **asked)
+
+
+def test_unmatched_tuples_of_a_table_have_ports_of_their_own() -> None:
+    table = pa.table(
+        {
+            "ts": pa.array([1, 2, 3, 4, 5], pa.timestamp("us")),
+            "k": ["a", "b", "b", "c", "c"],
+            "side": [0, 0, 1, 1, 1],
+        }
+    )
+
+    def join(window: Any, clock: Any) -> Join:
+        right = pn.policy.sliding(pn.policy.count(1))
+        return Join(
+            window, right, on="k", outer="full", unmatched_ports=True, clock=clock,
+            select=lambda one, other: {"left": one and one["k"], "right": other and other["k"]},
+        )  # fmt: skip
+
+    window = pn.policy.sliding(pn.policy.count(1))
+    found = pn.windowed(table, at="ts", port="side", window=window, operator=join).to_pylist()
+    assert found == [
+        {"left": "a", "right": None, "port": 1},
+        {"left": "b", "right": "b", "port": 0},
+        {"left": None, "right": "c", "port": 2},
+    ]

@@ -50,6 +50,10 @@ def shown(rows):
         (p.sliding(p.time("20 s"), p.time("15 s")), {"by": "k", "where": "x > -4"}),
         (p.sliding(p.count(3), p.count(2), partitioned=p.partitions("k", count=2)), {}),
         (p.tumbling(p.punctuation()), {"by": "k", "punctuations": "stop"}),
+        (p.sliding(p.count(100), p.delta("ts", "10 s")), {"by": "k"}),
+        pytest.param(
+            p.sliding(p.count(4), p.count(3), partitioned=p.partitions("k", age="6 s")), {}, marks=pytest.mark.soak
+        ),
     ],
     ids=str,
 )
