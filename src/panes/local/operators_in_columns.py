@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from panes.algebra.operations import Array
 from panes.algebra.ordering import codes, is_ordered
 from panes.engine.keys import key_ordinals, one_zero
 from panes.frames import Positions
@@ -60,16 +61,22 @@ def _sorted(operator: Sort, window: Tumbling, table: pa.Table, arrivals: Arrival
     found = processed(window, arrivals).held()
     width = found.hi - found.lo
     rows, owner = ranges(found.lo, width), np.repeat(np.arange(len(found)), width)
-    places = [_places(whole(table.column(name)), descending)[rows] for name, descending in reversed(operator.order)]
+    keys: list[Array] = []
+    for name, descending in reversed(operator.order):
+        keys += [key[rows] for key in _keys(whole(table.column(name)), descending)]
     # A stable sort: equal tuples stay in the order of arrival.
-    return table.take(pa.array(rows[np.lexsort((*places, owner))]))
+    return table.take(pa.array(rows[np.lexsort((*keys, owner))]))
 
 
-def _places(column: pa.Array, descending: bool) -> Integers:
-    """Numbers in the order of values: nulls first and NaN last, or the other way round."""
-    place = np.unique(codes(column).values, return_inverse=True)[1].astype(np.int64) + 1
-    place = np.where(column.is_valid().to_numpy(zero_copy_only=False), place, 0)
-    return -place if descending else place
+def _keys(column: pa.Array, descending: bool) -> list[Array]:
+    """What sorts values, the last of them first: nulls first and NaN last, or the other way round."""
+    values = codes(column).values
+    if descending:
+        values = -np.unique(values, return_inverse=True)[1]
+    if not column.null_count:
+        return [values]
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return [np.where(valid, values, 0), ~valid if descending else valid]
 
 
 # Join
