@@ -121,6 +121,13 @@ def test_what_is_not_for_columns_runs_one_by_one() -> None:
     sliding, tumbling = pn.policy.sliding(pn.policy.count(2)), pn.policy.tumbling(pn.policy.count(2))
     assert columns(sort, window=tumbling) is not None
     assert columns(sort, window=sliding) is None
+    # What makes the operator may take another window than it is given.
+    assert (
+        columns(
+            lambda window, clock: Sort(pn.policy.tumbling(pn.policy.count(3)), by="x", clock=clock), window=tumbling
+        )
+        is None
+    )
     assert columns(lambda window, clock: Own(window, by="x", clock=clock), window=tumbling) is None
     assert columns(join, window=sliding, port="side") is not None
     assert columns(lambda window, clock: join(window, clock, "left"), window=sliding, port="side") is None

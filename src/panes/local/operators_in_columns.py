@@ -43,7 +43,8 @@ _AT_ONCE = 1 << 14
 def in_columns(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> pa.Table | Iterator[object] | None:
     """What an operator submits, as a table or as tuples; None where it has to be given one tuple after another."""
     stream, operator = declared.stream, made(declared, EventClock())
-    if stream.together or not len(table):
+    # What makes the operator may take another window than it is given: arrivals know nothing of that.
+    if stream.together or not len(table) or operator.declared[:1] != (stream.window,):
         return None
     if type(operator) is Sort and isinstance(stream.window, Tumbling) and stream.port is None:
         return _sorted(operator, stream.window, table, arrivals)
