@@ -398,6 +398,30 @@ def test_golden(name):
 TABLE = pa.table({"ts": pa.array([1, 2], TIME), "k": ["a", "b"], "x": [2, 1], "d": [None, 1.0], "s": ["u", "v"]})
 
 
+def test_aggregates_over_columns_that_rows_arrive_by():
+    """Keys, times, deltas and groups are sorted with their rows where an aggregate reads them, however spelt."""
+    table = pa.table(
+        {
+            "TS": pa.array([5, 1, 3, 2, 4], pa.timestamp("us")),
+            "Key": [2, 1, None, 2, 1],
+            "Odometer": [50, 10, 30, 20, 40],
+            "Unused": list("abcde"),
+        }
+    )
+    chunked = pa.concat_tables([table.slice(0, 2), table.slice(2)])
+    found = pn.windowed(
+        chunked,
+        window=p.tumbling(p.delta("odometer", 0)),
+        by="key",
+        at="ts",
+        group_by="odometer",
+        select={"k": pn.sum("key"), "t": pn.max("ts"), "o": pn.max("ODOMETER + key"), "n": pn.count()},
+    )
+    rows = [(row["key"], row["odometer"], row["k"], row["t"].microsecond, row["o"]) for row in found.to_pylist()]
+    # The last window of each partition is not full.
+    assert rows == [(1, 10, 1, 1, 11), (2, 20, 2, 2, 22)]
+
+
 @pytest.mark.parametrize(
     ("error", "says", "options"),
     [

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from panes.errors import OrderError, PlanError
 from panes.frames import Positions
-from panes.frames.chains import followed, stepped
+from panes.frames.chains import followed, in_step, stepped
 from panes.frames.distances import Distances
+from panes.frames.positions import Axis
 from panes.testing.windowing_reference import ReferenceWindow
 from panes.windowing.declarations import (
     Count,
@@ -199,6 +200,31 @@ def test_chains_of_few_and_of_many_windows(steps, by, least):
     apart = Distances(values, starts, by)
     assert followed(apart.first_beyond(np.arange(len(values)), key)).tolist() == met
     assert apart.chain().tolist() == met
+    met_in_step, row, end = in_step(Axis(values, starts).numbers, starts, by)
+    assert (sorted(met_in_step.tolist()), row.tolist(), end.tolist()) == (met, [], [])
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3), max_size=3), min_size=25, max_size=60),
+    st.dictionaries(st.integers(0, 24), st.lists(st.integers(0, 3), min_size=20, max_size=90), max_size=4),
+    st.sampled_from([0, 1, 2, 5, 2**40, 2**70]),
+    st.sampled_from([0, -(2**50), 2**59]),
+)
+def test_chains_of_many_keys(short, long, by, offset):
+    """Whether keys are looked at together or by themselves, and some of them have far more windows than others."""
+    keys = [np.cumsum(np.array(long.get(i, key), np.int64)) + offset for i, key in enumerate(short)]
+    starts = np.cumsum([0, *map(len, keys)])
+    alone = [starts[i] + Distances(key, np.array([0, len(key)]), by).chain() for i, key in enumerate(keys)]
+    found = Distances(np.concatenate(keys), starts, by).chain()
+    assert found.tolist() == np.concatenate(alone).tolist()
+
+
+def test_a_chain_of_keys_that_hardly_fit_one_axis():
+    """Thresholds beyond all values are added to numbers that are near the end of int64."""
+    keys, span = 40, 2**63 // 41
+    values, starts = np.tile(np.array([0, span - 2]), keys), np.arange(0, 2 * keys + 1, 2)
+    for by, met in ((2**62, starts[:-1]), (span - 2, starts[:-1]), (span - 3, np.arange(2 * keys))):
+        assert Distances(values, starts, by).chain().tolist() == met.tolist()
 
 
 def test_an_attribute_that_falls_is_refused():

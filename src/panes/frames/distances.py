@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from panes.frames.chains import followed, stepped
-from panes.frames.positions import FARTHEST, Integers, Positions
+from panes.frames.chains import followed, in_step, stepped
+from panes.frames.positions import FARTHEST, Axis, Integers
+from panes.frames.ranges import ranges
 
 Values: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.float64]"
 Booleans: TypeAlias = npt.NDArray[np.bool_]
@@ -30,6 +31,8 @@ Booleans: TypeAlias = npt.NDArray[np.bool_]
 _WIDEST = 2**64 - 1
 _ROWS_PER_WINDOW = 12
 """Measured: where windows hold fewer rows, searching for the ends of all that could be is cheaper than one by one."""
+_KEYS_AT_ONCE = 32
+"""Measured: a step of so many keys costs less than as many windows one by one."""
 
 
 class Distances:
@@ -47,32 +50,44 @@ class Distances:
         self._values, self._key_starts = values, key_starts
         self._integer = values.dtype.kind == "i"
         self._by: Any = _whole(by) if self._integer else _rounded(by)
-        self._positions: Positions | None = None
-        if self._integer and (not len(values) or -FARTHEST < values.min() <= values.max() < FARTHEST):
-            # One search over all keys: several times as fast as bisecting.
-            self._positions = Positions.of_events(values.astype(np.int64, copy=False), key_starts)
-            self._by = min(self._by, 2 * FARTHEST)
+        self._axis: Axis | None = None
+        if self._integer:
+            axis = Axis(values.astype(np.int64, copy=False), key_starts)
+            if axis.low > -FARTHEST and axis.high < FARTHEST:
+                # One search over all keys: several times as fast as bisecting.
+                self._axis = axis
+                self._by = min(self._by, 2 * FARTHEST)
 
     def first_within(self, rows: Integers, key: Integers) -> Integers:
         """For each row the first row of its key that is not too far below it: what eviction leaves in a window."""
-        if self._positions is not None:
-            return self._positions.search(key, self._values[rows] - self._by)
+        if self._axis is not None:
+            return self._axis.search(key, self._values[rows] - self._by)
         return _bisect(self._key_starts[key], rows, lambda middle: self.apart(rows, middle))
 
     def first_beyond(self, rows: Integers, key: Integers) -> Integers:
         """For each row the first row of its key that is too far above it; the end of the key where there is none."""
-        if self._positions is not None:
-            return self._positions.search(key, self._values[rows] + (self._by + 1))
+        if self._axis is not None:
+            return self._axis.search(key, self._values[rows] + (self._by + 1))
         return _bisect(rows, self._key_starts[key + 1], lambda middle: ~self.apart(middle, rows))
 
     def chain(self) -> Integers:
         """The first row of each key, and every row that is too far above the one that was met before."""
+        if self._axis is not None and self._axis.numbers is not None and len(self._key_starts) > _KEYS_AT_ONCE:
+            return self._chain_of_many(self._axis.numbers, min(self._by, self._axis.span))
         if self._integer:
             met = stepped(self._values, self._key_starts, self._by, _ROWS_PER_WINDOW)  # type: ignore[arg-type]
             if met is not None:
                 return met
         key = np.repeat(np.arange(len(self._key_starts) - 1), np.diff(self._key_starts))
         return followed(self.first_beyond(np.arange(len(key)), key))
+
+    def _chain_of_many(self, numbers: Integers, by: int) -> Integers:
+        """The same for all keys in step, and for the few that have more windows than others after that."""
+        met, row, end = in_step(numbers, self._key_starts, by, _KEYS_AT_ONCE)
+        rest = ranges(row, end - row)
+        starts = np.append(0, np.cumsum(end - row))
+        later = rest[Distances(self._values[rest], starts, self._by).chain()]
+        return np.sort(np.append(met, later))
 
     def apart(self, later: Integers, earlier: Integers) -> Booleans:
         """Whether rows are too far above others of the same key."""

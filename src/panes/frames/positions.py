@@ -29,6 +29,59 @@ def check_near(instants: Integers) -> Integers:
     return instants
 
 
+class Axis:
+    """Integers that never decrease within a key, of all keys on one axis: one search serves them all.
+
+    Parameters
+    ----------
+    values
+        One per row.
+    key_starts
+        The first row of each key, and the number of rows at the end.
+
+    Examples
+    --------
+    >>> axis = Axis(np.array([1, 1, 7, 2]), key_starts=np.array([0, 3, 4]))
+    >>> axis.search(np.array([0, 1]), np.array([5, 5]))
+    array([2, 4])
+    """
+
+    def __init__(self, values: Integers, key_starts: Integers) -> None:
+        self._values, self._key_starts = values, key_starts
+        self.low, self.high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+        self.span = self.high - self.low + 1
+
+    @cached_property
+    def numbers(self) -> Integers | None:
+        """One rising number per row over all keys, to which the span can be added.
+
+        None where ``keys * span`` does not fit int64 (a million keys over centuries).
+        """
+        keys = len(self._key_starts) - 1
+        if (keys + 1) * self.span >= 2**63:
+            return None
+        per_key = np.arange(keys, dtype=np.int64) * self.span - self.low
+        return self._values + np.repeat(per_key, np.diff(self._key_starts))
+
+    def search(self, key: Integers, value: Integers) -> Integers:
+        """For each pair of key ordinal and value, the key's first row that is not below the value."""
+        if self.numbers is None:
+            return self._bisect(key, value)
+        query = value - self.low
+        np.clip(query, 0, self.span, out=query)
+        query += key * self.span
+        return np.searchsorted(self.numbers, query).astype(np.int64, copy=False)
+
+    def _bisect(self, key: Integers, value: Integers) -> Integers:
+        """Binary search within the rows of each key, all queries in step."""
+        lo, hi = self._key_starts[key], self._key_starts[key + 1]
+        while (searching := lo < hi).any():
+            middle = (lo + hi) >> 1
+            before = searching & (self._values[np.minimum(middle, len(self._values) - 1)] < value)
+            lo, hi = np.where(before, middle + 1, lo), np.where(before | ~searching, hi, middle)
+        return lo
+
+
 @dataclass(frozen=True, eq=False)
 class Positions:
     """Half-open spans ``[start, end)`` of the rows of a column, sorted by key and start.
@@ -77,8 +130,10 @@ class Positions:
         if (end <= start).any():
             raise PlanError("a span is empty or backwards: every row needs start < end, half-open.")
         follows = start[1:] >= end[:-1]
-        follows |= (start[1:] == start[:-1]) & (end[1:] == end[:-1])
         follows[starts[(starts > 0) & (starts < rows)] - 1] = True
+        if follows.all():
+            return
+        follows |= (start[1:] == start[:-1]) & (end[1:] == end[:-1])
         if not follows.all():
             row = int(np.argmin(follows)) + 1
             raise PlanError(
@@ -123,38 +178,10 @@ class Positions:
         return edges if equal and ((self.start - edges.offset) % edges.period == 0).all() else None
 
     @cached_property
-    def _low(self) -> int:
-        return int(self.start.min(initial=FARTHEST))
-
-    @cached_property
-    def _span(self) -> int:
-        return max(int(self.end.max(initial=-FARTHEST)) - self._low, 1)
-
-    @cached_property
-    def axis(self) -> Integers | None:
-        """One rising number per row over all keys, so that one search serves them all.
-
-        None where ``keys * span`` does not fit int64 (a million keys over centuries).
-        """
-        if self.keys * self._span >= 2**63:
-            return None
-        per_key = np.arange(self.keys, dtype=np.int64) * self._span - self._low
-        return self.start + np.repeat(per_key, np.diff(self.key_starts))
+    def axis(self) -> Axis:
+        """Where rows start, for searches."""
+        return Axis(self.start, self.key_starts)
 
     def search(self, key: Integers, instant: Integers) -> Integers:
         """For each pair of key ordinal and instant, the key's first row that starts at or after the instant."""
-        axis = self.axis
-        if axis is None:
-            return self._bisect(key, instant)
-        query = np.clip(instant - self._low, 0, self._span)
-        query += key * self._span
-        return np.searchsorted(axis, query).astype(np.int64, copy=False)
-
-    def _bisect(self, key: Integers, instant: Integers) -> Integers:
-        """Binary search within the rows of each key, all queries in step."""
-        lo, hi = self.key_starts[key], self.key_starts[key + 1]
-        while (searching := lo < hi).any():
-            middle = (lo + hi) >> 1
-            before = searching & (self.start[np.minimum(middle, len(self) - 1)] < instant)
-            lo, hi = np.where(before, middle + 1, lo), np.where(before | ~searching, hi, middle)
-        return lo
+        return self.axis.search(key, instant)

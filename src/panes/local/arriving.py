@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from panes.algebra.operations import Array
 from panes.algebra.ordering import codes, is_ordered
-from panes.engine.keys import key_ordinals
+from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.schema import field_of
 from panes.errors import SchemaError, nearest
 from panes.frames import Positions
@@ -29,9 +29,16 @@ ENDLESS = 4 * FARTHEST
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """Tuples in the order of partitions and arrival, and what windows go by."""
+    """Tuples in the order of partitions and arrival, and what windows go by.
+
+    Parameters
+    ----------
+    keys
+        The columns of partitions, a row per partition.
+    """
 
     table: pa.Table
+    keys: list[pa.Array]
     arrivals: Arrivals
 
 
@@ -74,19 +81,23 @@ def check_tuples(stream: Stream, schema: pa.Schema) -> None:
             )
 
 
-def arrive(stream: Stream, table: pa.Table, ties: Iterable[str]) -> Arrived:
+def arrive(stream: Stream, table: pa.Table, ties: Iterable[str], read: Collection[str] | None = None) -> Arrived:
     """The rows that arrive, sorted.
 
     Parameters
     ----------
     ties
         The columns whose values order rows of one instant, after those that delta policies go by.
+    read
+        The columns that are read of sorted rows; None for all. Of the others only the names remain.
     """
     instants = np.arange(len(table), dtype=np.int64)
     keep = np.ones(len(table), dtype=bool)
     if stream.at is not None:
         times = column_of(table, stream.at)
-        instants, keep = instants_of(times), times.is_valid().to_numpy(zero_copy_only=False)
+        instants = instants_of(times)
+        if times.null_count:
+            keep = times.is_valid().to_numpy(zero_copy_only=False)
     punctuations = np.zeros(0, np.int64)
     if stream.punctuations is not None:
         marked = column_of(table, stream.punctuations).fill_null(False).to_numpy(zero_copy_only=False)
@@ -96,15 +107,32 @@ def arrive(stream: Stream, table: pa.Table, ties: Iterable[str]) -> Arrived:
         keep = keep & passes
     if not keep.all():
         table, instants = table.filter(pa.array(keep)), instants[keep]
-    ordinals = _by_key([column_of(table, key) for key in stream.by], len(table))
-    # Without a time, rows come as they stand.
-    names = [] if stream.at is None else tie_order(stream, ties, table.schema)
-    order = in_order(ordinals, instants, [table.column(name) for name in names])
+    columns = [column_of(table, key) for key in stream.by]
+    ordinals = _by_key(columns, len(table))
+    starts = np.append(0, np.cumsum(np.bincount(ordinals)))
+    order = _by_time(ordinals, instants)
+    instants = instants[order]
+    if stream.at is not None:
+        same = instants[1:] == instants[:-1]
+        same[starts[1:-1] - 1] = False
+        _sort_ties(order, same, [table.column(name) for name in tie_order(stream, ties, table.schema)])
+    # Otherwise rows come as they stand.
+    keys = [one_zero(column.take(pa.array(order[starts[:-1]]))) for column in columns]
     if (order[1:] < order[:-1]).any():
-        table, instants, ordinals = table.take(pa.array(order)), instants[order], ordinals[order]
-    starts = np.searchsorted(ordinals, np.arange(int(ordinals.max(initial=-1)) + 2)).astype(np.int64)
+        table = _taken(table, order, None if read is None else {name.lower() for name in (*read, *stream.deltas)})
     end = int(instants.max(initial=0)) + 1 if len(instants) else 0
-    return Arrived(table, arrivals_of(stream, table, instants, starts, end, punctuations))
+    return Arrived(table, keys, arrivals_of(stream, table, instants, starts, end, punctuations))
+
+
+def _taken(table: pa.Table, order: Array, read: Collection[str] | None) -> pa.Table:
+    """Rows of a table; of columns that are not read only the names remain."""
+    rows = pa.array(order)
+    return pa.table(
+        {
+            name: column.take(rows) if read is None or name.lower() in read else pa.nulls(len(rows))
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+    )
 
 
 def arrivals_of(
@@ -117,7 +145,11 @@ def arrivals_of(
 
 def attributes_of(window: WindowDeclaration, table: pa.Table) -> dict[Attribute, Values]:
     """The values of the attributes that the delta policies of a window go by."""
-    return {policy.attribute: _values(policy, column_of(table, str(policy.attribute))) for policy in deltas_of(window)}
+    values: dict[Attribute, Values] = {}
+    for policy in deltas_of(window):
+        if policy.attribute not in values:
+            values[policy.attribute] = _values(policy, column_of(table, str(policy.attribute)))
+    return values
 
 
 def tie_order(stream: Stream, ties: Iterable[str], schema: pa.Schema) -> list[str]:
@@ -156,7 +188,7 @@ def _values(policy: Delta, column: pa.Array) -> Values:
     else:
         integers = column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column.cast(pa.int64())
         missing = column.is_null().to_numpy(zero_copy_only=False)
-        values = integers.fill_null(0).to_numpy(zero_copy_only=False)
+        values = (integers.fill_null(0) if column.null_count else integers).to_numpy(zero_copy_only=False)
     if missing.any():
         raise SchemaError(
             f"{int(missing.sum())} rows have no value for {policy.attribute!r}, and {policy} goes by it. Leave such "
@@ -170,7 +202,7 @@ def _by_key(keys: list[pa.Array], rows: int) -> Array:
     if len(keys) == 1 and is_ordered(keys[0].type) and not pa.types.is_floating(keys[0].type):
         # Most partitions are by one column: its dictionary numbers them, and only that has to be sorted.
         encoded = keys[0].dictionary_encode(null_encoding="encode")
-        numbers: Array = ranks([encoded.dictionary])[encoded.indices.to_numpy(zero_copy_only=False)]
+        numbers: Array = ranks([encoded.dictionary]).take(encoded.indices.to_numpy(zero_copy_only=False))
         return numbers
     ordinals = key_ordinals(keys, rows)
     if not keys or not rows or not all(is_ordered(column.type) for column in keys):
@@ -197,19 +229,29 @@ def _by_value(columns: list[pa.Array], *within: Array) -> Array:
 def in_order(ordinals: Array, instants: Array, ties: list[pa.ChunkedArray]) -> Array:
     """Rows by partition and time; where both are equal by value, nulls first."""
     order = _by_time(ordinals, instants)
-    if not ties:
-        return order
-    own, at = ordinals[order], instants[order]
-    same = (own[1:] == own[:-1]) & (at[1:] == at[:-1])
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(order) else order
-    if not len(tied):
-        return order
-    # Only rows that share their instant with others are sorted by value: as a rule they are few.
+    if ties:
+        own, at = ordinals[order], instants[order]
+        _sort_ties(order, (own[1:] == own[:-1]) & (at[1:] == at[:-1]), ties)
+    return order
+
+
+def _sort_ties(order: Array, same: Array, ties: list[pa.ChunkedArray]) -> None:
+    """Put rows that share their partition and time with others in the order of values: as a rule they are few.
+
+    Parameters
+    ----------
+    order
+        Rows by partition and time; changed in place.
+    same
+        Of each row but the first, whether both are those of the row before it.
+    """
+    if not ties or not same.any():
+        return
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     rows = order[tied]
     run = np.cumsum(np.append(True, ~same))[tied]
     values = [column.take(pa.array(rows)).combine_chunks() for column in ties]
     order[tied] = rows[_by_value(values, run)]
-    return order
 
 
 def _by_time(ordinals: Array, instants: Array) -> Array:
@@ -218,7 +260,8 @@ def _by_time(ordinals: Array, instants: Array) -> Array:
     order = np.arange(len(instants)) if rising else np.argsort(instants, kind="stable")
     if not ordinals.any():
         return order
-    # Small numbers are sorted digit by digit.
-    small = ordinals.astype(np.uint16) if int(ordinals.max()) < 1 << 16 else ordinals
+    # Small numbers are sorted digit by digit, of which the smallest have one.
+    highest = int(ordinals.max())
+    small = ordinals.astype(np.min_scalar_type(highest)) if highest < 1 << 16 else ordinals
     by_key: Array = np.argsort(small if rising else small[order], kind="stable")
     return by_key if rising else order[by_key]

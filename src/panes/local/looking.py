@@ -117,5 +117,7 @@ def spread(lookup: Lookup, requests: pa.Table, parts: Mapping[str, Mapping[str, 
 
 def instants_of(column: pa.Array) -> Array:
     """Times in µs, before all others where there is none."""
-    instants: Array = column.view(pa.int64()).fill_null(NEVER).to_numpy(zero_copy_only=False)
+    integers = column.view(pa.int64())
+    # Filling copies, even where there is nothing to fill.
+    instants: Array = (integers.fill_null(NEVER) if column.null_count else integers).to_numpy(zero_copy_only=False)
     return check_near(instants)

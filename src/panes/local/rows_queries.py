@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from panes.declare.expressions import expression
-from panes.engine.keys import one_zero
 from panes.engine.schema import ResultSchema, check_columns, field_of, result_schema
 from panes.local.arriving import ENDLESS, arrive
-from panes.local.columns import column_of, whole
+from panes.local.columns import whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.local.run import finished
@@ -37,15 +36,13 @@ def run_rows(asked: RowsQuery, data: Any) -> pa.Table:
     bound = [bind_aggregates(each, events, lambda sql: result_type(expression(sql), events)) for each in asked.windows]
     schema = schema_of(asked, bound[0], events)
     # All windows of a query have the same rows in the same order.
-    arrived = arrive(asked.windows[0].stream, table, query.used)
+    arrived = arrive(asked.windows[0].stream, table, query.used, bound[0].read)
     # Nothing comes after a table, so that every session in it has ended.
     table, arrivals = arrived.table, replace(arrived.arrivals, end=ENDLESS)
-    starts = arrivals.events.key_starts
-    keys = [one_zero(column_of(table, key)).take(pa.array(starts[:-1])) for key in query.by]
     arguments = {sql: whole(evaluate(expression(sql), table)) for sql in bound[0].arguments}
     pieces = [schema.long.empty_table()]
     for each, name, after in zip(bound, asked.names, asked.after, strict=True):
-        found = answer(each, arrivals, *windows_of(each.declared, arrivals), keys, [], arguments)
+        found = answer(each, arrivals, *windows_of(each.declared, arrivals), arrived.keys, [], arguments)
         pieces.append(finished(query, labelled(found, name, after), schema))
     return pa.concat_tables(pieces)
 

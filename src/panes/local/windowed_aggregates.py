@@ -52,6 +52,11 @@ class BoundAggregates:
         return tuple(dict.fromkeys(a for component in self.components for a in component.arguments))
 
     @property
+    def read(self) -> frozenset[str]:
+        """The columns that are read of each row: those of arguments and of groups."""
+        return frozenset((*self.groups, *(root for a in self.arguments for root in expression(a).roots)))
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """The columns of groups that are not those of partitions."""
         return self.declared.query.by[len(self.declared.stream.by) :]
@@ -96,12 +101,11 @@ def windowed(declared: WindowedAggregates, data: Any) -> pa.Table:
         require_boolean(query.where, table.schema)
     schema = table.schema
     bound = bind_aggregates(declared, schema, lambda sql: result_type(expression(sql), schema))
-    arrived = arrive(stream, table, used)
-    table, starts = arrived.table, arrived.arrivals.events.key_starts
-    keys = [one_zero(column_of(table, key)).take(pa.array(starts[:-1])) for key in stream.by]
+    arrived = arrive(stream, table, used, bound.read)
+    table = arrived.table
     groups = [one_zero(column_of(table, name)) for name in bound.groups]
     arguments = {a: evaluate(expression(a), table).combine_chunks() for a in bound.arguments}
-    return answer(bound, arrived.arrivals, *windows_of(declared, arrived.arrivals), keys, groups, arguments)
+    return answer(bound, arrived.arrivals, *windows_of(declared, arrived.arrivals), arrived.keys, groups, arguments)
 
 
 def windows_of(declared: WindowedAggregates, arrivals: Arrivals) -> tuple[Processed, Array]:
