@@ -159,7 +159,9 @@ def _columnar(bench: Bench, few: Dataset, many: Dataset) -> Iterable[Job]:
     # Several progressions of edges.
     for count in (2, 6, 12):
         awkward = [pn.tumbling(f"{size} s") for size in (61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109)[:count]]
-        yield _columnar_job(bench, few, awkward, edges=tuple(e for w in awkward for e in w.geometry.edges()))
+        edges = tuple(e for w in awkward for e in w.geometry.edges())
+        for lanes in (1, 8):
+            yield _columnar_job(bench, few, awkward, edges=edges, lanes=lanes)
     # Many answers from few panes.
     yield _columnar_job(bench, few, sequential(20))
     yield _columnar_job(bench, few, sequential(200))
@@ -183,20 +185,19 @@ def _columnar_job(
     blueprint = pn.plan(_query(windows, columns), strategy="columnar").blueprint(statistics)
     store = blueprint.stores[0]
     edges = edges or store.edges
-    block = Edges(edges[0].period * lanes, edges[0].offset) if lanes > 1 else None
-    blueprint = replace(blueprint, stores=(replace(store, edges=edges, block=block, from_events=from_events),))
+    blueprint = replace(blueprint, stores=(replace(store, edges=edges, lanes=lanes, from_events=from_events),))
     answers = sum(_groups(w.geometry, events) for w in windows)
     counts = {"SCAN": events.events, "ANSWER": answers, _JOB: 1, _PYTHON: 1}
     if from_events:
         counts |= {"EVENT": events.events, "STORED": events.events * columns}
         shape = f"{len(windows)} windows from {windows[0]}, events sorted"
     else:
-        rows = events.seconds * PaneCost(statistics, KEYS).rows(edges if block is None else [block])
+        rows = events.seconds * PaneCost(statistics, KEYS).rows(edges, lanes)
         counts |= {
             "PANE_EVENT": events.events,
             "EDGE": events.events * len(edges),
             "PANE": rows,
-            "LANE": events.events * (lanes * columns) ** 2 / 16 if lanes > 1 else 0,
+            "LANE": events.events * lanes * columns if lanes > 1 else 0,
             "STORED": rows * lanes * columns,
         }
         shape = f"{len(windows)} windows from {windows[0]}, {len(edges)} edges, {lanes} lanes of {columns} columns"

@@ -194,16 +194,6 @@ class Edges:
         """Whether every edge of this one is an edge of the other."""
         return self.period % other.period == 0 and (self.offset - other.offset) % other.period == 0
 
-    def inside(self, block: Edges) -> int:
-        """How many edges lie between two neighbouring edges of a block, at most.
-
-        Examples
-        --------
-        >>> Edges(10).inside(Edges(40)), Edges(15).inside(Edges(40))
-        (3, 3)
-        """
-        return block.period // self.period - 1 if block.within(self) else -(-block.period // self.period)
-
     def common(self, other: Edges) -> Edges:
         """The sparsest edges that hold both: the gcd of the periods and of the difference of offsets."""
         return Edges(math.gcd(self.period, other.period, self.offset - other.offset), self.offset)

@@ -336,9 +336,9 @@ def test_panes_of_mixed_widths_through_the_engine():
     """Edges every 4 and every 6: panes [0, 4), [4, 6), [6, 8), [8, 12). No window of 4 or 6 cuts one."""
     component = Sum(("x",), (pa.int64(),))
     program = _program([component], (Edges(4), Edges(6)), Geometry(4, 4), Geometry(6, 6), Geometry(12, 12))
-    start = np.array([0, 4, 6, 8, 12, 0, 8])
+    panes = Positions([0, 4, 6, 8, 12, 0, 8], [4, 6, 8, 12, 16, 4, 12], [0, 5, 7])
     stored = pa.array([1, 2, 4, 8, 16, 32, None])
-    answers = list(answer_panes(program, start, np.array([0, 5, 7]), [stored]))
+    answers = list(answer_panes(program, panes, [stored]))
     found = [list(zip(a.key.tolist(), a.start.tolist(), a.columns[0].to_pylist(), strict=True)) for a in answers]
     assert found == [
         [(0, 0, 1), (0, 4, 6), (0, 8, 8), (0, 12, 16), (1, 0, 32), (1, 8, None)],

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panes.planning.panes import PaneCost, finest_column, lanes_of, pane_edges
+from panes.planning.panes import PaneCost, finest_column, pane_edges
 from panes.planning.statistics import Statistics
 from panes.timeline import HOUR, SECOND, Edges, Geometry, common_tick
 
@@ -139,13 +139,10 @@ def test_uneven_panes_lie_side_by_side_too() -> None:
     assert primes.lanes > 1
 
 
-@given(st.lists(st.builds(Edges, st.integers(1, 50), st.integers(0, 50)), min_size=1, max_size=4), st.integers(1, 8))
-def test_a_block_has_a_lane_for_every_edge_inside(edges: list[Edges], count: int) -> None:
-    block = Edges(min(edges).period * count, min(edges).offset)
-    blocks = range(block.offset - 50 * block.period, block.offset + 50 * block.period, block.period)
-    counts = [sum(e.floor(t) == t for t in range(b + 1, b + block.period) for e in edges) for b in blocks]
-    assert max(counts) <= lanes_of(edges, block) - 1
-    assert len(edges) > 1 or max(counts) == lanes_of(edges, block) - 1
+def test_rows_of_panes_side_by_side_by_hand() -> None:
+    """Panes at 10, 15, 20, 30, ...: one in six seconds, so that four of them are a row every 24 seconds."""
+    edges = [Edges(10 * SECOND), Edges(15 * SECOND)]
+    assert cost_at(rate=2, keys=2).rows(edges, lanes=4) == pytest.approx(2 / 24 * (1 - math.exp(-24)))
 
 
 def test_many_stored_columns_take_fewer_lanes() -> None:

@@ -294,8 +294,7 @@ def test_panes_side_by_side(spark, add):
     assert blueprint.stores[1].source == 0
     # Whether lanes pay is a matter of calibration; whether they are right is not.
     edges = (Edges(10 * SECOND), *(edge for window in add for edge in window.geometry.edges()))
-    stores = tuple(replace(store, edges=edges, block=Edges(30 * SECOND)) for store in blueprint.stores)
-    assert stores[0].lanes == (3 if not add else 11)
+    stores = tuple(replace(store, edges=edges, lanes=4 if not add else 16) for store in blueprint.stores)
     answers = run(replace(blueprint, stores=stores), check(blueprint, data))
     assert_same_answers(answers, once(spark, spark_answers(queries, data)), absolute=1e-6)
 

@@ -16,7 +16,6 @@ import panes as pn
 from panes.errors import PlanError
 from panes.spark.run import check, run
 from panes.testing import assert_same_answers, brute_force, events, spark_answers
-from panes.timeline import SECOND, Edges
 from tests.spark.streams import START, Collected, finished, recorded
 
 LINE = {"slope": "line.slope", "intercept": "line.intercept", "r2": "line.r2"}
@@ -50,8 +49,8 @@ def queries(how):
 
 BELIEFS = {
     "a tree of group-bys": {"rate": 10},
-    "panes apart": {"rate": 30, "keys": 2000},
-    "panes side by side": {"rate": 30, "keys": 2000},
+    "panes apart": {"rate": 1000, "keys": 20},
+    "panes side by side": {"rate": 1000, "keys": 20},
     "events": {"rate": 0.01, "keys": 100},
 }
 
@@ -65,8 +64,8 @@ def test_every_strategy_against_brute_force(spark, how):
     if how.startswith("panes"):
         assert [store.source for store in blueprint.stores] == [None, 0]
         # Whether lanes pay is a matter of calibration; whether they are right is not.
-        block = Edges(40 * SECOND, 1) if how == "panes side by side" else None
-        blueprint = replace(blueprint, stores=tuple(replace(store, block=block) for store in blueprint.stores))
+        lanes = 4 if how == "panes side by side" else 1
+        blueprint = replace(blueprint, stores=tuple(replace(store, lanes=lanes) for store in blueprint.stores))
     assert blueprint.stores[0].from_events == (how == "events")
     answers = run(blueprint, check(blueprint, frame(spark, table)))
     assert_same_answers(answers, brute_force(queries(how), table), absolute=ROUNDING)

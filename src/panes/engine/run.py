@@ -23,20 +23,17 @@ from panes.frames import Frame, Positions, frame
 
 
 def answer_panes(
-    program: Program, start: Array, key_starts: Array, stored: Sequence[pa.Array], *, kernel: str | None = None
+    program: Program, panes: Positions, stored: Sequence[pa.Array], *, kernel: str | None = None
 ) -> Iterator[Answers]:
     """Answer every view from panes that were built already.
 
     Parameters
     ----------
-    start, key_starts
-        Where each pane starts, sorted within each key; the first row of each key and the number of rows.
     stored
         One stored column per component.
     """
-    positions = Positions(start, next_edge(program.edges, start), key_starts)
     partials = {i: partials_of(c, a, kernel) for i, (c, a) in enumerate(zip(program.components, stored, strict=True))}
-    yield from _answer(program, Level(positions, partials))
+    yield from _answer(program, Level(panes, partials))
 
 
 def answer_events(

@@ -21,7 +21,7 @@ from panes.planning.cost import CostModel
 from panes.planning.coverage import Semantics
 from panes.planning.forest import Forest, Node
 from panes.planning.optimize import optimize
-from panes.planning.panes import PaneCost, events_cost, finest_column, lanes_of
+from panes.planning.panes import PaneCost, events_cost, finest_column
 from panes.planning.piggyback import piggyback
 from panes.planning.statistics import Keys, Statistics
 from panes.planning.strategy import Costs, Strategy, answers_cost, cost_of_strategies, in_columns_only
@@ -47,8 +47,8 @@ class StorePlan:
         The condition that all its events fulfil; queries with another one get conditional components.
     strategy, costs
         How it runs, and what each way was predicted to cost.
-    edges, block
-        Where its panes begin and end (``columnar``), and the spans of time whose panes lie side by side in a row.
+    edges, lanes
+        Where its panes begin and end (``columnar``), and how many of them lie side by side in a row.
     from_events
         Whether ``columnar`` sorts the events themselves, since panes would hardly be fewer.
     forest
@@ -66,17 +66,12 @@ class StorePlan:
     strategy: Strategy
     costs: Costs
     edges: tuple[Edges, ...]
-    block: Edges | None
+    lanes: int
     from_events: bool
     forest: Forest
     source: int | None = None
     trace: tuple[str, ...] = ()
     per_event: bool = False
-
-    @property
-    def lanes(self) -> int:
-        """How many panes lie side by side in a row."""
-        return 1 if self.block is None else lanes_of(self.edges, self.block)
 
     @property
     def windows(self) -> tuple[Geometry, ...]:
@@ -182,7 +177,7 @@ def _store(
         strategy=chosen,
         costs=costs,
         edges=column.edges,
-        block=column.block,
+        lanes=column.lanes,
         from_events=column.from_events,
         forest=forest,
         trace=(*trace, *forest.trace),
@@ -239,7 +234,7 @@ def _store_of_events(
         strategy="columnar",
         costs=Costs({"columnar": cost}),
         edges=(Edges(1),),
-        block=None,
+        lanes=1,
         from_events=True,
         forest=Forest(nodes, Semantics.PARTITIONED_BY, per_key * len(nodes)),
         trace=("an answer per event: each is two places in the order of time, whatever the size of its window",),
@@ -336,7 +331,7 @@ def _fed(
     cost = PaneCost(statistics, fine.keys)
     together = finest_column(_distinct_windows(queries), _stored_columns(queries), cost)
     before = finest_column(fine.windows, _stored_columns(fine.queries), cost)
-    merging = cost.rows([together.block] if together.block else together.edges) * c.TREE_ROW
+    merging = cost.rows(together.edges, together.lanes) * c.TREE_ROW
     extra = together.cost - before.cost + merging + answers_cost(coarse.views, coarse.keys, statistics)
     if together.from_events or extra >= coarse.costs.by_strategy[coarse.strategy]:
         return None
@@ -348,7 +343,7 @@ def _fed(
             store,
             strategy="columnar",
             edges=together.edges,
-            block=together.block,
+            lanes=together.lanes,
             from_events=False,
             forest=forest,
             trace=(_uncut(together.edges), *forest.trace),

@@ -9,10 +9,10 @@ progression of ten seconds remains.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from panes.planning.statistics import Keys, Statistics
 from panes.timeline import SECOND, Edges, Geometry
 
 _FEW, _MANY = 24, 512
-_FINEST_PER_BLOCK = (1, 2, 4, 8, 16)
-_MOST_LANES = 32
+_LANES = (1, 2, 4, 8, 16, 32)
+_MOST_COLUMNS = 64
+"""In a row of panes side by side: the code that Spark generates for twice as many runs six times as long."""
 _DOUBT = 16
 """By how much the rate may be higher than a sample shows."""
 
@@ -34,35 +35,19 @@ class PaneCost:
     statistics: Statistics
     keys: Keys
 
-    def rows(self, edges: Sequence[Edges]) -> float:
-        """Panes per second over all keys."""
-        density = sum(SECOND / e.period for e in edges)
+    def rows(self, edges: Sequence[Edges], lanes: int = 1) -> float:
+        """Panes per second over all keys, or rows of so many panes."""
+        density = sum(SECOND / e.period for e in edges) / lanes
         return self.statistics.rows(self.keys, SECOND / density, density)
 
     def __call__(self, edges: Sequence[Edges]) -> float:
         """Cost per second."""
         return self.statistics.rate * EDGE * len(edges) + self.rows(edges) * PANE
 
-    def side_by_side(self, edges: Sequence[Edges], block: Edges, columns: int) -> float:
-        """Cost per second of the panes of a block side by side in a row, each with some stored columns."""
-        lanes = lanes_of(edges, block)
-        per_event = EDGE * len(edges) + (LANE * (lanes * columns) ** 2 / 16 if lanes > 1 else 0.0)
-        return self.statistics.rate * per_event + self.rows([block]) * (PANE + STORED * lanes * columns)
-
-
-def lanes_of(edges: Iterable[Edges], block: Edges) -> int:
-    """How many panes lie side by side in a row that holds a block of time, at most.
-
-    Every edge within the block begins a lane. Where edges coincide, a lane stays empty.
-
-    Examples
-    --------
-    >>> lanes_of([Edges(10)], Edges(40))
-    4
-    >>> lanes_of([Edges(15), Edges(17)], Edges(30))
-    4
-    """
-    return 1 + sum(e.inside(block) for e in edges)
+    def side_by_side(self, edges: Sequence[Edges], lanes: int, columns: int) -> float:
+        """Cost per second of panes side by side in a row, each with some stored columns."""
+        per_event = EDGE * len(edges) + (LANE * lanes * columns if lanes > 1 else 0.0)
+        return self.statistics.rate * per_event + self.rows(edges, lanes) * (PANE + STORED * lanes * columns)
 
 
 def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]:
@@ -101,8 +86,8 @@ class Column:
     ----------
     edges
         Where panes begin and end.
-    block
-        The spans of time whose panes lie side by side in a row; None for a row per pane.
+    lanes
+        How many panes lie side by side in a row.
     from_events
         Whether the events themselves are sorted and sent to Python, because panes would hardly be fewer, or because
         the JVM cannot build them.
@@ -111,14 +96,9 @@ class Column:
     """
 
     edges: tuple[Edges, ...]
-    block: Edges | None
+    lanes: int
     from_events: bool
     cost: float
-
-    @property
-    def lanes(self) -> int:
-        """How many panes lie side by side in a row."""
-        return 1 if self.block is None else lanes_of(self.edges, self.block)
 
 
 def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, in_jvm: bool = True) -> Column:
@@ -136,23 +116,24 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     >>> windows = [Geometry(20 * SECOND, 10 * SECOND)]
     >>> dense = finest_column(windows, 1, PaneCost(Statistics(rate=100), ("device",)))
     >>> dense.lanes, dense.from_events
-    (8, False)
+    (16, False)
     >>> sparse = finest_column(windows, 1, PaneCost(Statistics(rate=100, default_keys=1e6), ("device",)))
     >>> sparse.lanes, sparse.from_events
     (1, True)
     """
     windows = tuple(windows)
     edges = pane_edges(windows, cost)
-    events = Column(edges, None, True, events_cost(cost.statistics, stored))
+    events = Column(edges, 1, True, events_cost(cost.statistics, stored))
     if not in_jvm:
         return events
-    apart = cost(edges) + cost.rows(edges) * STORED * stored
-    costs = [(apart, edges, None), *_side_by_side(edges, stored, cost)]
-    panes, edges, block = min(costs, key=lambda option: option[0])
+    # Equal panes need fewer rows, so that the gcd of all edges may be cheaper after all.
+    side_by_side = [lanes for lanes in _LANES if lanes == 1 or lanes * stored <= _MOST_COLUMNS]
+    options = product((edges, (reduce(Edges.common, edges),)), side_by_side)
+    panes, edges, lanes = min((cost.side_by_side(some, lanes, stored), some, lanes) for some, lanes in options)
     built = panes + cost.statistics.rate * (SCAN + PANE_EVENT)
     if built > events.cost and not _doubtful(windows, stored, cost):
         return events
-    return Column(edges, block, False, built)
+    return Column(edges, lanes, False, built)
 
 
 def _doubtful(windows: Iterable[Geometry], stored: int, cost: PaneCost) -> bool:
@@ -171,19 +152,6 @@ def _doubtful(windows: Iterable[Geometry], stored: int, cost: PaneCost) -> bool:
 def events_cost(statistics: Statistics, stored: int) -> float:
     """What it costs per second to sort the events themselves and send them to Python."""
     return statistics.rate * (SCAN + EVENT + STORED * stored)
-
-
-def _side_by_side(
-    edges: tuple[Edges, ...], stored: int, cost: PaneCost
-) -> Iterator[tuple[float, tuple[Edges, ...], Edges]]:
-    """Ways to lay panes side by side, with their costs."""
-    # Equal panes need fewer lanes, so that the gcd of all edges may be cheaper after all.
-    for some in {edges, (reduce(Edges.common, edges),)}:
-        finest = min(some)
-        for count in _FINEST_PER_BLOCK:
-            block = Edges(finest.period * count, finest.offset)
-            if 1 < lanes_of(some, block) <= _MOST_LANES:
-                yield cost.side_by_side(some, block, stored), some, block
 
 
 def _merged(edges: tuple[Edges, ...], a: Edges, b: Edges) -> tuple[Edges, ...]:

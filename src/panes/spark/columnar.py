@@ -16,10 +16,12 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.algebra.operations import Array
+from panes.engine.level import next_edge
 from panes.engine.program import Program
 from panes.engine.reading import Answers
 from panes.engine.run import answer_events, answer_panes
 from panes.engine.schema import field_of
+from panes.frames import Positions
 from panes.planning.blueprint import StorePlan
 from panes.spark import lanes
 from panes.spark.batches import batch_of, large_batches
@@ -36,13 +38,13 @@ def panes(store: StorePlan, program: Program, source: Input) -> DataFrame:
     names = [key(i) for i in range(len(store.keys))]
     events, keys = keep_events(store, source), _keys(store)
     instant = micros(quoted(store.at), source.spark_type(store.at))
-    if store.block is not None:
-        return lanes.panes_side_by_side(events, names, keys, instant, store.edges, store.block, program.components)
-    start = f"{floor_to_edges(store.edges, instant)} AS {lanes.INSTANT}"
+    if store.lanes > 1:
+        return lanes.panes_side_by_side(events, names, keys, instant, store.edges, store.lanes, program.components)
+    start = f"{floor_to_edges(store.edges, instant)} AS {lanes.PLACE}"
     placed = events.selectExpr("*", *keys, start, f"{instant} AS {lanes.EVENT}")
     components = enumerate(program.components)
-    built = [F.expr(f"{c.build_from(lanes.EVENT, lanes.INSTANT)} AS {stored(i)}") for i, c in components]
-    return placed.groupBy(*names, lanes.INSTANT).agg(*built)
+    built = [F.expr(f"{c.build_from(lanes.EVENT, lanes.PLACE)} AS {stored(i)}") for i, c in components]
+    return placed.groupBy(*names, lanes.PLACE).agg(*built)
 
 
 def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: Program) -> DataFrame:
@@ -51,22 +53,22 @@ def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: 
     keys = [F.col(names[name]).alias(key(i)) for i, name in enumerate(store.keys)]
     # Every component is merged, needed here or not: pruning one would give the events another aggregate,
     # and Spark would read them twice instead of reusing the shuffle.
-    if store.block is not None:
+    if store.lanes > 1:
         merged = lanes.merge_side_by_side(store.lanes, program.components)
     else:
         merged = [F.expr(f"{c.merge(stored(i))} AS {stored(i)}") for i, c in enumerate(program.components)]
-    return fine.groupBy(*keys, F.col(lanes.INSTANT)).agg(*merged)
+    return fine.groupBy(*keys, F.col(lanes.PLACE)).agg(*merged)
 
 
 def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
     """Every view of a store, answered from its panes."""
-    count, edges, block = len(store.keys), store.edges, store.block
+    count, edges, side_by_side = len(store.keys), store.edges, store.lanes
 
     def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
-        start, columns = chunk.column(count).to_numpy(), chunk.columns[count + 1 :]
-        if block is not None:
-            start, starts, columns = lanes.one_after_another(start, starts, columns, edges, block)
-        return answer_panes(program, start, starts, columns)
+        place, columns = chunk.column(count).to_numpy(), chunk.columns[count + 1 :]
+        if side_by_side > 1:
+            return answer_panes(program, *lanes.one_after_another(place, starts, columns, edges, side_by_side))
+        return answer_panes(program, Positions(place, next_edge(edges, place), starts), columns)
 
     return _answer(_by_key(panes, count), store, program, source, sieve, answer)
 
@@ -83,7 +85,7 @@ def answers_from_events(store: StorePlan, program: Program, source: Input, sieve
 
 def events_by_key(store: StorePlan, program: Program, source: Input) -> DataFrame:
     """The events of a store, sorted by key and time: keys, the time in µs, the arguments of aggregates."""
-    instant = f"{micros(quoted(store.at), source.spark_type(store.at))} AS {lanes.INSTANT}"
+    instant = f"{micros(quoted(store.at), source.spark_type(store.at))} AS {lanes.PLACE}"
     values = [f"{sql} AS {stored(i)}" for i, sql in enumerate(program.arguments)]
     return _by_key(keep_events(store, source).selectExpr(*_keys(store), instant, *values), len(store.keys))
 
@@ -101,7 +103,7 @@ def _keys(store: StorePlan) -> list[str]:
 def _by_key(rows: DataFrame, keys: int) -> DataFrame:
     names = [key(i) for i in range(keys)]
     together = rows.repartition(*names) if names else rows.repartition(1)
-    return together.sortWithinPartitions(*names, lanes.INSTANT)
+    return together.sortWithinPartitions(*names, lanes.PLACE)
 
 
 def _answer(

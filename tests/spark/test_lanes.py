@@ -1,0 +1,36 @@
+"""The SQL that numbers panes, against integers: rounded products have to be right at every edge of every century."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from panes.spark import lanes
+from panes.timeline import DAY, SECOND, Edges
+
+FARTHEST = 2**63 - 10 * DAY
+PROGRESSIONS = {
+    "one": [Edges(10 * SECOND, 3 * SECOND)],
+    "seconds": [Edges(period * SECOND) for period in (28, 30, 34, 48, 54, 76, 85, 100, 130, 165, 205, 225, 290)],
+    "offsets": [Edges(7 * SECOND, SECOND), Edges(11 * SECOND, 3 * SECOND), Edges(DAY, 5 * SECOND + 1)],
+    "the finest to be rounded": [Edges(8193 * 3, 5), Edges(8193 * 5, 5), Edges(8193 * 7, 8193 + 5)],
+    "the coarsest to be divided": [Edges(8192 * 3, 5), Edges(8192 * 5, 5), Edges(8192 * 7, 8192 + 5)],
+    "microseconds": [Edges(3), Edges(1000, 7)],
+}
+
+
+@pytest.mark.parametrize("name", PROGRESSIONS)
+def test_numbers_are_exact(spark, name):
+    edges, rng = PROGRESSIONS[name], random.Random(name)
+    origins = [0, 1_800_000_000 * SECOND, -62_135_596_800 * SECOND, FARTHEST, -FARTHEST]
+    near = [e.floor(o + rng.randrange(-DAY, DAY)) + step for o in origins for e in edges * 40 for step in (-1, 0, 1)]
+    anywhere = [rng.randint(-FARTHEST, FARTHEST) for _ in range(500)]
+    found = (
+        spark.createDataFrame([(t,) for t in near + anywhere], "t BIGINT")
+        .selectExpr("t", f"{lanes._counted_from(edges, 't')} AS {lanes._COUNTED_FROM}")
+        .selectExpr("t", f"{lanes._number(edges)} AS number")
+        .collect()
+    )
+    assert [(t, sum((t - e.offset) // e.period for e in edges)) for t, _ in found] == [tuple(row) for row in found]
+    assert len(found) == len(near) + len(anywhere)
