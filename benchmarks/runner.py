@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHECKED = 20_000  # events on which answers are compared
+_SHORT = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -112,12 +113,12 @@ class Bench:
             What they warm up on, where all events would take too long; the same events by default. Those that are
             done with all events as quickly as they should warm up run once on these, too.
         more_of_short
-            Further rounds of the contenders that take less than a fifth of the longest: noise weighs more there.
+            Further rounds of the contenders that take some seconds: noise weighs more there, and a first round.
         apart
             Contenders outside Spark, which have rounds of their own after the others. Where they take a minute, Spark
             stops its idle Python workers meanwhile, and whoever comes next would pay for new ones.
         prepared
-            Whether each run directly follows an untimed one of the same contender on few events.
+            Whether each run that counts directly follows an untimed one of the same contender on few events.
         """
         seconds = self._rounds(case, contenders, data, warm, warm_on or data, more_of_short, prepared)
         seconds |= self._rounds(case, apart, data, 0, data, 0, prepared)
@@ -136,7 +137,7 @@ class Bench:
         prepared: bool,
     ) -> dict[str, list[float]]:
         def run(contender: Contender, events: Dataset, remark: str = "") -> float:
-            if prepared:
+            if prepared and not remark:
                 contender.run(data.prefix(_CHECKED))
             took, _ = timed(contender.run, events)
             self._say(f"{case}: {contender.name} {took:.2f} s{remark}")
@@ -152,8 +153,7 @@ class Bench:
         for _ in range(self.repeats):
             for contender in contenders:
                 seconds[contender.name].append(run(contender, data))
-        middle = {name: median(times) for name, times in seconds.items()}
-        short = [contender for contender in contenders if 5 * middle[contender.name] < max(middle.values())]
+        short = [contender for contender in contenders if median(seconds[contender.name]) < _SHORT]
         for _ in range(more_of_short):
             for contender in short:
                 seconds[contender.name].append(run(contender, data))
