@@ -73,7 +73,7 @@ def killed(record: Recorded, folder: Path, *, kills: int) -> pa.Table:
         if job.poll() is None:
             os.killpg(job.pid, signal.SIGKILL)
         job.communicate()
-    # A micro-batch without events answers what the last watermark has passed. Where a job is killed just before it, Spark
+    # A micro-batch without events answers what the last watermark passed. Where a job is killed just before it, Spark
     # does not know of it any more when it starts again, until events come: so some come after the last kill.
     record.add(events(20, keys={"k": pa.string()}, values=VALUES, start=START + 3600 * SECOND))
     finished(started(record, folder))
