@@ -23,7 +23,7 @@ from panes.spark.naming import floor_to_edges, stored
 from panes.timeline import Edges
 
 PLACE = "__panes_place"
-"""Where in time a row belongs: the start of a pane, the number of a block of panes, or the time of an event."""
+"""Where in time a row belongs: the start of a pane, the spread number of a block of panes, or the time of an event."""
 
 EVENT = "__panes_event"
 """The time of an event; Spark drops it again where no aggregate asks for it."""
@@ -35,6 +35,12 @@ _COARSE = 2**13
 """Above so many µs between edges, no time that 64 bits can hold is rounded across one.
 
 Its product has four roundings, together less than 2⁻⁵¹ of it; half of the distance is more than that of 2⁶³ µs."""
+
+_SPREAD = 6701
+"""Blocks are this far apart.
+
+Spark's fast table of groups looks at two places, and what finds none is left to a slow one. Its hash adds the last key
+to 65 times the one before: of the keys 0, 1, ... 99 with following numbers, four groups of five would find none."""
 
 
 def panes_side_by_side(
@@ -63,7 +69,8 @@ def panes_side_by_side(
     times = [f"{instant} AS {EVENT}", f"{_counted_from(edges, instant)} AS {_COUNTED_FROM}"]
     if any(_LANE_START in sql for sql in built):
         times.append(f"{floor_to_edges(tuple(edges), instant)} AS {_LANE_START}")
-    block, lane = f"shiftright({_NUMBER}, {lanes.bit_length() - 1})", f"CAST({_NUMBER} & {lanes - 1}L AS INT)"
+    block = f"shiftright({_NUMBER}, {lanes.bit_length() - 1}) * {_spread(edges, lanes)}L"
+    lane = f"CAST({_NUMBER} & {lanes - 1}L AS INT)"
     numbered = events.selectExpr("*", *keys, *times).selectExpr("*", f"{_number(edges)} AS {_NUMBER}")
     placed = numbered.selectExpr("*", f"{block} AS {PLACE}", f"{lane} AS {_LANE}")
     occupied = f"bit_or(shiftleft(1L, {_LANE})) AS {_OCCUPIED}"
@@ -93,6 +100,11 @@ def _number(edges: Sequence[Edges]) -> str:
     return f"CAST({' + '.join(passed)} AS BIGINT)"
 
 
+def _spread(edges: Sequence[Edges], lanes: int) -> int:
+    """How far apart blocks are, unless some time that 64 bits can hold would be in a block whose number they cannot."""
+    return _SPREAD if _SPREAD * sum(1 / e.period for e in edges) < lanes else 1
+
+
 def merge_side_by_side(lanes: int, components: Sequence[Component]) -> list[Column]:
     """The aggregates that merge rows of panes side by side, for coarser keys."""
     merged = [
@@ -104,7 +116,7 @@ def merge_side_by_side(lanes: int, components: Sequence[Component]) -> list[Colu
 
 
 def one_after_another(
-    blocks: Array, key_starts: Array, columns: Sequence[pa.Array], edges: Sequence[Edges], lanes: int
+    places: Array, key_starts: Array, columns: Sequence[pa.Array], edges: Sequence[Edges], lanes: int
 ) -> tuple[Positions, list[pa.Array]]:
     """Panes side by side as a column of panes: their positions, and a stored column per component.
 
@@ -114,7 +126,7 @@ def one_after_another(
     >>> one_after_another(np.array([0, 1]), np.array([0, 2]), [occupied, *low], [Edges(10)], lanes=2)[0].start
     array([ 0, 20, 30])
     """
-    rows = len(blocks)
+    rows = len(places)
     octets = columns[0].to_numpy().astype("<i8", copy=False).view(np.uint8).reshape(rows, 8)[:, : -(-lanes // 8)]
     row, lane = np.nonzero(np.unpackbits(octets, axis=1, count=lanes, bitorder="little").view(bool))
     before = np.searchsorted(row, key_starts)
@@ -122,8 +134,8 @@ def one_after_another(
     unpacked = []
     for first in range(1, len(columns), lanes):
         unpacked.append(pa.concat_arrays(columns[first : first + lanes]).take(index))
-    distinct, block_of_row = np.unique(blocks, return_inverse=True)
-    bounds, at = bounds_of(edges, distinct, lanes), block_of_row[row]
+    distinct, block_of_row = np.unique(places, return_inverse=True)
+    bounds, at = bounds_of(edges, distinct // _spread(edges, lanes), lanes), block_of_row[row]
     return Positions(bounds[at, lane], bounds[at, lane + 1], before), unpacked
 
 
