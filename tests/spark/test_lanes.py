@@ -29,8 +29,17 @@ def test_numbers_are_exact(spark, name):
     found = (
         spark.createDataFrame([(t,) for t in near + anywhere], "t BIGINT")
         .selectExpr("t", f"{lanes._counted_from(edges, 't')} AS {lanes._COUNTED_FROM}")
-        .selectExpr("t", f"{lanes._number(edges)} AS number")
+        .selectExpr("t", f"{lanes._number(edges)} AS {lanes._NUMBER}")
+        .selectExpr("t", lanes._NUMBER, lanes._place(edges, 2), lanes._place(edges, 32))
         .collect()
     )
-    assert [(t, sum((t - e.offset) // e.period for e in edges)) for t, _ in found] == [tuple(row) for row in found]
     assert len(found) == len(near) + len(anywhere)
+    for t, number, of_two, of_many in found:
+        assert number == sum((t - e.offset) // e.period for e in edges)
+        assert of_two == number // 2 * lanes._spread(edges, 2)
+        assert of_many == number // 32 * lanes._spread(edges, 32)
+
+
+def test_blocks_are_spread_where_their_numbers_fit():
+    assert lanes._spread([Edges(10 * SECOND)], 16) > 1
+    assert lanes._spread([Edges(1000)], 2) == 1

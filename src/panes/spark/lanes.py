@@ -7,7 +7,7 @@ few conditions more. Which panes had events at all is a bit set, so that nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -52,7 +52,9 @@ def panes_side_by_side(
     lanes: int,
     components: Sequence[Component],
 ) -> DataFrame:
-    """One row per key and block of panes with following numbers: a column per component and lane.
+    """One row per key and block of panes with following numbers: an array per component, with an element per lane.
+
+    Arrays, since a column costs the driver some milliseconds wherever it is named.
 
     Parameters
     ----------
@@ -62,17 +64,15 @@ def panes_side_by_side(
         How many panes share a row: a power of two.
     """
     built = [
-        f"{component.build_from(EVENT, _LANE_START, f'{_LANE} = {lane}')} AS {_stored(i, lane)}"
+        _array(i, (component.build_from(EVENT, _LANE_START, f"{_LANE} = {lane}") for lane in range(lanes)))
         for i, component in enumerate(components)
-        for lane in range(lanes)
     ]
     times = [f"{instant} AS {EVENT}", f"{_counted_from(edges, instant)} AS {_COUNTED_FROM}"]
     if any(_LANE_START in sql for sql in built):
         times.append(f"{floor_to_edges(tuple(edges), instant)} AS {_LANE_START}")
-    block = f"shiftright({_NUMBER}, {lanes.bit_length() - 1}) * {_spread(edges, lanes)}L"
     lane = f"CAST({_NUMBER} & {lanes - 1}L AS INT)"
     numbered = events.selectExpr("*", *keys, *times).selectExpr("*", f"{_number(edges)} AS {_NUMBER}")
-    placed = numbered.selectExpr("*", f"{block} AS {PLACE}", f"{lane} AS {_LANE}")
+    placed = numbered.selectExpr("*", f"{_place(edges, lanes)} AS {PLACE}", f"{lane} AS {_LANE}")
     occupied = f"bit_or(shiftleft(1L, {_LANE})) AS {_OCCUPIED}"
     return placed.groupBy(*names, PLACE).agg(*map(F.expr, [occupied, *built]))
 
@@ -100,6 +100,11 @@ def _number(edges: Sequence[Edges]) -> str:
     return f"CAST({' + '.join(passed)} AS BIGINT)"
 
 
+def _place(edges: Sequence[Edges], lanes: int) -> str:
+    """SQL for the spread number of a block, out of the number of a pane."""
+    return f"shiftright({_NUMBER}, {lanes.bit_length() - 1}) * {_spread(edges, lanes)}L"
+
+
 def _spread(edges: Sequence[Edges], lanes: int) -> int:
     """How far apart blocks are, unless some time that 64 bits can hold would be in a block whose number they cannot."""
     return _SPREAD if _SPREAD * sum(1 / e.period for e in edges) < lanes else 1
@@ -108,11 +113,14 @@ def _spread(edges: Sequence[Edges], lanes: int) -> int:
 def merge_side_by_side(lanes: int, components: Sequence[Component]) -> list[Column]:
     """The aggregates that merge rows of panes side by side, for coarser keys."""
     merged = [
-        F.expr(f"{component.merge(_stored(i, lane))} AS {_stored(i, lane)}")
+        _array(i, (component.merge(f"{stored(i)}[{lane}]") for lane in range(lanes)))
         for i, component in enumerate(components)
-        for lane in range(lanes)
     ]
-    return [F.expr(f"bit_or({_OCCUPIED}) AS {_OCCUPIED}"), *merged]
+    return [F.expr(sql) for sql in (f"bit_or({_OCCUPIED}) AS {_OCCUPIED}", *merged)]
+
+
+def _array(component: int, lanes: Iterable[str]) -> str:
+    return f"array({', '.join(lanes)}) AS {stored(component)}"
 
 
 def one_after_another(
@@ -122,22 +130,19 @@ def one_after_another(
 
     Examples
     --------
-    >>> occupied, low = pa.array([0b01, 0b11]), [pa.array([5, 7]), pa.array([None, 9])]
-    >>> one_after_another(np.array([0, 1]), np.array([0, 2]), [occupied, *low], [Edges(10)], lanes=2)[0].start
-    array([ 0, 20, 30])
+    >>> from panes.timeline import SECOND
+    >>> columns = [pa.array([0b01, 0b11]), pa.array([[5, None], [7, 9]])]
+    >>> panes, (low,) = one_after_another(np.array([0, _SPREAD]), np.array([0, 2]), columns, [Edges(SECOND)], lanes=2)
+    >>> panes.start // SECOND, low.to_pylist()
+    (array([0, 2, 3]), [5, 7, 9])
     """
     rows = len(places)
     octets = columns[0].to_numpy().astype("<i8", copy=False).view(np.uint8).reshape(rows, 8)[:, : -(-lanes // 8)]
-    row, lane = np.nonzero(np.unpackbits(octets, axis=1, count=lanes, bitorder="little").view(bool))
+    there = np.flatnonzero(np.unpackbits(octets, axis=1, count=lanes, bitorder="little").view(bool))
+    row, lane = there >> (lanes.bit_length() - 1), there & (lanes - 1)
     before = np.searchsorted(row, key_starts)
-    index = pa.array(lane * rows + row)
-    unpacked = []
-    for first in range(1, len(columns), lanes):
-        unpacked.append(pa.concat_arrays(columns[first : first + lanes]).take(index))
+    index = pa.array(there)
+    unpacked = [column.flatten().take(index) for column in columns[1:]]
     distinct, block_of_row = np.unique(places, return_inverse=True)
     bounds, at = bounds_of(edges, distinct // _spread(edges, lanes), lanes), block_of_row[row]
     return Positions(bounds[at, lane], bounds[at, lane + 1], before), unpacked
-
-
-def _stored(component: int, lane: int) -> str:
-    return f"{stored(component)}_{lane}"
