@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHECKED = 20_000  # events on which answers are compared
-_SHORT = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class Bench:
         apart: Sequence[Contender] = (),
         warm: float = 0.0,
         warm_on: Dataset | None = None,
-        more_of_short: int = 0,
+        rounds: int | None = None,
         prepared: bool = False,
     ) -> Timings:
         """Time contenders in rounds A B C A B C ..., after runs of each that warm up and do not count.
@@ -112,16 +110,17 @@ class Bench:
         warm_on
             What they warm up on, where all events would take too long; the same events by default. Those that are
             done with all events as quickly as they should warm up run once on these, too.
-        more_of_short
-            Further rounds of the contenders that take some seconds: noise weighs more there, and a first round.
+        rounds
+            How many count, instead of what was asked for.
         apart
             Contenders outside Spark, which have rounds of their own after the others. Where they take a minute, Spark
             stops its idle Python workers meanwhile, and whoever comes next would pay for new ones.
         prepared
             Whether each run that counts directly follows an untimed one of the same contender on few events.
         """
-        seconds = self._rounds(case, contenders, data, warm, warm_on or data, more_of_short, prepared)
-        seconds |= self._rounds(case, apart, data, 0, data, 0, prepared)
+        count = self.repeats if rounds is None else rounds
+        seconds = self._rounds(case, contenders, data, warm, warm_on or data, count, prepared)
+        seconds |= self._rounds(case, apart, data, 0, data, count, prepared)
         timings = Timings(seconds)
         self.report.record(case, data.name, timings)
         return timings
@@ -133,7 +132,7 @@ class Bench:
         data: Dataset,
         warm: float,
         warm_on: Dataset,
-        more_of_short: int,
+        rounds: int,
         prepared: bool,
     ) -> dict[str, list[float]]:
         def run(contender: Contender, events: Dataset, remark: str = "") -> float:
@@ -150,12 +149,8 @@ class Bench:
             if warm_on != data and took * data.events < warm * warm_on.events:
                 run(contender, data, " (warm-up)")
         seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
-        for _ in range(self.repeats):
+        for _ in range(rounds):
             for contender in contenders:
-                seconds[contender.name].append(run(contender, data))
-        short = [contender for contender in contenders if median(seconds[contender.name]) < _SHORT]
-        for _ in range(more_of_short):
-            for contender in short:
                 seconds[contender.name].append(run(contender, data))
         return seconds
 
