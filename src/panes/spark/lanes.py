@@ -96,8 +96,22 @@ def _number(edges: Sequence[Edges]) -> str:
         return " + ".join(
             f"({at} - {e.offset}L - pmod({at} - {e.offset}L, {e.period}L)) div {e.period}L" for e in edges
         )
-    passed = (f"rint({at} * {1 / e.period!r}D + {-e.offset / e.period - 0.5!r}D)" for e in edges)
-    return f"CAST({' + '.join(passed)} AS BIGINT)"
+    passed = [f"rint({at} * {1 / e.period!r}D + {-e.offset / e.period - 0.5!r}D)" for e in edges]
+    return f"CAST({_in_pairs(passed)} AS BIGINT)"
+
+
+def _in_pairs(terms: Sequence[str]) -> str:
+    """SQL for a sum whose terms need not wait for one another: from left to right, each sum waits for the one before.
+
+    Examples
+    --------
+    >>> _in_pairs(["a", "b", "c"])
+    '(a + (b + c))'
+    """
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return f"({_in_pairs(terms[:half])} + {_in_pairs(terms[half:])})"
 
 
 def _place(edges: Sequence[Edges], lanes: int) -> str:
