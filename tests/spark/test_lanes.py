@@ -14,8 +14,8 @@ PROGRESSIONS = {
     "one": [Edges(10 * SECOND, 3 * SECOND)],
     "seconds": [Edges(period * SECOND) for period in (28, 30, 34, 48, 54, 76, 85, 100, 130, 165, 205, 225, 290)],
     "offsets": [Edges(7 * SECOND, SECOND), Edges(11 * SECOND, 3 * SECOND), Edges(DAY, 5 * SECOND + 1)],
-    "the finest to be rounded": [Edges(8193 * 3, 5), Edges(8193 * 5, 5), Edges(8193 * 7, 8193 + 5)],
-    "the coarsest to be divided": [Edges(8192 * 3, 5), Edges(8192 * 5, 5), Edges(8192 * 7, 8192 + 5)],
+    "the finest to be rounded": [Edges(16385 * 3, 5), Edges(16385 * 5, 5), Edges(16385 * 7, 16385 + 5)],
+    "the coarsest to be divided": [Edges(16384 * 3, 5), Edges(16384 * 5, 5), Edges(16384 * 7, 16384 + 5)],
     "microseconds": [Edges(3), Edges(1000, 7)],
 }
 

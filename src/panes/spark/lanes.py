@@ -31,10 +31,11 @@ EVENT = "__panes_event"
 _COUNTED_FROM, _NUMBER, _OCCUPIED = "__panes_counted_from", "__panes_number", "__panes_occupied"
 _LANE, _LANE_START = "__panes_lane", "__panes_lane_start"
 
-_COARSE = 2**13
+_COARSE = 2**14
 """Above so many µs between edges, no time that 64 bits can hold is rounded across one.
 
-Its product has four roundings, together less than 2⁻⁵¹ of it; half of the distance is more than that of 2⁶³ µs."""
+It has five roundings, together less than 2⁻⁵⁰ of it; half of the distance is more than that of 2⁶³ µs. The sum over all
+progressions has none: a plan has no more panes than ticks, and doubles count 2⁶³⁻¹⁴ of them."""
 
 _SPREAD = 6701
 """Blocks are this far apart.
