@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 import panes as pn
 from panes.errors import PlanError, SchemaError
-from panes.planning.strategy import Costs
+from panes.planning.strategy import Costs, Strategy
+from panes.spark.run import check, run
 
 
 @contextmanager
@@ -64,6 +65,25 @@ def test_a_sum_of_decimals_overflows_loudly_without_ansi_mode(spark: SparkSessio
     plan = pn.plan(pn.query("q", at="ts", select={"s": pn.sum("x")}, over=pn.hopping("20 min", every="10 min")))
     with setting(spark, "spark.sql.ansi.enabled", "false"):
         answers = plan.run(spark.createDataFrame(table), strategy="columnar")
+        with pytest.raises(PySparkException, match="does not fit its type"):
+            answers.collect()
+
+
+@pytest.mark.parametrize(("strategy", "apart"), [("columnar", 1), ("rewrite", 11)])
+def test_a_sum_of_merged_decimals_overflows_loudly_without_ansi_mode(
+    spark: SparkSession, strategy: Strategy, apart: int
+) -> None:
+    """What is built does not overflow, only what is merged of it: panes for coarser keys, windows in a tree."""
+    big, hour = Decimal(9 * 10**37), dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    times = [hour, hour + dt.timedelta(seconds=apart), hour + dt.timedelta(seconds=32)]
+    values = pa.array([big, big, Decimal(5)], pa.decimal128(38, 0))
+    events = spark.createDataFrame(pa.table({"ts": times, "a": [1, 1, 1], "b": [1, 2, 1], "x": values}))
+    over = [pn.tumbling("10 s"), pn.tumbling("20 s"), pn.tumbling("40 s")]
+    queries = [pn.query(str(by), by=by, at="ts", select={"s": pn.sum("x")}, over=over) for by in (("a", "b"), ("a",))]
+    blueprint = pn.plan(queries, rate=1e6, keys=2).blueprint(strategy=strategy)
+    assert strategy == "rewrite" or blueprint.stores[1].source == 0
+    with setting(spark, "spark.sql.ansi.enabled", "false"):
+        answers = run(blueprint, check(blueprint, events))
         with pytest.raises(PySparkException, match="does not fit its type"):
             answers.collect()
 

@@ -47,15 +47,14 @@ class Sum(Component):
     def build(self, only: str | None = None) -> str:  # noqa: D102
         total = call("sum", self.arguments[0], only)
         if pa.types.is_decimal(self.storage):
-            # Without ANSI mode Spark's answer to an overflow is null, which would pass for a pane without values.
-            overflow = f"{call('count', self.arguments[0], only)} > 0 AND {total} IS NULL"
-            return f"CASE WHEN {overflow} THEN raise_error('{_OVERFLOW}') ELSE {total} END"
+            return _or_overflow(total, call("count", self.arguments[0], only))
         return total
 
     def merge(self, stored: str) -> str:  # noqa: D102
         if pa.types.is_decimal(self.storage):
             # Summing decimals widens them by ten digits each time; partials keep the width of the answer.
-            return f"CAST(sum({stored}) AS DECIMAL({self.storage.precision}, {self.storage.scale}))"
+            total = f"CAST(sum({stored}) AS DECIMAL({self.storage.precision}, {self.storage.scale}))"
+            return _or_overflow(total, f"count({stored})")
         return f"sum({stored})"
 
     def lift(self, *values: pa.Array) -> pa.Array:  # noqa: D102
@@ -74,3 +73,8 @@ class Sum(Component):
         if pa.types.is_decimal(self.storage):
             return decimals(state[0], nulls, self.storage, self.name)
         return with_nulls(within_bigint(state[0], self.name), nulls, self.storage)
+
+
+def _or_overflow(total: str, count: str) -> str:
+    """A sum of decimals, or an error: without ANSI mode an overflow is null, which passes for a pane without values."""
+    return f"CASE WHEN {count} > 0 AND {total} IS NULL THEN raise_error('{_OVERFLOW}') ELSE {total} END"
