@@ -299,6 +299,21 @@ def test_panes_side_by_side(spark, add):
     assert_same_answers(answers, once(spark, spark_answers(queries, data)), absolute=1e-6)
 
 
+@pytest.mark.parametrize("lanes", [2, 32])
+def test_few_and_many_panes_side_by_side_without_keys(spark, lanes):
+    """Fine edges, which are divided, and every type that has an order."""
+    table = events(300, keys={}, values=VALUES, special=0.05, step="2 ms", seed=23)
+    data = frame(spark, table)
+    over = [pn.tumbling("7 ms"), pn.tumbling("11 ms", offset="3 ms"), pn.hopping("60 ms", every="28 ms")]
+    select = {f"low_{name}": pn.min(name) for name in ORDERED} | {"n": pn.count()}
+    query = pn.query("q", at="ts", select=select, over=over)
+    blueprint = pn.plan(query).blueprint(strategy="columnar")
+    edges = tuple(dict.fromkeys(edge for window in over for edge in window.geometry.edges()))
+    stores = (replace(blueprint.stores[0], edges=edges, lanes=lanes, from_events=False),)
+    answers = run(replace(blueprint, stores=stores), check(blueprint, data))
+    assert_same_answers(answers, once(spark, spark_answers(query, data)))
+
+
 @pytest.mark.parametrize("time", [UTC_TIME, LOCAL_TIME], ids=["timestamp", "timestamp_ntz"])
 def test_a_session_time_zone_with_a_change_of_clocks(spark, time):
     """Windows are instants since the epoch, whatever the clocks say: 2024-03-31 in Berlin has 23 hours."""

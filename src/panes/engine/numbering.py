@@ -1,12 +1,14 @@
 """Panes numbered in the order of time: a pane's number is how many edges there are up to its start.
 
 Edges are counted from the first one of each progression at or after the epoch. Where edges of several progressions
-coincide, numbers are skipped. A number costs an event no more than one rounded product per progression, and takes
-nothing else to say where its pane starts and ends, so that several panes can share a row.
+coincide, numbers are skipped. A number costs an event no more than one rounded product per progression (two divisions
+where edges are fine), and takes nothing else to say where its pane starts and ends, so that several panes can share a
+row.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -63,9 +65,9 @@ def bounds_of(edges: Sequence[Edges], blocks: Array, lanes: int) -> Array:
 def _reached(edges: Sequence[Edges], numbers: Array) -> Array:
     """The first edges at which panes with some numbers, or higher ones, start."""
     tick = reduce(Edges.common, edges)
-    density = sum(tick.period / e.period for e in edges)
+    density = math.fsum(tick.period / e.period for e in edges)
     # Every progression counts less than one edge too few for its share of time; the rest is for rounding.
-    low = (numbers + sum((e.offset - tick.offset) / e.period for e in edges)) / density
+    low = (numbers + math.fsum((e.offset - tick.offset) / e.period for e in edges)) / density
     doubt = 2 + np.abs(low) * 2.0**-48
     below = np.floor(low - doubt).astype(np.int64)
     above = np.ceil(low + len(edges) / density + doubt).astype(np.int64)

@@ -94,8 +94,8 @@ def _number(edges: Sequence[Edges]) -> str:
     """SQL for the number of a pane, as in :mod:`panes.engine.numbering`."""
     at = _COUNTED_FROM
     if reduce(Edges.common, edges).period <= _COARSE:
-        return " + ".join(
-            f"({at} - {e.offset}L - pmod({at} - {e.offset}L, {e.period}L)) div {e.period}L" for e in edges
+        return _in_pairs(
+            [f"({at} - {e.offset}L - pmod({at} - {e.offset}L, {e.period}L)) div {e.period}L" for e in edges]
         )
     passed = [f"rint({at} * {1 / e.period!r}D + {-e.offset / e.period - 0.5!r}D)" for e in edges]
     return f"CAST({_in_pairs(passed)} AS BIGINT)"
