@@ -20,8 +20,8 @@ import panes as pn
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from benchmarks.workloads.windowing import through_library
-from panes.windowing import Aggregate, Join, Sort
-from panes.windowing.declarations import Count, Delta, Sliding, Time, Tumbling
+from panes.operators import Aggregate, Join, Sort
+from panes.operators.declarations import Count, Delta, Sliding, Time, Tumbling
 
 KEYS = 100
 SIZE = 100

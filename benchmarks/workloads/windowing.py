@@ -25,8 +25,8 @@ import panes as pn
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from benchmarks.workloads.windowing_by_hand import SLIDING, TUMBLING, ByHand, Row, sliding_loop, tumbling_loop
-from panes.windowing import PUNCTUATION, Aggregate, EventClock
-from panes.windowing.declarations import Count, Delta, Sliding, Time, Tumbling
+from panes.operators import PUNCTUATION, Aggregate, EventClock
+from panes.operators.declarations import Count, Delta, Sliding, Time, Tumbling
 
 SIZES = (1, 10, 100, 1_000, 10_000)
 SLIDING_SIZES = (10, 100, 1_000)

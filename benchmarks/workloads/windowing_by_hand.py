@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from panes.windowing import PUNCTUATION
+from panes.operators import PUNCTUATION
 
 Row = dict[str, Any]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         count_distinct,
         distinct,
         first,
+        last,
         max,
         mean,
         min,
@@ -30,67 +31,63 @@ if TYPE_CHECKING:
     )
     from panes.api import Plan, explain, plan, show_progress, sql, to_sql
     from panes.catalogue import Catalogue
-    from panes.declare.counted import last
+    from panes.declare.eviction import evict
     from panes.declare.expressions import Expression
-    from panes.declare.kinds import session
     from panes.declare.limits import Limits
-    from panes.declare.nested import Nested, nested
+    from panes.declare.measures import delta, punctuation, rows
+    from panes.declare.nested import nested
     from panes.declare.query import Query, query
-    from panes.declare.sliding import Sliding, sliding
-    from panes.declare.windows import Cumulate, Window, cumulate, hopping, tumbling
+    from panes.declare.windows import cumulate, hopping, session, sliding, tumbling
     from panes.errors import PanesError
     from panes.joining import join
-    from panes.live.index import Index
-    from panes.live.threshold import Threshold
-    from panes.local.stairs import Stairs
-    from panes.looking import lookup
-    from panes.windowed_tables import windowed
-    from panes.windowing import policy
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
     "panes.algebra.aggregates": ("Aggregate",),
     "panes.algebra.approximate": ("approx_count_distinct", "approx_quantile", "top"),
     "panes.algebra.declare": (
-        *("aged", "aggregate", "arg_max", "arg_min", "corr", "count", "count_distinct", "distinct", "first"),
-        *("max", "mean", "min", "quantile", "recurring", "std", "sum", "trend", "var"),
+        "aged",
+        "aggregate",
+        "arg_max",
+        "arg_min",
+        "corr",
+        "count",
+        "count_distinct",
+        "distinct",
+        "first",
+        "last",
+        "max",
+        "mean",
+        "min",
+        "quantile",
+        "recurring",
+        "std",
+        "sum",
+        "trend",
+        "var",
     ),
     "panes.api": ("Plan", "explain", "plan", "show_progress", "sql", "to_sql"),
     "panes.catalogue": ("Catalogue",),
-    "panes.declare.counted": ("last",),
+    "panes.declare.eviction": ("evict",),
     "panes.declare.expressions": ("Expression",),
-    "panes.declare.kinds": ("session",),
     "panes.declare.limits": ("Limits",),
-    "panes.declare.nested": ("Nested", "nested"),
+    "panes.declare.measures": ("delta", "punctuation", "rows"),
+    "panes.declare.nested": ("nested",),
     "panes.declare.query": ("Query", "query"),
-    "panes.declare.sliding": ("Sliding", "sliding"),
-    "panes.declare.windows": ("Cumulate", "Window", "cumulate", "hopping", "tumbling"),
+    "panes.declare.windows": ("cumulate", "hopping", "session", "sliding", "tumbling"),
     "panes.errors": ("PanesError",),
     "panes.joining": ("join",),
-    "panes.live.index": ("Index",),
-    "panes.live.threshold": ("Threshold",),
-    "panes.local.stairs": ("Stairs",),
-    "panes.looking": ("lookup",),
-    "panes.windowed_tables": ("windowed",),
-    "panes.windowing": ("policy",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Aggregate",
     "Catalogue",
-    "Cumulate",
     "Expression",
-    "Index",
     "Limits",
-    "Nested",
     "PanesError",
     "Plan",
     "Query",
-    "Sliding",
-    "Stairs",
-    "Threshold",
-    "Window",
     "aged",
     "aggregate",
     "approx_count_distinct",
@@ -101,22 +98,24 @@ __all__ = [
     "count",
     "count_distinct",
     "cumulate",
+    "delta",
     "distinct",
+    "evict",
     "explain",
     "first",
     "hopping",
     "join",
     "last",
-    "lookup",
     "max",
     "mean",
     "min",
     "nested",
     "plan",
-    "policy",
+    "punctuation",
     "quantile",
     "query",
     "recurring",
+    "rows",
     "session",
     "show_progress",
     "sliding",
@@ -128,7 +127,6 @@ __all__ = [
     "trend",
     "tumbling",
     "var",
-    "windowed",
 ]
 
 

@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
+from panes.calls import helpful
 from panes.catalogue import Catalogue
 from panes.declare.limits import Limits
 from panes.declare.query import Query, check_names
-from panes.declare.sliding import Sliding
-from panes.declare.windows import Bounds
+from panes.declare.windows import Bounds, RowWindow, Sliding
 from panes.engine.job import Mode
 from panes.engine.schema import one_type_each, wide_columns
 from panes.errors import PlanError, SqlError
 from panes.inputs import is_arrow, is_spark
+from panes.operators.over_queries import RowsPart, key_sets, over_rows, over_time
 from panes.planning import drawing, picture
 from panes.planning.blueprint import Blueprint, ByEvents, draw_up
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Strategy
-from panes.timeline import DurationLike, parse_duration
-from panes.windowing.over_queries import RowsQuery, over_rows, over_time
+from panes.timeline import DurationLike
 
 Layout = Literal["long", "wide"]
+_STREAM = "it is for streams: plan.stream(events, ...)."
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Plan:
         drawn = Blueprint((), (), statistics)
         if self._over_time:
             drawn = draw_up(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
-        told = (ByEvents(asked.query.name, asked.query.by, asked.query.at, asked.names) for asked in self._over_rows)
+        told = (ByEvents(p.query.name, p.query.by, p.query.at, tuple(map(str, p.windows))) for p in self._over_rows)
         return replace(drawn, by_events=tuple(told))
 
     @cached_property
@@ -64,66 +65,52 @@ class Plan:
         return over_time(self.queries)
 
     @cached_property
-    def _over_rows(self) -> tuple[RowsQuery, ...]:
+    def _over_rows(self) -> tuple[RowsPart, ...]:
         return over_rows(self.queries)
 
+    @helpful(
+        "plan.run(events)",
+        mode=_STREAM,
+        shards=_STREAM,
+        late=_STREAM,
+        limits=_STREAM,
+        catalogue=_STREAM,
+        history=_STREAM,
+        checkpoint=_STREAM,
+        emit="write empty=True to answer windows without events, too.",
+    )
     def run(
         self,
         data: Any,
         *,
         layout: Layout = "long",
+        empty: bool = False,
         strategy: Strategy | None = None,
         observation: Any = None,
-        emit: Literal["occupied", "all"] = "occupied",
-        mode: Mode = "append",
-        shards: int = 4,
-        catalogue: Catalogue | None = None,
-        history: DurationLike | None = None,
-        late: Literal["count", "emit"] = "count",
-        limits: Limits | None = None,
-        checkpoint: str | None = None,
     ) -> Any:
-        """Answer every query.
+        """Answer every query: a row per key and window.
 
         Parameters
         ----------
         data
             A Spark DataFrame gives a (lazy) Spark DataFrame. A pyarrow Table, or anything with the Arrow C
-            interface (pandas, polars), is answered in this process and gives a pyarrow Table.
+            interface (pandas, polars), is answered in this process and gives a pyarrow Table. A streaming DataFrame
+            is ``plan.stream`` with its defaults.
         layout
             ``long``: one row per answer. ``wide``: one row per key and window end.
+        empty
+            Whether windows on the clock are also answered where they hold no event (``count`` 0, others null), between
+            a key's first and last event.
         strategy
             Run all of it one way (``native``, ``rewrite`` or ``columnar``), for comparison.
         observation
             A ``pyspark.sql.Observation`` that counts ``events`` and ``null_timestamps``.
-        emit
-            ``occupied``: an instance is answered where it holds an event. ``all``: also those without (``count`` 0,
-            others null), in a batch between a key's first and last event, in a stream while it holds the key.
-        mode
-            Of a stream: ``append`` gives an answer once, when the watermark has passed its end; ``update`` gives early
-            answers and corrections, only what changed. Write the stream with the same output mode.
-        shards
-            Of a stream: into how many parts its keys are divided. A checkpoint keeps its number.
-        catalogue
-            Of a stream: a :class:`Catalogue` of queries that come and go while it runs. Answers then carry
-            ``coverage``, ``kind`` and ``detail``.
-        history
-            Of a stream with a catalogue: for how long events are kept for queries that are registered later, beyond
-            what the declared ones need.
-        late
-            Of a stream: ``count`` counts late events; ``emit`` also lets them out, as rows with ``kind = 'late'`` and
-            the event as JSON in ``detail``.
-        limits
-            Of a stream: when keys are evicted from its state, a :class:`Limits`.
-        checkpoint
-            Of a stream: where it will have its checkpoint. One that cannot serve these queries is then refused here,
-            before the stream starts, and otherwise in its first micro-batch.
 
         Examples
         --------
         >>> import datetime as dt, pyarrow as pa, panes as pn
         >>> events = pa.table({"ts": [dt.datetime(2026, 1, 1, 0, m) for m in (1, 9, 12)], "temp": [20.0, 21.0, 25.0]})
-        >>> plan = pn.plan([pn.query("temps", at="ts", select={"top": pn.max("temp")}, over=pn.tumbling("10 min"))])
+        >>> plan = pn.plan(pn.query(at="ts", select={"top": pn.max("temp")}, over=pn.tumbling("10 min")))
         >>> plan.run(events).select(["window_name", "top"]).to_pydict()
         {'window_name': ['10m', '10m'], 'top': [21.0, 25.0]}
         """
@@ -132,35 +119,101 @@ class Plan:
                 f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end)."
             )
         _check_strategy(strategy)
-        _check_emit(emit, strategy or self.strategy)
-        _check_per_event(self.queries, emit, mode)
-        if self._over_rows:
-            given = {"layout": layout, "emit": emit, "mode": mode, "catalogue": catalogue, "history": history}
-            _check_rows(self._over_rows[0], {**given, "late": late, "limits": limits})
+        _check_empty(self.queries, empty, strategy or self.strategy)
         if layout == "wide":
+            _check_wide(self._over_rows)
             wide_columns(self.queries)
         if is_spark(data):
             if data.isStreaming:
                 _refuse_for_streams(layout, strategy or self.strategy, observation)
-                return self._run_stream(data, mode, shards, catalogue, history, late, emit, limits, checkpoint)
-            _refuse_for_batches(mode, catalogue, history, late, limits, checkpoint)
-            return self._run_on_spark(data, layout, strategy, observation, emit)
+                return self.stream(data, empty=empty)
+            return self._run_on_spark(data, layout, strategy, observation, empty)
         if not is_arrow(data):
             raise PlanError(
                 f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
                 "Arrow C interface, such as a pandas or polars DataFrame."
             )
-        _refuse_for_batches(mode, catalogue, history, late, limits, checkpoint)
         if (strategy or self.strategy) in ("native", "rewrite") or observation is not None:
             raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
-        return self._run_here(data, layout, emit)
+        return self._run_here(data, layout, empty)
 
-    def _run_here(self, data: Any, layout: Layout, emit: str) -> Any:
-        from panes.local.rows_queries import run_rows
+    @helpful(
+        "plan.stream(events, mode='append')",
+        output_mode="mode",
+        outputMode="mode",
+        layout="a stream has one row per answer; pivot what you have read back.",
+        strategy="a stream runs one stateful operator.",
+        observation="a stream's figures are observed metrics of the streaming query.",
+        emit="write empty=True to answer windows without events, too.",
+        history="it belongs to the catalogue: pn.Catalogue(path, history='1 day').",
+    )
+    def stream(
+        self,
+        events: Any,
+        *,
+        mode: Mode = "append",
+        empty: bool = False,
+        late: Literal["count", "emit"] = "count",
+        shards: int = 4,
+        limits: Limits | None = None,
+        catalogue: Catalogue | None = None,
+        checkpoint: str | None = None,
+    ) -> Any:
+        """Answer every query while events come: the rows that ``run`` gives, each when its window is complete.
+
+        Parameters
+        ----------
+        events
+            A streaming DataFrame with a watermark on the event time. The result is one, too: write it somewhere.
+        mode
+            ``append`` gives an answer once, when the watermark has passed its end; ``update`` gives early answers and
+            corrections, only what changed. Write the stream with the same output mode.
+        empty
+            Whether windows on the clock are also answered where they hold no event, while the key is held.
+        late
+            ``count`` counts late events; ``emit`` also lets them out, as rows with ``kind = 'late'`` and the event as
+            JSON in ``detail``.
+        shards
+            Into how many parts keys are divided. A checkpoint keeps its number.
+        limits
+            When keys are evicted from the state, a :class:`Limits`.
+        catalogue
+            A :class:`Catalogue` of queries that come and go while the stream runs. Answers then carry ``coverage``,
+            ``kind`` and ``detail``.
+        checkpoint
+            Where the stream will have its checkpoint. One that cannot serve these queries is then refused here, before
+            the stream starts, and otherwise in its first micro-batch.
+        """
+        _check_stream(events)
+        _check_empty(self.queries, empty, None)
+        _check_mode(self.queries, mode)
+        if self._over_rows:
+            given = {"late": late, "limits": limits, "catalogue": catalogue}
+            _check_rows(self._over_rows[0], {**given, "mode": mode})
+        return self._run_stream(events, mode, shards, catalogue, late, empty, limits, checkpoint)
+
+    def lookup(
+        self,
+        events: Any,
+        requests: Any,
+        *,
+        at: str | None = None,
+        delay: DurationLike | None = None,
+        layout: Literal["wide", "long"] = "wide",
+    ) -> Any:
+        """What each window's answer was at each request."""
+        raise NotImplementedError
+
+    def live(self, keep: Any = None, *, algorithm: str | None = None, load: Any = None) -> Any:
+        """The plan in this process: takes in events and answers at any time."""
+        raise NotImplementedError
+
+    def _run_here(self, data: Any, layout: Layout, empty: bool) -> Any:
+        from panes.local.rows import run_rows
         from panes.local.run import run, together
 
-        parts = [run(self._in_process, data, layout=layout, emit_all=emit == "all")] if self._over_time else []
-        return together([*parts, *(run_rows(asked, data) for asked in self._over_rows)])
+        parts = [run(self._in_process, data, layout=layout, emit_all=empty)] if self._over_time else []
+        return together([*parts, *(found for some in key_sets(self._over_rows) for found in run_rows(some, data))])
 
     def with_statistics(self, events: Any) -> Plan:
         """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.
@@ -205,9 +258,8 @@ class Plan:
         mode: Mode,
         shards: int,
         catalogue: Catalogue | None,
-        history: DurationLike | None,
         late: Literal["count", "emit"],
-        emit: str,
+        empty: bool,
         limits: Limits | None,
         checkpoint: str | None,
     ) -> Any:
@@ -217,29 +269,30 @@ class Plan:
         parts = []
         if self._over_time:
             blueprint = draw_up(self._over_time, self.statistics, "columnar", factor_windows=False)
-            folder = None if catalogue is None else catalogue.path
-            kept = 0 if history is None else parse_duration(history)
-            asked = Asked(mode, shards, folder, kept, late, emit == "all", limits, checkpoint)
+            folder, kept = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
+            asked = Asked(mode, shards, folder, kept, late, empty, limits, checkpoint)
             parts.append(run_stream(blueprint, events, asked))
-        for rows in (part for asked in self._over_rows for part in asked.apart()):
+        for some in key_sets(self._over_rows):
             # Figures of one name would have to be the same figures.
             metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
-            parts.append(stream_rows(prepare_rows(rows, events), shards, metrics, checkpoint))
+            parts.append(stream_rows(prepare_rows(some, events), shards, metrics, checkpoint))
         return _side_by_side(parts)
 
-    def _run_on_spark(self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, emit: str) -> Any:
+    def _run_on_spark(
+        self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, empty: bool
+    ) -> Any:
         from panes.spark.rows_queries import prepare_rows, run_rows
         from panes.spark.run import check, observed, run, unreadable
 
         made, asked_for = self, strategy or self.strategy
         # Mistakes first.
-        prepared = [prepare_rows(asked, events) for asked in self._over_rows]
+        prepared = [prepare_rows(some, events) for some in key_sets(self._over_rows)]
         if not self._over_time:
             if observation is not None:
-                first = self._over_rows[0]
-                prepared[0] = prepare_rows(first, observed(events, [first.query.at], observation))
+                at = self._over_rows[0].query.at
+                prepared[0] = prepare_rows(prepared[0].parts, observed(events, [at], observation))
             return _side_by_side([run_rows(each) for each in prepared])
-        if emit == "all":
+        if empty:
             strategy = asked_for = "columnar"
         source = check(self.blueprint(), events)
         if self.statistics.origin == "assumed" and asked_for is None:
@@ -252,7 +305,7 @@ class Plan:
                     f"strategy={asked_for!r} cannot run it. Take strategy='columnar', or let the planner choose."
                 )
             blueprint = made.blueprint(strategy="columnar")
-        answers = run(blueprint, source, layout=layout, observation=observation, emit_all=emit == "all")
+        answers = run(blueprint, source, layout=layout, observation=observation, emit_all=empty)
         return _side_by_side([answers, *(run_rows(each) for each in prepared)])
 
     def _sampled(self, events: Any) -> Plan:
@@ -263,8 +316,13 @@ class Plan:
         return replace(self, statistics=sample(events, self._over_time, self.statistics))
 
 
+QueryLike: TypeAlias = Query | str
+"""A query, or SQL text of one or several."""
+
+
+@helpful("pn.plan(query)", query="queries", n_keys="keys")
 def plan(
-    queries: Query | Iterable[Query],
+    queries: QueryLike | Iterable[QueryLike],
     *,
     rate: float | None = None,
     keys: float | Mapping[Any, float] | None = None,
@@ -276,7 +334,7 @@ def plan(
     Parameters
     ----------
     queries
-        What ``pn.query`` made.
+        What ``pn.query`` made, SQL text as ``pn.sql`` reads it, or several of them.
     rate
         Expected events per second of event time. Without it (and without ``keys``) a look at the data decides.
     keys
@@ -295,8 +353,9 @@ def plan(
       ...
     """
     _check_strategy(strategy)
-    listed = (queries,) if isinstance(queries, Query) else tuple(queries)
-    made = Plan(check_names(listed), Statistics.given(rate, keys), strategy, factor_windows)
+    listed = (queries,) if isinstance(queries, (Query, str)) else tuple(queries)
+    declared = tuple(each for some in listed for each in (sql(some) if isinstance(some, str) else [some]))
+    made = Plan(check_names(declared), Statistics.given(rate, keys), strategy, factor_windows)
     # So that a mistake shows here, not when it is run.
     made.blueprint()
     _ = made._over_rows
@@ -396,24 +455,39 @@ def _side_by_side(parts: list[Any]) -> Any:
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
 
-def _check_rows(asked: RowsQuery, given: Mapping[str, Any]) -> None:
-    """Refuse what makes no sense where windows go by events, or where it is not there."""
-    usual = {"layout": "long", "emit": "occupied", "mode": "append", "late": "count"}
+def _check_rows(part: RowsPart, given: Mapping[str, Any]) -> None:
+    """Refuse what makes no sense where windows go by rows, or where it is not there."""
+    why = {
+        "mode": "their answers come in the order of time, once, when the watermark has passed them",
+        "late": "a row that comes late would change which rows every later window holds, so it is only counted",
+        "limits": "their state is the rows that windows hold; evict=pn.evict(...) of the query bounds it",
+        "catalogue": "their state is kept for the declared windows alone, and others could not be answered from it",
+    }
+    usual = {"mode": "append", "late": "count"}
     for name, value in given.items():
         if value != usual.get(name):
             raise PlanError(
-                f"{name}={value!r} is for windows over time, and query {asked.query.name!r} has the window "
-                f"{asked.names[0]!r}, which goes by its events. Leave it out, or plan that window apart."
+                f"{name}={value!r} is for windows on the clock, and query {part.query.name!r} has the window "
+                f"{part.windows[0].name!r}, which goes by rows: {why[name]}. Leave it out, or plan that window apart."
             )
 
 
-def _refuse_for_batches(mode: str, catalogue: Any, history: Any, late: str, limits: Any, checkpoint: Any) -> None:
-    optional = {"catalogue": catalogue, "history": history, "limits": limits, "checkpoint": checkpoint}
-    given = {"mode": mode != "append", "late": late != "count"}
-    given |= {name: value is not None for name, value in optional.items()}
-    if any(given.values()):
-        names = ", ".join(f"{name}=" for name, is_given in given.items() if is_given)
-        raise PlanError(f"{names} is for streams, and these data are not one. Leave it out, or read them as a stream.")
+def _check_wide(parts: Iterable[RowsPart]) -> None:
+    for part in parts:
+        raise PlanError(
+            f"layout='wide' has a row per key and window end, and those of the window {part.windows[0].name!r} of query "
+            f"{part.query.name!r} go by rows, of which several may share an instant. Take layout='long'; "
+            "plan.lookup(data, data) has a row per event with sliding windows side by side."
+        )
+
+
+def _check_stream(events: Any) -> None:
+    if not is_spark(events) or not events.isStreaming:
+        what = "a batch" if is_spark(events) else f"a {type(events).__name__}"
+        raise PlanError(
+            f"plan.stream takes a streaming DataFrame, and was given {what}. Read it with spark.readStream, or write "
+            "plan.run(data)."
+        )
 
 
 def _refuse_for_streams(layout: str, strategy: str | None, observation: Any) -> None:
@@ -429,22 +503,27 @@ def _refuse_for_streams(layout: str, strategy: str | None, observation: Any) -> 
         )
 
 
-def _check_emit(emit: str, strategy: str | None) -> None:
-    if emit not in ("occupied", "all"):
-        raise PlanError(f"emit={emit!r}: write 'occupied', or 'all' to answer instances without events too.")
-    if emit == "all" and strategy in ("native", "rewrite"):
-        raise PlanError(f"emit='all' runs in columns: Spark's group-bys ({strategy}) know no empty groups.")
-
-
-def _check_per_event(queries: Iterable[Query], emit: str, mode: str) -> None:
-    """Refuse what makes no sense where there is an answer per event."""
+def _check_empty(queries: Iterable[Query], empty: bool, strategy: str | None) -> None:
+    if not isinstance(empty, bool):
+        raise PlanError(f"empty={empty!r}: write True to answer windows without events too, or leave it out.")
+    if not empty:
+        return
+    if strategy in ("native", "rewrite"):
+        raise PlanError(f"empty=True runs in columns: Spark's group-bys ({strategy}) know no empty groups.")
     for query in queries:
         for window in query.over:
-            if isinstance(window, Sliding) and emit == "all":
+            if isinstance(window, (Sliding, RowWindow)):
+                what = "has an answer per event" if isinstance(window, Sliding) else "goes by rows"
                 raise PlanError(
-                    f"emit='all' answers instances without events, but the sliding window {window} of query "
-                    f"{query.name!r} has an answer per event. Plan it apart, or take a hopping window."
+                    f"empty=True answers windows without events, but {window} of query {query.name!r} {what}. Plan it "
+                    "apart, or take a hopping window on the clock."
                 )
+
+
+def _check_mode(queries: Iterable[Query], mode: str) -> None:
+    """Refuse corrections where answers are final."""
+    for query in queries:
+        for window in query.over:
             if isinstance(window, Sliding) and mode == "update":
                 raise PlanError(
                     f"mode='update' corrects answers while events come, but those of the sliding window {window} of "

@@ -17,6 +17,7 @@ from pyarrow import fs
 from panes.declare.entries import Entry, read_entry, registration
 from panes.declare.query import Query
 from panes.errors import DeclarationError, PanesError
+from panes.timeline import DurationLike, parse_duration
 
 Status = Literal["active", "suspended"]
 
@@ -37,6 +38,8 @@ class Catalogue:
     ----------
     path
         A folder that the job can read too: a path, or an address such as ``s3://bucket/folder``.
+    history
+        For how long a job keeps events for queries that are registered later, beyond what the declared ones need.
     create
         Whether a folder that does not exist is made; otherwise it is an error.
 
@@ -50,7 +53,8 @@ class Catalogue:
     [Listed(name='hourly', status='suspended', windows=('1h',))]
     """
 
-    def __init__(self, path: str, *, create: bool = True) -> None:
+    def __init__(self, path: str, *, history: DurationLike | None = None, create: bool = True) -> None:
+        self.history = 0 if history is None else parse_duration(history)
         # Absolute: Spark reads a bare path from wherever its default file system is.
         self.path = str(path) if "://" in str(path) else Path(path).absolute().as_uri()
         found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(self.path)

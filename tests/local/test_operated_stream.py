@@ -22,7 +22,7 @@ import panes as pn
 from panes.engine.cabinet import InMemory
 from panes.errors import SchemaError, StateError
 from panes.local.operated_stream import OperatedShard
-from panes.windowing import (
+from panes.operators import (
     EVERY_TUPLE,
     FREE,
     Aggregate,
@@ -33,7 +33,7 @@ from panes.windowing import (
     SlidingWindow,
     Sort,
 )
-from panes.windowing.over_tables import operator_of, stream_of
+from panes.operators.over_tables import operator_of, stream_of
 from tests.local.test_windowed import LIMITS, TIME, WINDOWS, Changes, joined_with, p, table_of, tables
 from tests.local.test_windowed_stream import micro_batches
 

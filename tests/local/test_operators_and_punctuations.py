@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.windowing import (
+from panes.operators import (
     FREE,
     PUNCTUATION,
     TUMBLING_WINDOWS,

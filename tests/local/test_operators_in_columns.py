@@ -16,10 +16,10 @@ from panes.errors import OrderError, SchemaError
 from panes.local.arriving import arrive
 from panes.local.operators_in_columns import in_columns
 from panes.local.windowed_operators import answered, submitted, table_of
-from panes.windowing import Join, Sort
-from panes.windowing.declarations import Count, Delta, Punctuation, Sliding, Time, Tumbling
-from panes.windowing.over_tables import operator_of, stream_of
-from panes.windowing.policy import partitions
+from panes.operators import Join, Sort
+from panes.operators.declarations import Count, Delta, Punctuation, Sliding, Time, Tumbling
+from panes.operators.over_tables import operator_of, stream_of
+from panes.operators.policy import partitions
 
 POLICIES = st.one_of(
     st.builds(Count, st.integers(1, 5)),

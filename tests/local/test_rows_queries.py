@@ -23,7 +23,7 @@ from panes.local.evaluate import evaluate, result_type
 from panes.local.session_stream import SessionShard
 from panes.local.windowed_aggregates import bind_aggregates
 from panes.local.windowed_stream import Shape
-from panes.windowing.over_queries import over_rows
+from panes.operators.over_queries import over_rows
 
 EPOCH = dt.datetime(1970, 1, 1)
 TIME = pa.timestamp("us")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError, OrderError, PlanError, SchemaError
-from panes.windowing import (
+from panes.operators import (
     FREE,
     PUNCTUATION,
     SLIDING_WINDOWS,
@@ -29,8 +29,8 @@ from panes.windowing import (
     Operator,
     OperatorModel,
 )
-from panes.windowing.over_tables import operator_of, stream_of
-from tests.windowing.test_golden import CASES, FUNCTIONS
+from panes.operators.over_tables import operator_of, stream_of
+from tests.operators.test_golden import CASES, FUNCTIONS
 
 p = pn.policy
 SELECT = {

@@ -24,8 +24,8 @@ from panes.local.arriving import tie_order
 from panes.local.evaluate import evaluate, result_type
 from panes.local.windowed_aggregates import bind_aggregates, used_columns
 from panes.local.windowed_stream import Shape, WindowedShard
-from panes.windowing.declarations import Sliding, Time
-from panes.windowing.over_tables import aggregates_of, stream_of
+from panes.operators.declarations import Sliding, Time
+from panes.operators.over_tables import aggregates_of, stream_of
 from tests.local.test_windowed import LIMITS, SELECT, WINDOWS, p, table_of, tables
 
 

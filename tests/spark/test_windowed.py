@@ -13,7 +13,7 @@ import pytest
 
 import panes as pn
 from panes.errors import PlanError, SchemaError
-from panes.windowing import Aggregate, Join
+from panes.operators import Aggregate, Join
 from tests.local.test_operators_and_punctuations import OPERATORS, Counts
 
 if TYPE_CHECKING:

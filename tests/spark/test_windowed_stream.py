@@ -12,7 +12,7 @@ import pytest
 
 import panes as pn
 from panes.errors import DeclarationError, PlanError, StateError
-from panes.windowing import Aggregate, Join, Sort
+from panes.operators import Aggregate, Join, Sort
 from tests.local.test_operators_and_punctuations import OPERATORS, Counts
 from tests.local.test_windowed import Changes
 from tests.spark.streams import Collected, Recorded

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import panes as pn
 from panes.cli.reporting import console, working
-from panes.declare.kinds import Last, Session
+from panes.declare.windows import RowWindow
 from panes.errors import PanesError, PlanError
 from panes.planning.picture import counted
 from panes.spark.racing import race
@@ -26,7 +26,7 @@ def compare_queries(asked: Sequence[pn.Query], source: Source, rounds: int, star
 
     from panes.testing import assert_same_answers
 
-    by_events = next((str(w) for query in asked for w in query.over if isinstance(w, (Last, Session))), None)
+    by_events = next((str(w) for query in asked for w in query.over if isinstance(w, RowWindow)), None)
     if by_events is not None:
         raise PanesError(
             f"the window {by_events!r} goes by events, and is not compared: Spark has no such group-by, or writes it "

@@ -8,16 +8,15 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from panes.algebra.aggregates import Aggregate
 from panes.declare.expressions import ExpressionLike
-from panes.declare.kinds import Last
+from panes.declare.measures import Rows
 from panes.declare.query import Query, query
-from panes.declare.sliding import Sliding, sliding, sliding_name
-from panes.declare.windows import checked_name, tumbling
+from panes.declare.windows import RowWindow, Sliding, checked_name, sliding, tumbling
 from panes.errors import DeclarationError
-from panes.timeline import DurationLike, Geometry, format_duration
+from panes.timeline import DurationLike, Geometry
 
 Closed: TypeAlias = Literal["right", "left", "both", "neither"]
 LookupLayout: TypeAlias = Literal["wide", "long"]
-Back: TypeAlias = Sliding | Last
+Back: TypeAlias = Sliding | RowWindow
 """A window that looks back from a request: over time, or over a number of events."""
 
 BackLike: TypeAlias = "DurationLike | Back"
@@ -68,12 +67,12 @@ class Lookup:
     @property
     def rows(self) -> int:
         """How many events before a request a window over events may ask for."""
-        return max((w.count + w.skip for w in self.windows if isinstance(w, Last)), default=0)
+        return max((w.size.n + w.ago for w in self.windows if isinstance(w.size, Rows)), default=0)
 
     @property
     def features(self) -> tuple[tuple[str, str, str], ...]:
         """The columns of the wide layout: the name of the window, the output column, and the name of both together."""
-        return tuple((w.name, alias, f"{alias}_{w.name}") for w in self.windows for alias in self.query.columns)
+        return tuple((w.name, alias, f"{alias}_{w.suffix}") for w in self.windows for alias in self.query.columns)
 
 
 def declare_lookup(
@@ -176,22 +175,14 @@ def _windows(over: Any) -> tuple[Back, ...]:
 
 
 def _window(window: Any) -> Back:
-    if isinstance(window, Last):
+    if isinstance(window, Sliding) or (isinstance(window, RowWindow) and window.kind == "sliding"):
         return window
-    if isinstance(window, Sliding):
-        return replace(window, name=_name(window)) if window.name == sliding_name(window.size, window.ago) else window
     if hasattr(window, "windows"):
         raise DeclarationError(
             f"over= has the window {str(window)!r}, which has instances of its own; a lookup looks back from each "
-            "request. Write a duration, pn.sliding(size, ago=...) or pn.last(rows)."
+            "request. Write a duration, pn.sliding(size, ago=...) or pn.sliding(pn.rows(10))."
         )
     return _window(sliding(window))
-
-
-def _name(window: Sliding) -> str:
-    """What a window is called that was given no name: fit for the end of a column's name."""
-    size = format_duration(window.size)
-    return f"{size}_ago_{format_duration(window.ago)}" if window.ago else size
 
 
 def _check_aggregates(declared: Query, windows: tuple[Back, ...]) -> None:
@@ -210,9 +201,9 @@ def _check_aggregates(declared: Query, windows: tuple[Back, ...]) -> None:
             size = window.size if isinstance(window, Sliding) else _ANY_AGE
             if (reason := aggregate.misfit(Geometry(size, 1))) is None:
                 continue
-            if isinstance(window, Last):
+            if isinstance(window, RowWindow):
                 reason = (
-                    f"{aggregate} suits windows up to some length, and the last {window.count:,} events may lie any "
+                    f"{aggregate} suits windows up to some length, and the last {window.size} may lie any "
                     "time back. Take a window over time, or another aggregate (aged without power= has no such end)."
                 )
             raise DeclarationError(f"the lookup selects {alias!r} over {window.name!r}: {reason}")

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from panes.declare.windows import TICK, Bounds, Window, checked_bounds, checked_name, default_name, positive
+from panes.calls import helpful
+from panes.declare.measures import positive
+from panes.declare.windows import TICK, Bounds, Window, checked_bounds, checked_name, default_name
 from panes.errors import DeclarationError
 from panes.timeline import DurationLike, Geometry, InstantLike, format_duration, parse_duration, parse_instant
 
@@ -56,6 +58,11 @@ class Nested:
         return tuple(default_name(Geometry(range_, slide, offset)) for range_, slide in shapes)
 
     @property
+    def suffixes(self) -> tuple[str, ...]:
+        """What the columns of each level end with in the wide layout, from the narrowest on."""
+        return tuple(window.suffix for window in self.windows)
+
+    @property
     def windows(self) -> tuple[Window, ...]:
         """The windows that are computed: one per level, from the narrowest on."""
         tick = TICK if self.bounds == "(]" else 0
@@ -66,6 +73,7 @@ class Nested:
         )
 
 
+@helpful("pn.nested(['1 hour', '10 min'], ['5 min', '1 min'])", sizes="ranges", every="slides")
 def nested(
     ranges: Iterable[DurationLike],
     slides: Iterable[DurationLike],

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
 
 from panes.algebra.aggregates import Aggregate
 from panes.algebra.levelled import LevelledOf
+from panes.calls import helpful
+from panes.declare.eviction import Evict
 from panes.declare.expressions import Expression, expression
-from panes.declare.kinds import KINDS, AnyWindow, Last, Session, names_of
+from panes.declare.kinds import KINDS, AnyWindow, names_of
+from panes.declare.measures import Delta, Punctuation, Rows
 from panes.declare.nested import Nested
-from panes.declare.sliding import Sliding
-from panes.declare.windows import Window
+from panes.declare.windows import RowWindow, Sliding, Window
 from panes.errors import DeclarationError, nearest
 
 RESERVED = ("query", "window_name", "window")
@@ -21,13 +24,23 @@ RESERVED = ("query", "window_name", "window")
 EXPIRES = "expires"
 """What expressions over answers call the instant until which an answer is the latest of its window."""
 
+PROCESSED, NUMBER = "processed", "number"
+"""What expressions over answers of windows by rows call when a window was answered, and which of its key it is."""
+
+ARRIVAL = "__panes_arrival"
+"""Stands for the column of time where there is none: rows arrive in the order of the table."""
+
+UNNAMED = "query"
+"""What a query is called that was given no name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """Aggregates over windows, per key. Made by :func:`query`, which checks it.
 
     ``columns`` are the output columns after the keys, aggregates and derived ones, in the order of ``select``.
-    Aggregates that are not among them only serve derived columns and ``having``.
+    Aggregates that are not among them only serve derived columns and ``having``. ``at`` is ``ARRIVAL`` where rows have
+    no time and arrive as they stand.
     """
 
     name: str
@@ -39,6 +52,14 @@ class Query:
     columns: tuple[str, ...]
     where: Expression | None = None
     having: Expression | None = None
+    groups: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
+    evict: Evict | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether rows have a time."""
+        return self.at != ARRIVAL
 
     @property
     def windows(self) -> tuple[Window, ...]:
@@ -48,9 +69,13 @@ class Query:
     @property
     def expiring(self) -> bool:
         """Whether expressions ask until when an answer stays valid."""
-        own = {name.lower() for name in (*self.by, *dict(self.aggregates))}
+        return self.asks_for(EXPIRES)
+
+    def asks_for(self, name: str) -> bool:
+        """Whether expressions over answers use a name that answers have by themselves, and no column of the query."""
+        own = {column.lower() for column in (*self.by, *self.groups, *dict(self.aggregates))}
         asked = [value for _, value in self.derived] + ([] if self.having is None else [self.having])
-        return EXPIRES not in own and any(root.lower() == EXPIRES for value in asked for root in value.roots)
+        return name not in own and any(root.lower() == name for value in asked for root in value.roots)
 
     @property
     def in_jvm(self) -> bool:
@@ -66,64 +91,118 @@ class Query:
         """The columns of the data that the query needs."""
         values = [expression(a) for _, aggregate in self.aggregates for a in aggregate.arguments]
         values += [] if self.where is None else [self.where]
-        return frozenset((self.at, *self.by, *(root for value in values for root in value.roots)))
+        named = (*self.by, *self.groups, *self.ties, *((self.at,) if self.timed else ()))
+        return frozenset((*named, *(root for value in values for root in value.roots)))
 
 
+@helpful(
+    "pn.query('spend', by='card', at='ts', select={'n': pn.count()}, over=pn.tumbling('1 hour'))",
+    **dict.fromkeys(("on", "keys", "key", "partition_by"), "by"),
+    **dict.fromkeys(("time", "ts", "timestamp", "event_time"), "at"),
+    **dict.fromkeys(("window", "windows"), "over"),
+    **dict.fromkeys(("aggregates", "agg", "aggs", "columns"), "select"),
+    **dict.fromkeys(("filter", "condition"), "where"),
+    group_by="keys of windows are called by=; groups= groups the rows inside a window of rows.",
+    order_by="write ties= for the order of rows of one instant.",
+    partial="it stands on the window, as pn.hopping(pn.rows(100), every=pn.rows(10), partial=False).",
+)
 def query(
-    name: str,
+    name: str | None = None,
     *,
-    at: str,
+    by: str | Iterable[str] = (),
+    at: str | None = None,
     select: Mapping[str, Aggregate | str | Expression],
     over: AnyWindow | Iterable[AnyWindow],
-    by: str | Iterable[str] = (),
     where: str | Expression | None = None,
     having: str | Expression | None = None,
-    hidden: Mapping[str, Aggregate] | None = None,
+    groups: str | Iterable[str] = (),
+    ties: str | Iterable[str] = (),
+    evict: Evict | None = None,
 ) -> Query:
-    """Declare a query.
+    """Declare a query: keys, event time, aggregates and windows.
 
     Parameters
     ----------
     name
         What the column ``query`` of the results shows.
-    at
-        The column of event time.
-    select
-        Output columns: an aggregate each, or an expression over the aggregates' names, the keys, ``window``,
-        ``window_name`` and ``expires``: when the next instance of the same size ends, until which the answer is valid.
-    over
-        The windows.
     by
         The key columns; none for one answer per window.
+    at
+        The column of event time. Rows without a time are in no window. Without it, the rows of a table arrive as they
+        stand, and windows go by rows.
+    select
+        Output columns: an aggregate each, or an expression over the aggregates' names, the keys, ``window``,
+        ``window_name`` and, on the clock, ``expires``: when the next instance of the same size ends, until which the
+        answer is valid; of windows by rows ``processed``, when it was answered, and ``number``, which one of its key it
+        is, from 0.
+    over
+        The windows, of any kinds.
     where
         Which events count.
     having
-        Which answers come out; an expression over output columns, keys, ``window``, ``window_name`` and ``expires``.
-    hidden
-        Aggregates that expressions use and results do not show.
+        Which answers come out; an expression over output columns, keys, ``window``, ``window_name`` and the others.
+    groups
+        Columns that group the rows inside a window of rows, an answer for each group. On the clock they are further
+        keys.
+    ties
+        Columns that order the rows of one instant. Without it they are in the order of all columns of the data, by the
+        names of these.
+    evict
+        ``pn.evict(...)``: which keys windows by rows forget.
 
     Examples
     --------
     >>> import panes as pn
     >>> temps = pn.query("temps", by="device", at="ts",
     ...     select={"low": pn.min("temp"), "high": pn.max("temp"), "spread": "high - low"},
-    ...     over=[pn.tumbling("20 min"), pn.hopping("1 hour", every="5 min")],
+    ...     over=[pn.tumbling("20 min"), pn.hopping("1 hour", every="5 min"), pn.sliding(pn.rows(10))],
     ...     where="temp > -60", having="spread > 1")
     >>> temps.columns
     ('low', 'high', 'spread')
     """
+    return declare(
+        name,
+        by=by,
+        at=at,
+        select=select,
+        over=over,
+        where=where,
+        having=having,
+        groups=groups,
+        ties=ties,
+        evict=evict,
+    )
+
+
+def declare(
+    name: str | None,
+    *,
+    at: str | None,
+    select: Mapping[str, Aggregate | str | Expression],
+    over: AnyWindow | Iterable[AnyWindow],
+    by: str | Iterable[str] = (),
+    where: str | Expression | None = None,
+    having: str | Expression | None = None,
+    groups: str | Iterable[str] = (),
+    ties: str | Iterable[str] = (),
+    evict: Evict | None = None,
+    hidden: Mapping[str, Aggregate] | None = None,
+) -> Query:
+    """Check what :func:`query` says; ``hidden`` are aggregates that expressions use and results do not show."""
+    name = UNNAMED if name is None else name
     if not isinstance(name, str) or not name.strip():
         raise DeclarationError(f"a query needs a name, not {name!r}: it is what its results are called.")
     if not isinstance(select, Mapping):
         raise DeclarationError(f"query {name!r}: select={select!r} names no columns. Write select={{'n': pn.count()}}.")
-    if isinstance(over, str) or not isinstance(over, (*KINDS, Iterable)):
-        raise DeclarationError(f"query {name!r}: over={over!r} is not a window. Write pn.tumbling({over!r}).")
-    if not isinstance(by, Iterable):
-        raise DeclarationError(f"query {name!r}: by={by!r} is not the name of a column. Write it as a string.")
-    keys = (by,) if isinstance(by, str) else tuple(by)
-    windows = (over,) if isinstance(over, KINDS) else tuple(over)
+    keys, inside, order = (
+        _columns(name, what, some) for what, some in (("by", by), ("groups", groups), ("ties", ties))
+    )
+    windows = _listed(name, over)
     _check_keys(name, keys, at)
     _check_windows(name, windows)
+    _check_inside(name, keys, inside, at)
+    if evict is not None and not isinstance(evict, Evict):
+        raise DeclarationError(f"query {name!r}: evict={evict!r} evicts nothing. Write evict=pn.evict(keys=1000).")
     every = {**select, **_only_aggregates(name, hidden or {}, select)}
     aggregates = tuple(
         (alias, _with_parsed_arguments(value)) for alias, value in every.items() if isinstance(value, Aggregate)
@@ -131,9 +210,9 @@ def query(
     derived = tuple(
         (alias, _derived(name, alias, value)) for alias, value in select.items() if not isinstance(value, Aggregate)
     )
-    _check_select(name, keys, aggregates, derived)
+    _check_select(name, (*keys, *inside), aggregates, derived)
     _check_levels(name, windows, aggregates)
-    known = [*keys, *(alias for alias, _ in aggregates), "window", "window_name", EXPIRES]
+    known = [*keys, *inside, *(alias for alias, _ in aggregates), "window", "window_name", EXPIRES, PROCESSED, NUMBER]
     for alias, value in derived:
         _check_references(name, f"the derived column {alias!r}", value, known)
         known.append(alias)
@@ -144,15 +223,19 @@ def query(
     made = Query(
         name=name,
         by=keys,
-        at=at,
+        at=ARRIVAL if at is None else at,
         aggregates=aggregates,
         derived=derived,
         over=windows,
         columns=tuple(select),
         where=None if where is None else expression(where),
         having=filtered,
+        groups=inside,
+        ties=order,
+        evict=evict,
     )
     _check_expiring(made)
+    _check_rows(made)
     return made
 
 
@@ -208,15 +291,109 @@ def _derived(query_name: str, alias: str, value: object) -> Expression:
     return expression(value)
 
 
-def _check_keys(name: str, keys: tuple[str, ...], at: str) -> None:
-    for key in (*keys, at):
-        if not isinstance(key, str) or not key:
-            raise DeclarationError(f"query {name!r}: {key!r} is not the name of a column. Write it as a string.")
-    _refuse_duplicates(keys, f"query {name!r} groups by {{}} twice; name it once in by=.")
-    if at.lower() in {key.lower() for key in keys}:
+def _columns(name: str, what: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, Iterable):
+        raise DeclarationError(f"query {name!r}: {what}={value!r} is not the name of a column. Write it as a string.")
+    found = (value,) if isinstance(value, str) else tuple(value)
+    for column in found:
+        if not isinstance(column, str) or not column:
+            raise DeclarationError(f"query {name!r}: {column!r} is not the name of a column. Write it as a string.")
+    _refuse_duplicates(found, f"query {name!r} names {{}} twice in {what}=: name it once.")
+    return found
+
+
+def _listed(name: str, over: object) -> tuple[AnyWindow, ...]:
+    """The windows as a user writes them: one, or several."""
+    if isinstance(over, Mapping):
+        example = next((f"{window!r}" for window in over), "'day'")
+        raise DeclarationError(
+            f"query {name!r}: over={{...}} maps names to windows. Write a list, and each name on its window, as "
+            f"pn.tumbling('1 day', name={example})."
+        )
+    if isinstance(over, KINDS):
+        return (over,)
+    if isinstance(over, (str, timedelta)) or not isinstance(over, Iterable):
+        raise DeclarationError(_no_window(name, over))
+    return tuple(over)
+
+
+def _no_window(name: str, value: object) -> str:
+    """Why something is not a window. A bare duration has no pace, which differs from verb to verb elsewhere."""
+    if isinstance(value, (str, timedelta)):
+        return (
+            f"query {name!r}: {value!r} is a duration, and a window needs a pace, too. Write pn.tumbling({value!r}) for "
+            f"one after another, pn.hopping({value!r}, every='1 min'), or pn.sliding({value!r}) for one up to each event."
+        )
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (
+            f"query {name!r}: {value!r} has no unit. Write pn.sliding(pn.rows({value!r})) for the last {value!r} rows."
+        )
+    if isinstance(value, (Rows, Delta, Punctuation)):
+        return f"query {name!r}: {value} is a size, and a window needs a pace, too. Write pn.tumbling(...) around it."
+    return f"query {name!r}: {value!r} is not a window. Write pn.tumbling(size) or pn.hopping(size, every=...)."
+
+
+def _check_keys(name: str, keys: tuple[str, ...], at: object) -> None:
+    if at is not None and (not isinstance(at, str) or not at):
+        raise DeclarationError(f"query {name!r}: at={at!r} is not the name of a column. Write it as a string.")
+    if at is not None and str(at).lower() in {key.lower() for key in keys}:
         raise DeclarationError(
             f"query {name!r} groups by its own time column {at!r}: every event would be a group. Leave it out of by=."
         )
+
+
+def _check_inside(name: str, keys: tuple[str, ...], groups: tuple[str, ...], at: object) -> None:
+    taken = {column.lower() for column in (*keys, *((str(at),) if at is not None else ()))}
+    for column in groups:
+        if column.lower() in taken:
+            raise DeclarationError(
+                f"query {name!r}: groups= names {column!r}, which all rows of a window share. Leave it out."
+            )
+
+
+def _check_rows(query: Query) -> None:
+    """Refuse what windows by rows cannot do, and what only they can."""
+    rows = [window for window in query.over if isinstance(window, RowWindow)]
+    clock = next((window for window in query.over if not isinstance(window, RowWindow)), None)
+    if not query.timed:
+        timed = clock or next((window for window in rows if _goes_by_time(window)), None)
+        if timed is not None:
+            raise DeclarationError(
+                f"query {query.name!r}: the window {timed} goes by time, and rows have none. Write at= with their time."
+            )
+    for window in rows:
+        if window.size == Rows(0):
+            raise DeclarationError(
+                f"query {query.name!r}: {window} holds no row, which only one side of a join has a use for."
+            )
+    if query.evict is not None and clock is not None:
+        raise DeclarationError(
+            f"query {query.name!r}: evict= forgets keys of windows by rows, and {clock} is on the clock. Declare it in a "
+            "query of its own; a stream bounds its state with limits=pn.Limits(...)."
+        )
+    if query.evict is not None and not query.by:
+        raise DeclarationError(f"query {query.name!r}: evict= forgets keys, and there are none. Write by='device'.")
+    slid = next((window for window in query.over if isinstance(window, Sliding)), None)
+    if query.groups and slid is not None:
+        raise DeclarationError(
+            f"query {query.name!r}: {slid} answers each event about its own key, so there is nothing to group inside. "
+            f"Write by=({', '.join(map(repr, (*query.by, *query.groups)))})."
+        )
+    session = next((window for window in rows if window.kind == "session"), None)
+    if session is not None and query.evict is not None:
+        raise DeclarationError(
+            f"query {query.name!r}: a session forgets its key when it ends, so that evict= has nothing to do. Leave it out."
+        )
+    for name in (PROCESSED, NUMBER):
+        if clock is not None and query.asks_for(name):
+            raise DeclarationError(
+                f"query {query.name!r} asks for {name!r}, which only windows by rows have, and {clock} is on the clock. "
+                "Declare it in a query of its own."
+            )
+
+
+def _goes_by_time(window: RowWindow) -> bool:
+    return window.kind == "session" or isinstance(window.size, int) or isinstance(window.every, int)
 
 
 def _only_aggregates(
@@ -244,9 +421,7 @@ def _check_windows(name: str, windows: tuple[AnyWindow, ...]) -> None:
         raise DeclarationError(f"query {name!r} has no window. Write over=[pn.tumbling('5 min'), ...].")
     for window in windows:
         if not isinstance(window, KINDS):
-            raise DeclarationError(
-                f"query {name!r}: {window!r} is not a window. Write pn.tumbling(size) or pn.hopping(size, every=...)."
-            )
+            raise DeclarationError(_no_window(name, window))
     _refuse_duplicates(
         [name for window in windows for name in names_of(window)],
         f"query {name!r} has two windows called {{}}; drop one, or tell them apart with name=.",
@@ -277,7 +452,7 @@ def _check_levels(name: str, windows: tuple[AnyWindow, ...], aggregates: tuple[t
 
 def _check_expiring(query: Query) -> None:
     """Refuse to tell until when an answer is valid where that depends on events: the next one is not known."""
-    found = next((window for window in query.over if isinstance(window, (Sliding, Last, Session))), None)
+    found = next((window for window in query.over if isinstance(window, (Sliding, RowWindow))), None)
     if found is not None and query.expiring:
         raise DeclarationError(
             f"query {query.name!r} asks when answers expire, and those of the window {found} do with the next event, "

@@ -1,17 +1,24 @@
-"""The windows a user declares: tumbling, hopping and cumulating, with an offset, bounds and a name."""
+"""The windows a user declares: a size and a pace, each in time, in rows, or in an attribute.
+
+Windows on the clock (``Window``, ``Cumulate``, ``Sliding``, ``Nested``) have instances that are known before any row
+is. The instances of a ``RowWindow`` depend on the rows themselves.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NoReturn, TypeAlias, get_args
 
 import numpy as np
 
 from panes.algebra.operations import Array
-from panes.errors import DeclarationError, DurationError
+from panes.calls import helpful
+from panes.declare.measures import Delta, Measure, MeasureLike, Punctuation, Rows, measure, positive, text_of
+from panes.errors import DeclarationError, DurationError, PlanError
 from panes.timeline import DurationLike, Geometry, format_duration, parse_duration
 
-Bounds: TypeAlias = Literal["[)", "(]"]
+Bounds: TypeAlias = Literal["[)", "(]", "[]", "()"]
+Origin: TypeAlias = Literal["epoch", "first", "row"]
 TICK = 1
 """By how many µs an instance that holds its end and not its start lies later than one that holds its start."""
 
@@ -26,7 +33,7 @@ class Window:
         Where instances lie, as ``[start, end)`` in µs. An instance ``(start, end]`` holds the same instants as one
         that begins and ends a microsecond later.
     bounds
-        Which of its bounds belongs to an instance: ``[)`` or ``(]``.
+        Which of its bounds belong to an instance: ``[)`` or ``(]``; with an answer per event also ``[]`` and ``()``.
     finer
         For a level of a nested window: the ranges of the levels below it, in µs, from the narrowest on.
     since
@@ -49,9 +56,19 @@ class Window:
         return self.name
 
     @property
+    def suffix(self) -> str:
+        """What its columns of the wide layout end with."""
+        return _suffix(self.name, default_name(replace(self.geometry, offset=self.geometry.offset - self.shift)))
+
+    @property
     def shift(self) -> int:
-        """By how many µs instances lie later than results say."""
-        return TICK if self.bounds == "(]" else 0
+        """By how many µs instances start later than results say."""
+        return TICK if self.bounds[0] == "(" else 0
+
+    @property
+    def end_shift(self) -> int:
+        """By how many µs instances end later than results say."""
+        return TICK if self.bounds[1] == "]" else 0
 
     @property
     def windows(self) -> tuple[Window, ...]:
@@ -82,49 +99,337 @@ class Cumulate:
         return self.name
 
     @property
+    def suffix(self) -> str:
+        """What its columns of the wide layout end with."""
+        return _suffix(self.name, cumulating_name(self.step, self.upto, self.offset))
+
+    @property
     def windows(self) -> tuple[Window, ...]:
         """The windows that are computed: a hopping one per step, all of one name."""
         sizes = range(self.step, self.upto + 1, self.step)
         return tuple(_window(size, self.upto, self.offset, self.name, self.bounds) for size in sizes)
 
 
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """An answer per event at t, over ``(t - ago - size, t - ago]``. Made by :func:`sliding`, which checks it.
+
+    Parameters
+    ----------
+    size, ago
+        In µs.
+    bounds
+        Which of its bounds belong to a window.
+    """
+
+    size: int
+    ago: int
+    name: str
+    bounds: Bounds = "(]"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def suffix(self) -> str:
+        """What its columns of the wide layout end with."""
+        return _suffix(self.name, sliding_name(self.size, self.ago, self.bounds))
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows that are computed: one, of which every instance that ends with an event is answered."""
+        # Time is in whole µs: leaving out the end is ending a µs earlier, and so on.
+        open_start, open_end = self.bounds[0] == "(", self.bounds[1] == ")"
+        size = self.size + 1 - open_start - open_end
+        return (Window(Geometry(size, 1), self.name, self.bounds, per_event=True, ago=self.ago + open_end),)
+
+
+@dataclass(frozen=True, slots=True)
+class RowWindow:
+    """A window whose instances depend on the rows. Made by the functions below, which check it.
+
+    Parameters
+    ----------
+    kind
+        ``tumbling``: full, answered, and begun anew. ``hopping``, ``sliding``: the most recent rows, answered at a
+        pace of its own. ``session``: until no row has come for the size.
+    size, every
+        What it holds, and when it is answered; None for a tumbling window and a session.
+    origin, offset
+        Where periods in time begin: on the grid of the clock, moved by an offset; with the first row of a key; with the
+        next row.
+    partial
+        Whether it is answered before it has been full for the first time.
+    ago
+        How many of the very last rows are left out.
+    """
+
+    kind: Literal["tumbling", "hopping", "sliding", "session"]
+    size: Measure
+    every: Measure | None
+    name: str
+    origin: Origin = "epoch"
+    offset: int = 0
+    bounds: Bounds | None = None
+    partial: bool = True
+    ago: int = 0
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def suffix(self) -> str:
+        """What its columns of the wide layout end with."""
+        return _suffix(self.name, row_window_name(self))
+
+    @property
+    def each_row(self) -> bool:
+        """Whether it is answered with every row, so that it has no phase."""
+        return self.every == Rows(1)
+
+    @property
+    def deltas(self) -> tuple[Delta, ...]:
+        """The measures that go by a column."""
+        return tuple(each for each in (self.size, self.every) if isinstance(each, Delta))
+
+    @property
+    def windows(self) -> NoReturn:
+        """None over time."""
+        raise PlanError(
+            f"the window {self.name!r} goes by rows, and this takes windows over time only, for example "
+            "pn.tumbling('5 min')."
+        )
+
+
+@helpful(
+    "pn.tumbling('5 min')",
+    window="size",
+    duration="size",
+    **dict.fromkeys(
+        ("every", "slide"), "one window follows on the other; take pn.hopping(size, every=...) for a pace."
+    ),
+)
 def tumbling(
-    size: DurationLike, *, offset: DurationLike = "0s", bounds: Bounds = "[)", name: str | None = None
-) -> Window:
-    """Instances of one size, one after another: ``[offset + m * size, offset + (m + 1) * size)``.
-
-    Examples
-    --------
-    >>> tumbling("20 min").geometry
-    Geometry(range=1200000000, slide=1200000000, offset=0)
-    """
-    return hopping(size, every=size, offset=offset, bounds=bounds, name=name)
-
-
-def hopping(
-    size: DurationLike,
+    size: MeasureLike,
     *,
-    every: DurationLike,
     offset: DurationLike = "0s",
-    bounds: Bounds = "[)",
+    origin: Origin = "epoch",
+    bounds: Bounds | None = None,
     name: str | None = None,
-) -> Window:
-    """Instances of one size, a new one every so often.
+) -> Window | RowWindow:
+    """Windows of one size, one after another.
 
-    ``every`` may be longer than ``size``: events between instances then belong to none. ``size`` need not be a
-    multiple of ``every``. With ``bounds="(]"`` an event at the end of an instance belongs to it, and one at its start
-    does not, as in Azure Stream Analytics.
+    Parameters
+    ----------
+    size
+        A duration: instances are ``[offset + m * size, offset + (m + 1) * size)``, as Spark's. Or ``pn.rows(n)``,
+        ``pn.delta(column, by)``: rows at most ``by`` above the window's first, or ``pn.punctuation(column)``: until a
+        mark. A window that is not full when rows end is not answered.
+    offset
+        Move the grid of the clock by this much.
+    origin
+        Where windows in time begin: ``epoch``, on the grid of the clock; ``first``, on a grid that begins with the
+        first row of each key; ``row``, each with the next row of its key.
+    bounds
+        ``[)``, the start belongs to a window, as in Spark; or ``(]``, the end does, as in Azure Stream Analytics.
+    name
+        What ``window_name`` shows.
 
     Examples
     --------
-    >>> str(hopping("1 hour", every="5 min")), str(hopping("1 day", every="1 day", offset="6h"))
-    ('1h/5m', '1d+6h')
+    >>> import panes as pn
+    >>> print(pn.tumbling("20 min"), pn.tumbling(pn.rows(100)), pn.tumbling(pn.delta("odometer", 10)))
+    20m 100rows odometer_10
     """
-    geometry = Geometry(positive(size, "size"), positive(every, "every"), parse_duration(offset))
-    label = default_name(geometry) if name is None else checked_name(name)
-    return _window(geometry.range, geometry.slide, geometry.offset, label, checked_bounds(bounds))
+    length = measure(size, "size")
+    checked_origin(origin)
+    if isinstance(length, int) and origin == "epoch":
+        return _on_the_clock(length, length, offset, bounds, name)
+    _only_grid(offset, origin, length)
+    _no_bounds(bounds, "a tumbling window holds its rows from its first on")
+    if length == Rows(0):
+        raise DeclarationError("a tumbling window of no rows would never hold one. Write pn.rows(1) or more.")
+    return _row_window("tumbling", length, None, name, origin if isinstance(length, int) else "epoch")
 
 
+@helpful(
+    "pn.hopping('1 hour', every='5 min')",
+    **dict.fromkeys(("slide", "hop", "step", "period", "slide_duration", "slideDuration", "advance"), "every"),
+    **dict.fromkeys(("window", "duration", "window_duration", "windowDuration"), "size"),
+)
+def hopping(
+    size: MeasureLike,
+    *,
+    every: MeasureLike,
+    offset: DurationLike = "0s",
+    origin: Origin = "epoch",
+    bounds: Bounds | None = None,
+    partial: bool = True,
+    name: str | None = None,
+) -> Window | RowWindow:
+    """Windows of one size, answered at a pace: each may be measured in time, in rows or in a column.
+
+    With two durations these are Spark's windows: ``every`` may be longer than ``size`` (events between instances then
+    belong to none), and ``size`` need not be a multiple of it.
+
+    Parameters
+    ----------
+    size
+        What a window holds: a duration, ``pn.rows(n)``, the last n rows, or ``pn.delta(column, by)``, the rows at most
+        ``by`` below the latest.
+    every
+        When it is answered: a duration, on the clock; ``pn.rows(n)``, after every n-th row of a key; or
+        ``pn.delta(column, by)``, when the column has moved on by more than ``by``.
+    offset
+        Move the grid of the clock by this much.
+    origin
+        Where a pace in time begins: ``epoch``, on the grid of the clock; ``first``, with the first row of each key.
+    bounds
+        On the clock ``[)``, which is the default, or ``(]``; at a pace of rows ``(]``, the default, or ``[]``.
+    partial
+        Whether a window is answered before it has been full for the first time.
+    name
+        What ``window_name`` shows.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> print(pn.hopping("1 hour", every="5 min"), pn.hopping(pn.rows(100), every="1 min"))
+    1h/5m 100rows/1m
+    """
+    length, pace = measure(size, "size"), measure(every, "every")
+    checked_origin(origin)
+    for what, each in (("size", length), ("every", pace)):
+        if isinstance(each, Punctuation):
+            raise DeclarationError(
+                f"{what}=pn.punctuation({each.column!r}): marks cut a stream into windows that do not overlap. Write "
+                f"pn.tumbling(pn.punctuation({each.column!r}))."
+            )
+        if each == Rows(0):
+            raise DeclarationError(
+                f"{what}=pn.rows(0) would hold no row, or never be answered. Write pn.rows(1) or more."
+            )
+    if isinstance(length, int) and isinstance(pace, int) and origin == "epoch":
+        if not partial:
+            raise DeclarationError(
+                "partial=False: windows on the clock are answered where they hold an event, as in Spark, however long "
+                "the key has been there. Write origin='first' for a grid that begins with a key, or filter by time."
+            )
+        return _on_the_clock(length, pace, offset, bounds, name)
+    if origin == "row":
+        raise DeclarationError("origin='row': each window of a tumbling one begins with a row. Write origin='first'.")
+    _only_grid(offset, origin, pace)
+    if isinstance(length, Rows) and pace == Rows(1):
+        return sliding(length, bounds=bounds, partial=partial, name=name)
+    return _row_window(
+        "hopping",
+        length,
+        pace,
+        name,
+        origin if isinstance(pace, int) else "epoch",
+        parse_duration(offset) % pace if isinstance(pace, int) else 0,
+        _row_bounds(bounds, length, pace, origin),
+        partial=partial,
+    )
+
+
+@helpful(
+    "pn.sliding('1 hour')",
+    window="size",
+    duration="size",
+    skip="leave out the last rows with ago=pn.rows(50).",
+    closed="write bounds='(]', '[)', '[]' or '()'.",
+    every="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
+    slide="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
+)
+def sliding(
+    size: MeasureLike,
+    *,
+    ago: DurationLike | Rows | None = None,
+    bounds: Bounds | None = None,
+    partial: bool = True,
+    name: str | None = None,
+) -> Sliding | RowWindow:
+    """A window up to each event, or up to each request of a lookup.
+
+    Of a duration it is ``(t - size, t]``, as SQL's RANGE: the event itself belongs to it, and so do all others at the
+    same instant, so that two events of a key at one instant have equal answers. Of ``pn.rows(n)`` it is the last n
+    events, as SQL's ROWS, and events of one instant are answered one by one.
+
+    Parameters
+    ----------
+    size
+        A duration, ``pn.rows(n)``, or ``pn.delta(column, by)``.
+    ago
+        How long before the event its window ended: ``(t - ago - size, t - ago]``; or ``pn.rows(k)``, to leave out the
+        last k rows. Such a window may be empty; its count is 0 then, and other aggregates are null.
+    bounds
+        Which bounds belong to a window in time: ``(]``; ``[)``, only what was before the event; ``[]``; ``()``.
+    partial
+        Whether a window of rows is answered before it has been full for the first time.
+    name
+        What ``window_name`` shows.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> print(pn.sliding("5 min"), pn.sliding("5 min", ago="1 day"), pn.sliding(pn.rows(10), ago=pn.rows(5)))
+    5m/event 5m/event-1d 10rows/event-5rows
+    """
+    length = measure(size, "size")
+    if isinstance(length, Punctuation):
+        raise DeclarationError(
+            f"marks cut a stream into windows that do not overlap. Write pn.tumbling(pn.punctuation({length.column!r}))."
+        )
+    if not isinstance(length, int):
+        if ago is not None and not (isinstance(ago, Rows) and isinstance(length, Rows)):
+            raise DeclarationError(
+                f"ago={ago!r} beside a size of {text_of(length)}: the last rows are left out of a window of rows only. "
+                "Write pn.sliding(pn.rows(100), ago=pn.rows(50))."
+            )
+        _no_bounds(bounds, "a window of rows holds its rows")
+        skipped = ago.n if isinstance(ago, Rows) else 0
+        return _row_window("sliding", length, Rows(1), name, partial=partial, ago=skipped)
+    if isinstance(ago, Rows):
+        raise DeclarationError(f"ago=pn.rows({ago.n}) beside a size in time. Write a duration, as ago='1 day'.")
+    if not partial:
+        raise DeclarationError(
+            "partial=False is for windows of rows, as pn.sliding(pn.rows(10), partial=False): nobody knows since when a "
+            "window in time has been full."
+        )
+    before = 0 if ago is None else parse_duration(ago)
+    if before < 0:
+        raise DurationError(
+            f"ago={ago!r} is negative, and what comes after an event is not known yet. Write for example ago='1 day'."
+        )
+    held = checked_bounds("(]" if bounds is None else bounds, get_args(Bounds))
+    if length == 1 and held == "()":
+        raise DurationError("size='1 us' with bounds='()' holds no instant. Write a longer one, or other bounds.")
+    label = sliding_name(length, before, held) if name is None else checked_name(name)
+    return Sliding(length, before, label, held)
+
+
+@helpful("pn.session('30 min')", timeout="gap", size="gap", duration="gap", gap_duration="gap", gapDuration="gap")
+def session(gap: DurationLike, *, name: str | None = None) -> RowWindow:
+    """Events with no longer pause between them than a gap; two that are exactly a gap apart are of one session.
+
+    A session starts with its first event and ends a gap after its last one, as Spark's ``session_window`` does.
+
+    Parameters
+    ----------
+    name
+        What ``window_name`` shows.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> str(pn.session("30 min"))
+    'session 30m'
+    """
+    return _row_window("session", positive(gap, "gap"), None, name)
+
+
+@helpful("pn.cumulate('1 hour', upto='1 day')", size="upto", max_size="upto", every="step")
 def cumulate(
     step: DurationLike,
     *,
@@ -135,11 +440,12 @@ def cumulate(
 ) -> Cumulate:
     """Windows that all begin together, of one step, two steps, and so on, up to the widest; then they begin again.
 
-    The totals of a day so far, every hour: ``cumulate("1 hour", upto="1 day")``.
+    The totals of a day so far, every hour: ``pn.cumulate("1 hour", upto="1 day")``.
 
     Examples
     --------
-    >>> day = cumulate("1 hour", upto="1 day")
+    >>> import panes as pn
+    >>> day = pn.cumulate("1 hour", upto="1 day")
     >>> str(day), len(day.windows)
     ('1d by 1h', 24)
     """
@@ -152,6 +458,9 @@ def cumulate(
     shift = parse_duration(offset) % widest
     label = cumulating_name(every, widest, shift) if name is None else checked_name(name)
     return Cumulate(every, widest, shift, label, checked_bounds(bounds))
+
+
+# Names
 
 
 def default_name(geometry: Geometry) -> str:
@@ -170,6 +479,29 @@ def cumulating_name(step: int, upto: int, offset: int) -> str:
     return f"{text}+{format_duration(offset)}" if offset else text
 
 
+def sliding_name(size: int, ago: int = 0, bounds: Bounds = "(]") -> str:
+    """What a sliding window in time is called when it was given no name."""
+    text = f"{format_duration(size)}/event{f'-{format_duration(ago)}' if ago else ''}"
+    return text if bounds == "(]" else f"{text} {bounds}"
+
+
+def row_window_name(window: RowWindow) -> str:
+    """What a window of rows is called when it was given no name."""
+    size = text_of(window.size)
+    if window.kind == "session":
+        return f"session {size}"
+    text = size if window.every is None else f"{size}/{'event' if window.kind == 'sliding' else text_of(window.every)}"
+    if window.offset:
+        text += f"+{format_duration(window.offset)}"
+    if window.ago:
+        text += f"-{Rows(window.ago)}"
+    if window.origin != "epoch":
+        text += f" from {window.origin}"
+    if window.bounds is not None:
+        text += f" {window.bounds}"
+    return text if window.partial else f"{text} full"
+
+
 def checked_name(name: str) -> str:
     """The name that a user gives to a window."""
     if not isinstance(name, str) or not name.strip():
@@ -177,22 +509,103 @@ def checked_name(name: str) -> str:
     return name
 
 
+def _suffix(name: str, default: str) -> str:
+    """The name of a window at the end of a column's name: ``1h_by_5m``, ``10rows``; a name that was given, as it is."""
+    if name != default:
+        return name
+    text, _, bounds = name.partition(" [")
+    text, _, open_ = text.partition(" (")
+    if bounds or open_:
+        text += {"[)": "_before", "[]": "_closed", "()": "_between", "(]": "_until"}[name[-2:]]
+    for old, new in (("/event", ""), ("/", "_by_"), ("+", "_plus_"), ("-", "_ago_"), (" ", "_")):
+        text = text.replace(old, new)
+    return text
+
+
+# Checks
+
+
 def _window(size: int, slide: int, offset: int, name: str, bounds: Bounds) -> Window:
     return Window(Geometry(size, slide, offset + (TICK if bounds == "(]" else 0)), name, bounds)
 
 
-def positive(value: DurationLike, what: str) -> int:
-    """The length of a duration that has to have some."""
-    micros = parse_duration(value)
-    if micros <= 0:
-        raise DurationError(f"{what}={value!r} is not positive: a window needs some length. Write for example '5 min'.")
-    return micros
+def _on_the_clock(size: int, every: int, offset: DurationLike, bounds: Bounds | None, name: str | None) -> Window:
+    geometry = Geometry(size, every, parse_duration(offset))
+    label = default_name(geometry) if name is None else checked_name(name)
+    held = checked_bounds("[)" if bounds is None else bounds)
+    return _window(geometry.range, geometry.slide, geometry.offset, label, held)
 
 
-def checked_bounds(bounds: Bounds) -> Bounds:
+def _row_window(
+    kind: Literal["tumbling", "hopping", "sliding", "session"],
+    size: Measure,
+    every: Measure | None,
+    name: str | None,
+    origin: Origin = "epoch",
+    offset: int = 0,
+    bounds: Bounds | None = None,
+    *,
+    partial: bool = True,
+    ago: int = 0,
+) -> RowWindow:
+    if not isinstance(partial, bool):
+        raise DeclarationError(f"partial={partial!r}: write True or False.")
+    made = RowWindow(kind, size, every, "", origin, offset, bounds, partial, ago)
+    return replace(made, name=row_window_name(made) if name is None else checked_name(name))
+
+
+def checked_bounds(bounds: Bounds, known: tuple[Bounds, ...] = ("[)", "(]")) -> Bounds:
     """The bounds that a user gives to a window."""
-    if bounds not in ("[)", "(]"):
+    if bounds not in known:
+        meaning = {"[)": "the start belongs to it, as in Spark", "(]": "its end does", "[]": "both", "()": "neither"}
         raise DeclarationError(
-            f"bounds={bounds!r}: write '[)' (the start belongs to a window, as in Spark) or '(]' (its end does)."
+            f"bounds={bounds!r}: write {' or '.join(f'{each!r} ({meaning[each]})' for each in known)}."
         )
     return bounds
+
+
+def checked_origin(origin: Origin) -> None:
+    """Refuse an origin that is none."""
+    if origin not in get_args(Origin):
+        raise DeclarationError(
+            f"origin={origin!r}: write 'epoch' (the grid of the clock), 'first' (a grid from the key's first row) or "
+            "'row' (each window opened by the next row)."
+        )
+
+
+def _only_grid(offset: DurationLike, origin: Origin, pace: Measure) -> None:
+    """Refuse what moves a grid of the clock where there is none."""
+    if not isinstance(pace, int) and origin != "epoch":
+        raise DeclarationError(
+            f"origin={origin!r} is for a pace in time, and this one is {text_of(pace)}. Leave it out."
+        )
+    if (not isinstance(pace, int) or origin != "epoch") and parse_duration(offset):
+        raise DeclarationError(
+            f"offset={offset!r} moves the grid of the clock, and this window is not on it. Leave it out."
+        )
+
+
+def _no_bounds(bounds: Bounds | None, why: str) -> None:
+    if bounds is not None:
+        raise DeclarationError(f"bounds={bounds!r}: {why}, so there are none to choose. Leave it out.")
+
+
+def _row_bounds(bounds: Bounds | None, size: Measure, pace: Measure, origin: Origin) -> Bounds | None:
+    """The bounds of a hopping window, None where they are the usual ones."""
+    if isinstance(pace, int):
+        if origin == "first":
+            if bounds not in (None, "[)"):
+                raise DeclarationError(f"bounds={bounds!r} is for windows on the grid of the clock. Leave it out.")
+            return None
+        return None if bounds is None or checked_bounds(bounds) == "[)" else bounds
+    if not isinstance(size, int):
+        _no_bounds(bounds, "a window of rows holds its rows")
+        return None
+    if isinstance(pace, Delta):
+        if bounds not in (None, "[]"):
+            raise DeclarationError(
+                f"bounds={bounds!r}: a window that a column paces is answered before the row that moved it on, and "
+                "holds both its ends. Leave it out."
+            )
+        return None
+    return None if bounds is None or checked_bounds(bounds, ("(]", "[]")) == "(]" else bounds

@@ -11,17 +11,17 @@ from panes.algebra.approximate import ApproxCountDistinctOf, ApproxQuantileOf, T
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
 from panes.algebra.fits import CorrelationOf
 from panes.declare.expressions import Expression, column, literal
-from panes.declare.kinds import AnyWindow, Last, Session
+from panes.declare.kinds import AnyWindow
+from panes.declare.measures import Rows
 from panes.declare.nested import Nested
 from panes.declare.query import Query
-from panes.declare.sliding import Sliding
-from panes.declare.windows import Cumulate, Window, cumulating_name, default_name
+from panes.declare.windows import Cumulate, RowWindow, Sliding, Window, cumulating_name, default_name, row_window_name
 from panes.dialect.durations import UNITS
 from panes.dialect.selecting import label
 from panes.dialect.statement import read_statements
 from panes.dialect.tokens import tokenized
 from panes.errors import DeclarationError, SqlError
-from panes.timeline import Geometry, format_duration, format_instant
+from panes.timeline import Geometry, format_instant
 
 _SIMPLE: Mapping[type[Aggregate], str] = {
     SumOf: "SUM",
@@ -114,7 +114,7 @@ def _call(query: Query, aggregate: Aggregate) -> str:
 
 
 def _windows(query: Query) -> list[str]:
-    listed = [_named(window) for window in query.over if not isinstance(window, (Sliding, Last, Nested))]
+    listed = [_named(window) for window in query.over if not _bracketed(window)]
     if len(listed) == 1 and not listed[0].startswith("Window("):
         return listed
     return [f"Windows({', '.join(listed)})"] if listed else []
@@ -122,15 +122,22 @@ def _windows(query: Query) -> list[str]:
 
 def _bracket(query: Query) -> str:
     """CQL's windows stand behind the stream, and without a name."""
-    found = [_in_brackets(window) for window in query.over if isinstance(window, (Sliding, Last, Nested))]
+    found = [_in_brackets(window) for window in query.over if _bracketed(window)]
     return "".join(f" [{text}]" for text in found)
 
 
-def _in_brackets(window: Sliding | Last | Nested) -> str:
+def _bracketed(window: AnyWindow) -> bool:
+    return isinstance(window, (Sliding, Nested)) or (isinstance(window, RowWindow) and window.kind != "session")
+
+
+def _in_brackets(window: AnyWindow) -> str:
     if isinstance(window, Sliding):
         return f"RANGE {_counted(window.size)}"
-    if isinstance(window, Last):
-        return f"ROWS {window.count} SLIDE {window.every}"
+    if isinstance(window, RowWindow):
+        if not isinstance(window.size, Rows) or not isinstance(window.every, Rows):
+            raise DeclarationError(f"SQL has no window {str(window)!r}, so the query cannot be written as text.")
+        return f"ROWS {window.size.n} SLIDE {window.every.n}"
+    assert isinstance(window, Nested)
     ranges, slides = (", ".join(map(_counted, reversed(lengths))) for lengths in (window.ranges, window.slides))
     since = "" if window.since is None else f" SINCE {literal(format_instant(window.since))}"
     return f"RANGES {ranges} SLIDES {slides}{since}"
@@ -145,11 +152,10 @@ def _named(window: AnyWindow) -> str:
 
 def _function(window: AnyWindow) -> tuple[str, str]:
     """A window as a function, and the name it would have by itself."""
-    if isinstance(window, Session):
-        lengths = [window.gap] if window.longest is None else [window.gap, window.longest]
-        unit, factor = _unit(*lengths)
-        text = f"SessionWindow({unit}, {', '.join(str(length // factor) for length in lengths)})"
-        return text, f"session {format_duration(window.gap)}"
+    if isinstance(window, RowWindow):
+        assert isinstance(window.size, int)
+        unit, factor = _unit(window.size)
+        return f"SessionWindow({unit}, {window.size // factor})", row_window_name(window)
     assert isinstance(window, (Window, Cumulate))
     if isinstance(window, Cumulate):
         lengths, offset, name = [window.upto, window.step], window.offset, "CumulateWindow"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.declare.kinds import AnyWindow
-from panes.declare.query import Query, query
+from panes.declare.query import Query, declare
 from panes.declare.windows import Bounds
 from panes.dialect.selecting import Selected
 from panes.dialect.tokens import NAMES, Cursor, fail, same, split, tokenized
@@ -160,7 +160,7 @@ class _Reader:
             if key.lower() == event_time.lower():
                 words.fail("this is the event time, so that every event would be a group. Leave it out.", place)
         try:
-            made = query(
+            made = declare(
                 name,
                 at=event_time,
                 by=list(self._keys),

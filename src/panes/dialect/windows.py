@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from panes.declare.kinds import AnyWindow, Last, Session, last_name, session_name
+from panes.declare.kinds import AnyWindow
+from panes.declare.measures import rows
 from panes.declare.nested import nested
-from panes.declare.sliding import Sliding, sliding_name
-from panes.declare.windows import Bounds, Cumulate, Window, checked_name, cumulate, hopping
+from panes.declare.windows import Bounds, Cumulate, Window, checked_name, cumulate, hopping, session, sliding
 from panes.dialect.durations import counted, interval, unit, whole
 from panes.dialect.tokens import Cursor
 from panes.errors import DeclarationError, SqlError
@@ -84,20 +84,22 @@ def function(words: Cursor, bounds: Bounds, name: str | None = None) -> AnyWindo
 def spark_window(words: Cursor, bounds: Bounds) -> tuple[str, AnyWindow]:
     """``window(ts, '1 hour', '5 minutes', '15 minutes')``, with the column of event time."""
     begin = words.at
-    session = words.sees("session_window")
+    is_session = words.sees("session_window")
     words.next()
     arguments = words.arguments()
     call = words.tokens[begin : words.at]
-    if not 2 <= len(arguments) <= (2 if session else 4):
-        what = "session_window(ts, '5 minutes')" if session else "window(ts, '1 hour') or window(ts, '1 hour', '5 min')"
+    if not 2 <= len(arguments) <= (2 if is_session else 4):
+        what = (
+            "session_window(ts, '5 minutes')" if is_session else "window(ts, '1 hour') or window(ts, '1 hour', '5 min')"
+        )
         words.fail(f"write {what}.", call)
     at = arguments[0].name("the column of event time")
     arguments[0].end("the column of event time stands alone.")
     lengths = [_only(argument, interval) for argument in arguments[1:]]
-    if session:
+    if is_session:
         if lengths[0] <= 0:
             words.fail("a session needs a positive timeout.", call)
-        return at, _session(lengths[0], None, None)
+        return at, session(format_duration(lengths[0]))
     size, every, offset = lengths if len(lengths) == 3 else (lengths[0], lengths[-1], 0)
     return at, _checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
 
@@ -152,7 +154,7 @@ def bracket(words: Cursor, bounds: Bounds) -> AnyWindow:
         every = whole(words, "the number of rows") if words.took("SLIDE") else 1
         if min(count, every) <= 0:
             words.fail("a number of rows has to be positive.", words.tokens[begin : words.at])
-        window = Last(last_name(count, every), count, every)
+        window = hopping(rows(count), every=rows(every))
     elif words.took("RANGE"):
         size = counted(words)
         if size <= 0:
@@ -161,7 +163,7 @@ def bracket(words: Cursor, bounds: Bounds) -> AnyWindow:
             slide = counted(words)
             window = _checked(words, words.tokens[begin : words.at], lambda: _hopping(size, slide, 0, bounds, None))
         else:
-            window = Sliding(size, 0, sliding_name(size))
+            window = sliding(format_duration(size))
     else:
         words.fail("expected RANGE, RANGES or ROWS, as [RANGE 300 SECONDS SLIDE 60 SECONDS].")
     words.expect("]", "A window in brackets ends with it.")
@@ -226,19 +228,19 @@ def _made(
         words.fail(f"{kind} has {' and '.join(needed)}, and may have {' and '.join(more)}.", call)
     if kind == "SessionWindow":
         gap = lengths["timeout"]
-        if not 0 < gap <= lengths.get("maxduration", gap):
-            words.fail("a session needs a positive timeout, and a longest duration that is no shorter.", call)
+        if gap <= 0:
+            words.fail("a session needs a positive timeout.", call)
+        if "maxduration" in lengths:
+            words.fail(
+                "a session has no longest duration here. Leave it out, or write a TumblingWindow of that size.", call
+            )
         if bounds != "[)":
             words.fail("a session holds its events, whatever the bounds: leave Bounds out.", call)
-        return _session(gap, lengths.get("maxduration"), name)
+        return session(format_duration(gap), name=name)
     size, offset = lengths["duration"], lengths.get("offset", 0)
     if kind == "CumulateWindow":
         return _cumulate(lengths["step"], size, offset, bounds, name)
     return _hopping(size, lengths.get("hop", size), offset, bounds, name)
-
-
-def _session(gap: int, longest: int | None, name: str | None) -> Session:
-    return Session(name or session_name(gap), gap, longest)
 
 
 def _since(words: Cursor) -> str:

@@ -11,8 +11,9 @@ import pyarrow as pa
 from panes.algebra.component import Component
 from panes.algebra.operations import Array
 from panes.algebra.ordering import codes, is_ordered
-from panes.declare.kinds import Last
 from panes.declare.lookups import Back, Lookup
+from panes.declare.measures import Rows
+from panes.declare.windows import RowWindow
 from panes.engine.bags import Spans
 from panes.engine.level import Partials
 from panes.engine.over_pairs import answers_over, lifted
@@ -113,9 +114,10 @@ class Asked:
     def _pairs(self, window: Back) -> tuple[Array, Array, Array, Array]:
         """Where each window starts and ends, and its events."""
         lookup, events = self._bound.lookup, self._events
-        if isinstance(window, Last):
+        if isinstance(window, RowWindow):
+            assert isinstance(window.size, Rows)
             end = self._instant
-            lo, hi = last_rows(events, self._key, self._upto(lookup.holds_end), window.count, window.skip)
+            lo, hi = last_rows(events, self._key, self._upto(lookup.holds_end), window.size.n, window.ago)
             # It starts with its first event; one without events where it ends.
             start, some = end.copy(), hi > lo
             start[some] = events.start[lo[some]]

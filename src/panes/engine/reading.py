@@ -116,7 +116,7 @@ def _column(
         return bound.lower(*columns)
     # The bounds that answers show.
     start = window.begins(instances.start) - window.shift
-    end = instances.start + window.geometry.range - window.shift
+    end = instances.start + window.geometry.range - window.end_shift
     return bound.lower(*columns, start=start, end=end)
 
 

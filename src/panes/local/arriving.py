@@ -19,9 +19,9 @@ from panes.frames.positions import FARTHEST
 from panes.local.columns import column_of
 from panes.local.evaluate import evaluate, require_boolean
 from panes.local.looking import instants_of
-from panes.windowing.declarations import Attribute, Delta, WindowDeclaration
-from panes.windowing.over_tables import Stream
-from panes.windowing.vectorised import Arrivals, deltas_of
+from panes.operators.declarations import Attribute, Delta, WindowDeclaration
+from panes.operators.over_tables import Stream
+from panes.operators.vectorised import Arrivals, deltas_of
 
 ENDLESS = 4 * FARTHEST
 """Later than anything is ever due."""

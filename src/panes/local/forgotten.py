@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from panes.windowing.clocks import Clock
-from panes.windowing.operator import Operator
+from panes.operators.clocks import Clock
+from panes.operators.operator import Operator
 
 _OPAQUE: Final = (Clock, type, FunctionType, BuiltinFunctionType, MethodType, ModuleType, partial, Iterator)
 _OWN: Final = frozenset(("declared", "clock", "outputs", "windows", "_owns_clock", "_sinks"))

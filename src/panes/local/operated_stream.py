@@ -21,7 +21,7 @@ from panes.engine.schema import field_of
 from panes.local.arriving import in_order, tie_order
 from panes.local.waiting import INSTANT, Counted, Waiting, read_state, write_state
 from panes.local.windowed_operators import Running, since, table_of
-from panes.windowing.over_tables import WindowedOperator
+from panes.operators.over_operators import WindowedOperator
 
 _ONE = pa.schema([("everything", pa.int32())])
 _SAVED = pa.schema([("key", pa.int64()), ("saved", pa.string()), ("due", pa.int64())])

@@ -29,12 +29,12 @@ from panes.frames.ranges import ranges
 from panes.frames.sliding_policies import Moments
 from panes.local.arriving import attributes_of
 from panes.local.columns import column_of, whole
-from panes.windowing.clocks import EventClock
-from panes.windowing.declarations import Count, Sliding, Tumbling
-from panes.windowing.join import Join
-from panes.windowing.over_tables import WindowedOperator, made
-from panes.windowing.sort import Sort
-from panes.windowing.vectorised import Arrivals, check_order, kept_at, processed
+from panes.operators.clocks import EventClock
+from panes.operators.declarations import Count, Sliding, Tumbling
+from panes.operators.join import Join
+from panes.operators.over_operators import WindowedOperator, made
+from panes.operators.sort import Sort
+from panes.operators.vectorised import Arrivals, check_order, kept_at, processed
 
 _AT_ONCE = 1 << 14
 """Pairs whose tuples are made at a time."""

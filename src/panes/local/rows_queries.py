@@ -16,7 +16,7 @@ from panes.local.intake import as_table
 from panes.local.run import finished
 from panes.local.schema import output_types
 from panes.local.windowed_aggregates import BoundAggregates, answer, bind_aggregates, windows_of
-from panes.windowing.over_queries import RowsQuery
+from panes.operators.over_queries import RowsQuery
 
 
 def run_rows(asked: RowsQuery, data: Any) -> pa.Table:

@@ -129,7 +129,8 @@ def piece_of(
     columns: dict[str, Any] = {key: keys.column(key).take(at) for key in query.by}
     columns |= {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
     first, last = view.window.begins(answers.start), answers.start + view.window.geometry.range
-    start, end = (pa.array(bound - view.window.shift).view(schema.instant) for bound in (first, last))
+    shifted = (first - view.window.shift, last - view.window.end_shift)
+    start, end = (pa.array(bound).view(schema.instant) for bound in shifted)
     columns["window"] = pa.StructArray.from_arrays([start, end], names=["start", "end"])
     columns["window_name"] = pa.repeat(view.window.name, length)
     if query.expiring:

@@ -24,8 +24,8 @@ from panes.local.arriving import in_order
 from panes.local.waiting import INSTANT, Counted, read_state, write_state
 from panes.local.windowed_aggregates import BoundAggregates, answer
 from panes.local.windowed_stream import Shape, partitions_of
-from panes.windowing.declarations import Gap
-from panes.windowing.vectorised import Arrivals
+from panes.operators.declarations import Gap
+from panes.operators.vectorised import Arrivals
 
 _KEY = "key"
 _DONE = pa.schema([(_KEY, pa.int64()), (INSTANT, pa.int64())])

@@ -24,9 +24,9 @@ from panes.local.columns import column_of
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.local.schema import output_types
-from panes.windowing.over_tables import ARRIVAL, WindowedAggregates
-from panes.windowing.recorded import recorded
-from panes.windowing.vectorised import Arrivals, processed
+from panes.operators.over_tables import ARRIVAL, WindowedAggregates
+from panes.operators.recorded import recorded
+from panes.operators.vectorised import Arrivals, processed
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from panes.local.arriving import arrive, check_tuples
 from panes.local.forgotten import forgotten
 from panes.local.intake import as_table
 from panes.local.operators_in_columns import in_columns
-from panes.windowing.clocks import EventClock
-from panes.windowing.operator import Operator
-from panes.windowing.over_tables import WindowedOperator, made
-from panes.windowing.punctuations import PUNCTUATION
-from panes.windowing.vectorised import Arrivals
+from panes.operators.clocks import EventClock
+from panes.operators.operator import Operator
+from panes.operators.over_operators import WindowedOperator, made
+from panes.operators.punctuations import PUNCTUATION
+from panes.operators.vectorised import Arrivals
 
 PORT = "port"
 """The column that says through which output port a tuple came, of operators that have several."""

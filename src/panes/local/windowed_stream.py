@@ -24,10 +24,10 @@ from panes.local.arriving import arrivals_of, in_order, ranks
 from panes.local.keyed_rows import HELD, Column, KeyedRows
 from panes.local.waiting import INSTANT, Counted, Waiting, read_state, write_state
 from panes.local.windowed_aggregates import BoundAggregates, answer
-from panes.windowing.continued import continued
-from panes.windowing.declarations import Delta, Sliding, WindowDeclaration
-from panes.windowing.recorded import Recording
-from panes.windowing.vectorised import Arrivals, moments_on_the_clock
+from panes.operators.continued import continued
+from panes.operators.declarations import Delta, Sliding, WindowDeclaration
+from panes.operators.recorded import Recording
+from panes.operators.vectorised import Arrivals, moments_on_the_clock
 
 _ONE = pa.schema([("everything", pa.int32())])
 """The key of a window that is not partitioned."""

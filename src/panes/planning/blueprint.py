@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from panes.declare.expressions import Expression, disjunction
 from panes.declare.query import Query, check_names
-from panes.declare.sliding import Sliding
-from panes.declare.windows import default_name
+from panes.declare.windows import Sliding, default_name
 from panes.errors import DeclarationError, PlanError
 from panes.planning import calibration as c
 from panes.planning.cost import CostModel

@@ -16,6 +16,7 @@ from panes.engine.schema import ResultSchema
 from panes.local.arriving import ENDLESS, tie_order
 from panes.local.rows_queries import schema_of
 from panes.local.windowed_aggregates import BoundAggregates, bind_aggregates
+from panes.operators.over_queries import RowsQuery
 from panes.spark.binding import Input, examine
 from panes.spark.finish import Shape, finish_many
 from panes.spark.naming import END, START, VIEW, key
@@ -23,7 +24,6 @@ from panes.spark.windowed_job import Numbered
 from panes.spark.windowed_streams import aggregates_stream, check_streaming
 from panes.spark.windowed_tables import Task, answers_of, sorted_rows
 from panes.timeline import Geometry
-from panes.windowing.over_queries import RowsQuery
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ from panes.local.session_stream import SessionShard
 from panes.local.waiting import INSTANT
 from panes.local.windowed_aggregates import BoundAggregates
 from panes.local.windowed_stream import Shape, WindowedShard
+from panes.operators.declarations import Gap
+from panes.operators.over_operators import WindowedOperator
 from panes.spark.batches import large_batches, parts_of
 from panes.spark.naming import END, START, VIEW, key
 from panes.spark.packing import READ, sensible, typed
 from panes.spark.placing import labels
 from panes.spark.processor import BLOB, row_of
-from panes.windowing.declarations import Gap
-from panes.windowing.over_tables import WindowedOperator
 
 TRAVELLING = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **dict.fromkeys(READ, "BIGINT")}
 """Rows on their way to shards: packed rows, the instants of punctuations, counts."""

@@ -24,6 +24,8 @@ from panes.local.arriving import check_stream, check_tuples, tie_order
 from panes.local.waiting import INSTANT
 from panes.local.windowed_aggregates import BoundAggregates, bind_aggregates, used_columns
 from panes.local.windowed_stream import Shape
+from panes.operators.declarations import WindowDeclaration
+from panes.operators.over_tables import Stream, WindowedAggregates, WindowedOperator
 from panes.spark.binding import Input, arrow_field, examine
 from panes.spark.checkpoints import check_declared
 from panes.spark.naming import quoted
@@ -41,8 +43,6 @@ from panes.spark.windowed_job import (
     packing,
 )
 from panes.spark.windowed_tables import check_schema, instant_of
-from panes.windowing.declarations import WindowDeclaration
-from panes.windowing.over_tables import Stream, WindowedAggregates, WindowedOperator
 
 
 def windowed_stream(

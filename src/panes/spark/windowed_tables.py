@@ -23,12 +23,12 @@ from panes.errors import PlanError
 from panes.local.arriving import arrivals_of, check_stream, check_tuples, tie_order
 from panes.local.windowed_aggregates import BoundAggregates, answer, bind_aggregates, used_columns, windows_of
 from panes.local.windowed_operators import answered, submitted, table_of
+from panes.operators.over_tables import Stream, WindowedAggregates, WindowedOperator
 from panes.spark.batches import large_batches
 from panes.spark.binding import arrow_field, examine
 from panes.spark.chunks import key_starts, keys_of, whole_keys
 from panes.spark.naming import key, micros, quoted, stored
 from panes.spark.packing import typed
-from panes.windowing.over_tables import Stream, WindowedAggregates, WindowedOperator
 
 _INSTANT, _DELTA, _GROUP, _TIE = "__panes_instant", "__panes_delta", "__panes_group", "__panes_tie"
 _ROWS = 1 << 18

@@ -1,0 +1,61 @@
+"""Windows for any operator: policies, events and operators, one tuple after another (Gedik 2014)."""
+
+from panes.operators.aggregate import Aggregate
+from panes.operators.clocks import EventClock, WallClock
+from panes.operators.events import Event, WindowEvents
+from panes.operators.functor import Functor
+from panes.operators.graph import Graph
+from panes.operators.join import Join
+from panes.operators.operator import Operator
+from panes.operators.operator_model import (
+    EVERY_TUPLE,
+    SLIDING_WINDOWS,
+    TUMBLING_WINDOWS,
+    InputPort,
+    OperatorModel,
+    Supported,
+)
+from panes.operators.punctuations import (
+    FREE,
+    GENERATING,
+    PUNCTUATION,
+    InputMode,
+    preserving,
+    tuples_of,
+    windows_of,
+)
+from panes.operators.replay import Replay
+from panes.operators.sliding_window import SlidingWindow
+from panes.operators.sort import Sort
+from panes.operators.summarizers import Summarizer
+from panes.operators.tumbling_window import TumblingWindow
+
+__all__ = [
+    "EVERY_TUPLE",
+    "FREE",
+    "GENERATING",
+    "PUNCTUATION",
+    "SLIDING_WINDOWS",
+    "TUMBLING_WINDOWS",
+    "Aggregate",
+    "Event",
+    "EventClock",
+    "Functor",
+    "Graph",
+    "InputMode",
+    "InputPort",
+    "Join",
+    "Operator",
+    "OperatorModel",
+    "Replay",
+    "SlidingWindow",
+    "Sort",
+    "Summarizer",
+    "Supported",
+    "TumblingWindow",
+    "WallClock",
+    "WindowEvents",
+    "preserving",
+    "tuples_of",
+    "windows_of",
+]

@@ -1,0 +1,267 @@
+"""The Aggregate operator: output functions over every window, for each group in it.
+
+Paper: Gedik 2014, section 6.1.1. It supports every window configuration: four evictions of tumbling windows and nine
+pairs of policies of sliding ones, each with four ways to evict partitions (none among them), 52 in all. Where all
+output functions can be merged, tuples of tumbling windows are not stored, and sliding windows are replaced by smaller
+ones (``rewriting``) or followed (``incremental``). Elsewhere a window is computed anew whenever it is processed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+from panes.algebra.aggregates import Aggregate as Declared
+from panes.errors import DeclarationError
+from panes.operators.clocks import Clock
+from panes.operators.declarations import Attribute, Count, Sliding, Time, Tumbling, WindowDeclaration
+from panes.operators.declared_as import check_same, value_text, windows_text
+from panes.operators.events import Event
+from panes.operators.grouping import GroupedSummary, Groups, Summary, computed, several
+from panes.operators.incremental import TwoStacks
+from panes.operators.keys import KeyReader
+from panes.operators.operator import Operator, partition_attributes
+from panes.operators.operator_model import SLIDING_WINDOWS, TUMBLING_WINDOWS, InputPort, OperatorModel
+from panes.operators.output_functions import output_function
+from panes.operators.punctuations import GENERATING, PUNCTUATION, InputMode
+from panes.operators.rewriting import rewrite as rewritten
+from panes.operators.window import Window
+
+
+class Aggregate(Operator):
+    """Compute over every window, and let out a tuple for each group, then a window punctuation.
+
+    Output tuples have the partition-by attributes, the group-by attributes, and those of ``select``. A window without
+    tuples gives none, only the punctuation.
+
+    Parameters
+    ----------
+    window
+        Any window of ``pn.policy``.
+    select
+        Output attributes: aggregates as ``pn.sum("value")``, or functions of the tuples of a window or group.
+    group_by
+        Attributes that group the tuples inside a window. This is not partitioning, which makes several windows.
+    partial_windows
+        Whether a sliding window is processed before it has been full for the first time.
+    evicted_partitions
+        Whether a subwindow is processed once more when its partition is evicted.
+    rewrite
+        Whether a sliding window may be replaced by a tumbling one and a smaller sliding one; see ``rewriting``.
+    clock
+        What time-based policies go by; a wall clock of its own where nothing is given.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> totals = Aggregate(pn.policy.tumbling(pn.policy.count(3)), {"total": pn.sum("x")}, group_by="k")
+    >>> totals.run([{"k": "a", "x": 1}, {"k": "b", "x": 2}, {"k": "a", "x": 3}])
+    [{'k': 'a', 'total': 4}, {'k': 'b', 'total': 2}, PUNCTUATION]
+    """
+
+    model: ClassVar[OperatorModel] = OperatorModel(
+        "Aggregate", (InputPort((TUMBLING_WINDOWS, SLIDING_WINDOWS), InputMode.WINDOW_BOUND),), (GENERATING,)
+    )
+    _keeps: ClassVar[frozenset[str]] = frozenset(("_following",))
+
+    def __init__(
+        self,
+        window: WindowDeclaration,
+        select: Mapping[str, Declared | Callable[[Sequence[Any]], Any]],
+        *,
+        group_by: str | Iterable[str] = (),
+        partial_windows: bool = True,
+        evicted_partitions: bool = False,
+        rewrite: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(window, clock=clock)
+        self._functions = [output_function(alias, declared) for alias, declared in select.items()]
+        self._aliases = list(select)
+        names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+        self._group_of: Callable[[Any], Hashable] | None = KeyReader(names) if names else None
+        self._group_names = names
+        self._partition_names = partition_attributes("Aggregate", window)
+        _check_names(self._aliases, [*names, *self._partition_names])
+        self._names = [*self._partition_names, *names, *self._aliases]
+        self._partial = partial_windows
+        self._evicted = evicted_partitions
+        # Where a sliding window is processed with every tuple: its summary, by partition.
+        self._follows = False
+        self._following: dict[Hashable, TwoStacks] = {}
+        starts = [function.start for function in self._functions]
+        self._starts = [start for start in starts if start is not None]
+        self._summary: Callable[[], Any] = (
+            partial(Summary, self._starts)
+            if self._group_of is None
+            else partial(GroupedSummary, self._starts, self._group_of)
+        )
+        # Stands for every piece without tuples: of many partitions, most may be quiet most of the time.
+        self._nothing = self._summary()
+        # Whoever selects partitions may want to look at their tuples.
+        selects = window.partitioned is not None and callable(window.partitioned.select)
+        summarizes = len(self._starts) == len(starts) and not selects
+        # What it really does: the window as declared, or the two that replace it.
+        self.stages: tuple[WindowDeclaration, ...] = (window,)
+        if isinstance(window, Sliding) and summarizes and rewrite:
+            self.stages = rewritten(window) or self.stages
+        look = (Event.PARTITION_EVICTION,) if evicted_partitions else ()
+        first, *rest = self.stages
+        summarizer = self._summary if summarizes else None
+        if rest:
+            self._input: Any = self.window(first, Event.BEFORE_FLUSH, handler=_Feed(self), summarizer=summarizer)
+            if isinstance(first.evict, Time):
+                self._input.stay()
+            self._summaries: Window[Any] = self.window(rest[0], *self._triggers())
+        elif isinstance(first, Tumbling):
+            self._input = self.window(first, Event.BEFORE_FLUSH, *look, summarizer=summarizer)
+        else:
+            self._follows = summarizes and first.trigger == Count(1) and self._group_of is None
+            follow = (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.PARTITION_EVICTION)
+            self._input = self.window(first, *self._triggers(), *(follow if self._follows else look))
+        self._summarizes = summarizes and isinstance(first, Tumbling)
+        self._input.apart = True
+        self._enter: Callable[[Any], None] = self._input.entry()
+        outputs = ", ".join(f"{alias}={value_text(declared)}" for alias, declared in select.items())
+        options = f"partial_windows={partial_windows}, evicted_partitions={evicted_partitions}"
+        self._declaration = f"{outputs}, group_by={list(names)}, {options}, {windows_text(self.stages)}"
+
+    def process(self, item: Any, port: int = 0) -> None:
+        """Insert a tuple."""
+        self._enter(item)
+
+    def process_all(self, items: Sequence[Any], port: int = 0, *, at: Sequence[int] | None = None) -> None:
+        """Insert tuples."""
+        if type(self).process is Aggregate.process:
+            self._input.insert_all(items, at)
+        else:
+            super().process_all(items, port, at=at)
+
+    def punctuate(self, port: int = 0) -> None:
+        """End the window, where it has a punctuation policy."""
+        if isinstance(self.stages[0], Tumbling):
+            self._input.punctuate()
+
+    # Events
+
+    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+        """Process a tumbling window."""
+        self._answer(partition, self._groups(partition, window))
+
+    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+        """Process a sliding window."""
+        if self._partial or window.full(partition):
+            self._answer(partition, self._groups(partition, window))
+
+    def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
+        """Process subwindows for the last time."""
+        for partition, _ in evicted:
+            if self._evicted:
+                self._answer(partition, self._groups(partition, window))
+            self._following.pop(partition, None)
+
+    def after_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+        """Follow a sliding window."""
+        following = self._following.get(partition)
+        if following is None:
+            following = self._following[partition] = TwoStacks(self._starts)
+        following.insert(item)
+
+    def before_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+        """Follow a sliding window."""
+        self._following[partition].evict()
+
+    def declaration(self) -> str:
+        """Output functions, groups, and the windows as they really are."""
+        return self._declaration
+
+    def save(self) -> list[dict[str, Any]]:
+        """The state of the windows; summaries as plain values. Then what the operator was declared with."""
+        with self.lock():
+            windows = [
+                _each_summary(saved, lambda summary: summary.save(), tuples=number == 1)
+                for number, saved in enumerate(super().save())
+            ]
+            return [*windows, {"declared": self._declaration}]
+
+    def load(self, state: Sequence[dict[str, Any]]) -> None:
+        """Continue where an Aggregate of the same declaration was saved; another one is refused."""
+        *windows, own = state
+        # Summaries know of what they are: one of another attribute would go on with that.
+        check_same("Aggregate", own.get("declared"), self._declaration)
+        # A summary that is in the making is of its own; of a piece that is done, nobody changes anything.
+        loads = (lambda values: self._summary().load(values), self._piece)
+        made = [_each_summary(saved, loads[number], tuples=number == 1) for number, saved in enumerate(windows)]
+        with self.lock():
+            super().load(made)
+            if self._follows:
+                for partition, tuples in self._input:
+                    for item in tuples:
+                        self.after_insertion(item, partition, self._input)
+
+    def _piece(self, saved: Any) -> Any:
+        return self._summary().load(saved) if saved else self._nothing
+
+    # What is computed
+
+    def _triggers(self) -> tuple[Event, ...]:
+        return (Event.TRIGGER,) if self._partial else (Event.TRIGGER, Event.INITIAL_FULL)
+
+    def _groups(self, partition: Hashable, window: Window[Any]) -> Groups:
+        """The values of each group of a subwindow, in the order in which groups first occur."""
+        if len(self.stages) == 2:
+            summary, nothing = self._summary(), self._nothing
+            for part in window.tuples(partition):
+                if part is not nothing:
+                    summary.merge(part)
+            merged: Groups = summary.values()
+            return merged
+        if self._summarizes:
+            values: Groups = window.summarizer(partition).values()
+            return values
+        if self._follows:
+            return {(): self._following[partition].values()} if window.tuples(partition) else {}
+        return computed(self._functions, self._group_of, window.tuples(partition))
+
+    def _answer(self, partition: Hashable, groups: Groups) -> None:
+        keys = several(partition, self._partition_names)
+        names, grouped = self._names, self._group_of is not None
+        for group, values in groups.items():
+            of_group = several(group, self._group_names) if grouped else ()
+            # A group-by attribute may be a partition-by attribute too: it has one value.
+            self.submit(dict(zip(names, (*keys, *of_group, *values))))  # noqa: B905 - strict= takes its time
+        self.submit(PUNCTUATION)
+
+
+def _each_summary(window: dict[str, Any], change: Callable[[Any], Any], *, tuples: bool) -> dict[str, Any]:
+    """The saved state of a window with its summaries changed: summarizers, and tuples where these are summaries."""
+    changed = []
+    for subwindow in window["subwindows"]:
+        summarizer = subwindow["summarizer"]
+        others: dict[str, Any] = {"tuples": [change(each) for each in subwindow["tuples"]]} if tuples else {}
+        changed.append(subwindow | {"summarizer": None if summarizer is None else change(summarizer)} | others)
+    return {**window, "subwindows": changed}
+
+
+class _Feed:
+    """The handler of the first of two windows: its summaries are the tuples of the second."""
+
+    def __init__(self, aggregate: Aggregate) -> None:
+        self._aggregate = aggregate
+
+    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+        """Pass on a summary, also one of no tuple: the second window counts periods."""
+        aggregate = self._aggregate
+        summary = window.summarizer(partition) if window.size(partition) else aggregate._nothing
+        aggregate._summaries.insert(summary, partition)
+
+
+def _check_names(aliases: list[str], attributes: list[Attribute]) -> None:
+    if not aliases:
+        raise DeclarationError("Aggregate computes nothing: select= is empty. Write for example {'n': pn.count()}.")
+    taken = [alias for alias in aliases if alias in attributes]
+    if taken:
+        raise DeclarationError(
+            f"{taken[0]!r} is an output attribute of select=, and one that groups or partitions. Rename it in select=."
+        )

@@ -1,0 +1,190 @@
+"""What an operator says about itself: the window configurations of its ports, and how they treat punctuations.
+
+Paper: Gedik 2014, sections 5.1 and 6.1. A model is checked when an operator is built, and by a graph of operators
+before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from panes.errors import DeclarationError
+from panes.operators.declarations import Count, Punctuation, Sliding, Tumbling, WindowDeclaration
+from panes.operators.punctuations import InputMode, OutputMode
+
+EVICTIONS_OF_PARTITIONS = ("partition count", "tuple count", "partition age")
+ALL_EVICTIONS = ("count", "delta", "time", "punctuation")
+SLIDING_POLICIES = ("count", "delta", "time")
+PARTITIONS = ("not partitioned", "never evicted", *EVICTIONS_OF_PARTITIONS)
+"""What may be said of the partitions of a window: exactly one of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One way to configure the window of a port, by the kinds of its policies.
+
+    ``partition_eviction`` is None for a window that is not partitioned, and for one whose partitions are never evicted:
+    to an operator both are the same, a window with one or many partitions.
+    """
+
+    type: str
+    evict: str
+    trigger: str | None
+    partition_eviction: str | None
+
+    @classmethod
+    def of(cls, window: WindowDeclaration) -> Configuration:
+        """The configuration of a declared window."""
+        partitioned = window.partitioned
+        eviction = None if partitioned is None or partitioned.evict is None else partitioned.evict.kind
+        trigger = window.trigger.kind if isinstance(window, Sliding) else None
+        return cls(window.kind, window.evict.kind, trigger, eviction)
+
+
+@dataclass(frozen=True, slots=True)
+class Supported:
+    """A family of configurations: a type of window, its evictions, its triggers, and what happens to its partitions.
+
+    Parameters
+    ----------
+    triggers
+        Kinds of trigger policies; none for tumbling windows.
+    every
+        The only size that a count-based trigger may have; None for any.
+    empty
+        Whether a sliding window may be empty: ``count(0)``.
+    partitions
+        Which of ``PARTITIONS`` a window may be, all by default. An operator that keeps something of its own about
+        tuples, and does not hear of partitions that are evicted, leaves those evictions out.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> one = Supported(Sliding, ("count",), ("count",), partitions=("not partitioned", "never evicted"))
+    >>> one.holds(pn.policy.sliding(pn.policy.count(3), partitioned="k"))
+    True
+    >>> one.holds(pn.policy.sliding(pn.policy.count(3), partitioned=pn.policy.partitions("k", count=9)))
+    False
+    """
+
+    type: type[Tumbling] | type[Sliding]
+    evictions: tuple[str, ...]
+    triggers: tuple[str, ...] = ()
+    every: int | None = None
+    empty: bool = False
+    partitions: tuple[str, ...] = PARTITIONS
+
+    def __post_init__(self) -> None:
+        unknown = [each for each in self.partitions if each not in PARTITIONS]
+        if unknown or not self.partitions:
+            what = f"names {unknown[0]!r}" if unknown else "is empty"
+            raise DeclarationError(f"partitions= {what}, so no window is like that. Write some of {PARTITIONS}.")
+
+    def holds(self, window: WindowDeclaration) -> bool:
+        """Whether a declared window is one of the family."""
+        if not isinstance(window, self.type) or window.evict.kind not in self.evictions:
+            return False
+        if _partitions_of(window) not in self.partitions:
+            return False
+        if isinstance(window, Tumbling):
+            return True
+        if window.trigger.kind not in self.triggers or (window.evict == Count(0) and not self.empty):
+            return False
+        return self.every is None or not isinstance(window.trigger, Count) or window.trigger.n == self.every
+
+    def configurations(self) -> Iterator[Configuration]:
+        """All of the family."""
+        triggers: tuple[str | None, ...] = self.triggers or (None,)
+        partitions = dict.fromkeys(each if each in EVICTIONS_OF_PARTITIONS else None for each in self.partitions)
+        for evict, trigger, eviction in product(self.evictions, triggers, partitions):
+            yield Configuration(self.type.kind, evict, trigger, eviction)
+
+    def partitioned(self) -> str:
+        """What its windows may be, for people."""
+        if set(self.partitions) == set(PARTITIONS):
+            return "partitioned or not"
+        shapes = {PARTITIONS[0]: "not partitioned", PARTITIONS[1]: "with partitions that are never evicted"}
+        return " or ".join(shapes.get(each, f"with partitions evicted by {each}") for each in self.partitions)
+
+    def __str__(self) -> str:
+        evictions = " | ".join(_SHAPES[kind] for kind in self.evictions)
+        if self.type is Tumbling:
+            return f"tumbling({evictions})"
+        triggers = " | ".join(
+            f"count({self.every})" if kind == "count" and self.every is not None else _SHAPES[kind]
+            for kind in self.triggers
+        )
+        return f"sliding({evictions}, {triggers}){' and the empty sliding(count(0))' if self.empty else ''}"
+
+
+def _partitions_of(window: WindowDeclaration) -> str:
+    if window.partitioned is None:
+        return "not partitioned"
+    return "never evicted" if window.partitioned.evict is None else window.partitioned.evict.kind
+
+
+_SHAPES = {"count": "count(n)", "delta": "delta(attribute, by)", "time": "time(period)", "punctuation": "punctuation()"}
+
+
+@dataclass(frozen=True, slots=True)
+class InputPort:
+    """An input port: the windows that it supports (none for a port without a window), and its punctuation mode."""
+
+    supports: tuple[Supported, ...] = ()
+    punctuation: InputMode = InputMode.OBLIVIOUS
+
+    def mode(self, window: WindowDeclaration | None) -> InputMode:
+        """Whether the port of an instance with such a window is expecting or oblivious."""
+        if self.punctuation is not InputMode.WINDOW_BOUND:
+            return self.punctuation
+        bound = window is not None and isinstance(window.evict, Punctuation)
+        return InputMode.EXPECTING if bound else InputMode.OBLIVIOUS
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorModel:
+    """The ports of an operator. Further output ports of an instance are like the last one."""
+
+    name: str
+    inputs: tuple[InputPort, ...]
+    outputs: tuple[OutputMode, ...]
+
+    def check(self, window: WindowDeclaration, port: int = 0) -> None:
+        """Refuse a window that the operator does not support on a port, and say which ones it does.
+
+        Examples
+        --------
+        >>> import panes as pn
+        >>> port = InputPort((Supported(Tumbling, ("count", "time")),))
+        >>> model = OperatorModel("Writer", (port,), ())
+        >>> model.check(pn.policy.sliding(pn.policy.count(2)))
+        Traceback (most recent call last):
+        ...
+        panes.errors.DeclarationError: Writer does not support the window 'sliding, count(2), count(1)'. It supports ...
+        """
+        if not isinstance(window, (Tumbling, Sliding)):
+            raise DeclarationError(
+                f"{self.name} needs a window, and {window!r} is none. Write for example "
+                "pn.policy.tumbling(pn.policy.count(100))."
+            )
+        supports = self.inputs[port].supports
+        if not any(family.holds(window) for family in supports):
+            known = "; ".join(f"{family}, each {family.partitioned()}" for family in supports) or "no window at all"
+            if len(how := {family.partitioned() for family in supports}) == 1:
+                known = "; ".join(map(str, supports)) + f"; each of them {how.pop()}"
+            where = f" on port {port}" if len(self.inputs) > 1 else ""
+            partitions = "" if window.partitioned is None else f" ({_partitions_of(window)})"
+            raise DeclarationError(
+                f"{self.name} does not support the window '{window}'{partitions}{where}. It supports {known}."
+            )
+
+    def configurations(self, port: int = 0) -> list[Configuration]:
+        """All window configurations of a port."""
+        return [each for family in self.inputs[port].supports for each in family.configurations()]
+
+
+TUMBLING_WINDOWS = Supported(Tumbling, ALL_EVICTIONS)
+SLIDING_WINDOWS = Supported(Sliding, SLIDING_POLICIES, SLIDING_POLICIES)
+EVERY_TUPLE = Supported(Sliding, SLIDING_POLICIES, ("count",), every=1)

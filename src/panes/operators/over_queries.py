@@ -1,0 +1,116 @@
+"""Windows of queries that go by rows: which of them see the same rows, and which share one sorted column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from panes.declare.measures import Punctuation
+from panes.declare.query import Query
+from panes.declare.windows import RowWindow, tumbling
+from panes.operators.lowering import lowered
+from panes.operators.over_tables import Stream, check_output
+
+
+@dataclass(frozen=True)
+class RowsPart:
+    """Windows of one query that see the same rows.
+
+    Parameters
+    ----------
+    query
+        What was declared, over these windows alone.
+    windows, streams
+        The windows, and how rows arrive at each of them.
+    """
+
+    query: Query
+    windows: tuple[RowWindow, ...]
+    streams: tuple[Stream, ...]
+
+    @property
+    def stream(self) -> Stream:
+        """How rows arrive: what all windows have in common."""
+        return self.streams[0]
+
+    @property
+    def bare(self) -> Query:
+        """The aggregates alone, by keys and groups, for who binds them to types."""
+        query = self.query
+        aggregates = tuple(alias for alias, _ in query.aggregates)
+        keys, over = (*query.by, *query.groups), (tumbling("1 us"),)
+        return replace(query, by=keys, groups=(), over=over, derived=(), having=None, columns=aggregates)
+
+    @property
+    def deltas(self) -> tuple[str, ...]:
+        """The columns that sizes and paces go by."""
+        return tuple(dict.fromkeys(name for stream in self.streams for name in stream.deltas))
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The columns of the data that are needed at all, beside those that order rows of one instant."""
+        return self.query.used.union(*(stream.used for stream in self.streams))
+
+    def only(self, *, sessions: bool) -> RowsPart | None:
+        """The part with its sessions alone, or without them."""
+        kept = [i for i, window in enumerate(self.windows) if (window.kind == "session") == sessions]
+        if not kept:
+            return None
+        return replace(self, windows=tuple(self.windows[i] for i in kept), streams=tuple(self.streams[i] for i in kept))
+
+
+def over_time(queries: Iterable[Query]) -> tuple[Query, ...]:
+    """Queries with their windows on the clock; those that have no other windows are left out.
+
+    What groups rows inside a window is one more key there.
+    """
+    found = []
+    for query in queries:
+        over = tuple(window for window in query.over if not isinstance(window, RowWindow))
+        if over:
+            found.append(replace(query, over=over, by=(*query.by, *query.groups), groups=()))
+    return tuple(found)
+
+
+def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
+    """Queries with their windows that go by rows: a part for all windows that see the same rows.
+
+    Marks are no rows for the windows that they end, and rows like others for the rest.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> declared = pn.query("trades", at="ts", select={"n": pn.count()}, over=[
+    ...     pn.tumbling("1 h"), pn.sliding(pn.rows(100)), pn.session("1 h"), pn.tumbling(pn.punctuation("end"))])
+    >>> [[str(stream.window) for stream in part.streams] for part in over_rows([declared])]
+    [['sliding, count(100), count(1)', 'tumbling, gap(1h)'], ['tumbling, punctuation(end)']]
+    """
+    found = []
+    for query in queries:
+        parts: dict[Punctuation | None, list[RowWindow]] = {}
+        for window in query.over:
+            if isinstance(window, RowWindow):
+                parts.setdefault(window.size if isinstance(window.size, Punctuation) else None, []).append(window)
+        found += [_part(query, tuple(windows)) for windows in parts.values()]
+    return tuple(found)
+
+
+def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:
+    """Parts that share one sorted column: of the same keys and time, and with rows of one instant in the same order."""
+    found: dict[object, list[RowsPart]] = {}
+    for number, part in enumerate(parts):
+        stream = part.stream
+        names = tuple(tuple(name.lower() for name in some) for some in (stream.by, part.deltas, stream.ties))
+        # Evicting keys depends on the rows of all keys, in the order of time.
+        alone = number if stream.together else None
+        found.setdefault((*names, stream.at, alone), []).append(part)
+    return tuple(tuple(some) for some in found.values())
+
+
+def _part(query: Query, windows: tuple[RowWindow, ...]) -> RowsPart:
+    for alias, aggregate in query.aggregates:
+        check_output(alias, aggregate)
+    policies = [lowered(window, query.by if query.by else None, query.evict) for window in windows]
+    at = query.at if query.timed else None
+    streams = tuple(Stream(policy, query.by, at, query.where, ties=query.ties) for policy in policies)
+    return RowsPart(replace(query, over=windows), windows, streams)

@@ -1,0 +1,182 @@
+"""Declared windows as index pairs, found by running them: one tuple after another.
+
+==========  =====================================================================================================
+requires    nothing: every configuration, partition eviction included
+costs       those of the windows themselves, some µs for each tuple
+paper       Gedik 2014, section 3
+==========  =====================================================================================================
+
+Evicting partitions depends on the tuples of all partitions in the order of time, so that no partition can be looked at
+by itself, and nothing at once. Only the windows run here; what is computed over them is left to kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from panes.frames.positions import Integers
+from panes.frames.processed import Processed, key_of_rows
+from panes.operators.clocks import EventClock
+from panes.operators.declarations import Attribute, Sliding, WindowDeclaration
+from panes.operators.events import Event
+from panes.operators.sliding_window import SlidingWindow
+from panes.operators.tumbling_window import TumblingWindow
+from panes.operators.vectorised import Arrivals, deltas_of
+from panes.operators.window import WHOLE, Window
+
+_ROW = None
+"""Under which attribute a tuple has its row."""
+
+
+class Recording:
+    """A window that runs, and what it held whenever it was processed.
+
+    Parameters
+    ----------
+    partial
+        Whether sliding windows count that had not been full by then.
+    start
+        Where the clock begins, of a window that goes on.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> from panes.frames import Positions
+    >>> rows = Positions.of_events(np.array([1, 5, 2, 3]), np.array([0, 2, 4]))
+    >>> one = pn.policy.partitions("device", count=1)
+    >>> recording = Recording(pn.policy.sliding(pn.policy.count(2), partitioned=one))
+    >>> recording.run(Arrivals(rows, end=6), rows=np.arange(4))
+    >>> found, numbers = recording.found()
+    >>> found.key, found.lo, found.hi, numbers
+    (array([0, 0, 1, 1]), array([0, 1, 2, 2]), array([1, 2, 3, 4]), array([0, 0, 0, 1]))
+    """
+
+    def __init__(self, window: WindowDeclaration, *, partial: bool = True, start: int | None = None) -> None:
+        self._declared, self._partial = window, partial
+        self._clock = EventClock(start)
+        self._window: Any
+        if isinstance(window, Sliding):
+            self._window = SlidingWindow(window, clock=self._clock)
+            self._window.register(self, Event.TRIGGER, Event.INITIAL_FULL)
+        else:
+            self._window = TumblingWindow(window, clock=self._clock)
+            self._window.register(self, Event.BEFORE_FLUSH)
+        self._found: list[tuple[int, int, int, int, int]] = []
+        # Of each partition its subwindow, and how many windows of that were processed.
+        self._numbered: dict[Hashable, tuple[object, int]] = {}
+
+    # Events
+
+    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+        """A tumbling window is processed."""
+        self._record(partition, window)
+
+    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+        """A sliding window is processed."""
+        if self._partial or window.full(partition):
+            self._record(partition, window)
+
+    def initial_full(self, partition: Hashable, window: Window[Any]) -> None:
+        """The window itself keeps it in mind."""
+
+    def _record(self, partition: Any, window: Window[Any]) -> None:
+        tuples = window.tuples(partition)
+        if not tuples:
+            return
+        subwindow = window.subwindows[partition]
+        known, number = self._numbered.get(partition, (None, 0))
+        number = number if known is subwindow else 0
+        self._numbered[partition] = (subwindow, number + 1)
+        key = 0 if partition == WHOLE else partition
+        self._found.append((key, self._clock.now(), tuples[0][_ROW], tuples[-1][_ROW] + 1, number))
+
+    # What runs
+
+    def run(self, arrivals: Arrivals, rows: Integers) -> None:
+        """Let some rows of all partitions arrive, in the order of time, and the clock run."""
+        events = arrivals.events
+        # Partitions arrived side by side; those of one instant in the order of their keys.
+        order = rows[np.argsort(events.start[rows], kind="stable")]
+        partitioned = self._declared.partitioned is not None
+        keys = key_of_rows(events)[order].tolist() if partitioned else [WHOLE] * len(order)
+        names, columns = self._attributes(arrivals, order)
+        places = (_ROW, *names)
+        punctuations, done = arrivals.punctuations.tolist(), 0
+        insert, advance = self._window.insert, self._clock.advance
+        for row, instant, key, *values in zip(
+            order.tolist(), events.start[order].tolist(), keys, *columns, strict=True
+        ):
+            while done < len(punctuations) and punctuations[done] < instant:
+                advance(punctuations[done])
+                self._window.punctuate()
+                done += 1
+            advance(instant)
+            insert(dict(zip(places, (row, *values), strict=True)), key)
+        for instant in punctuations[done:]:
+            advance(instant)
+            self._window.punctuate()
+        if len(events):
+            advance(max(arrivals.end, self._clock.now()))
+
+    def found(self) -> tuple[Processed, Integers]:
+        """Every window that held a tuple, in the order of partitions, and which one of its partition it was.
+
+        A partition that was evicted, or of a tumbling window flushed, begins again with 0 when it comes back.
+        """
+        found = np.array(self._found, np.int64).reshape(-1, 5)
+        found = np.ascontiguousarray(found[np.argsort(found[:, 0], kind="stable")].T)
+        return Processed(*found[:4]), found[4]
+
+    # State
+
+    def held(self) -> Integers:
+        """The rows that the window still holds."""
+        return np.sort(np.array([item[_ROW] for _, tuples in self._window for item in tuples], np.int64))
+
+    def save(self) -> dict[str, Any]:
+        """Everything but the rows themselves, as plain values."""
+        state: dict[str, Any] = self._window.save()
+        for saved in state["subwindows"]:
+            partition = saved["partition"]
+            known, number = self._numbered.get(partition, (None, 0))
+            saved["number"] = number if known is self._window.subwindows[partition] else 0
+            saved["tuples"] = len(saved["tuples"])
+        return state
+
+    def load(self, state: dict[str, Any], arrivals: Arrivals, key_of: dict[int, int]) -> None:
+        """Continue what was saved. The first rows of each partition at hand are those that its subwindow held.
+
+        Parameters
+        ----------
+        key_of
+            Which partition each one that was saved is among those at hand.
+        """
+        starts = arrivals.events.key_starts.tolist()
+        restored, numbers = [], {}
+        for saved in state["subwindows"]:
+            saved = dict(saved)
+            key = 0 if self._declared.partitioned is None else key_of[saved["partition"]]
+            partition = WHOLE if self._declared.partitioned is None else key
+            rows = np.arange(starts[key], starts[key] + saved["tuples"])
+            names, columns = self._attributes(arrivals, rows)
+            places = (_ROW, *names)
+            tuples = [dict(zip(places, values, strict=True)) for values in zip(rows.tolist(), *columns, strict=True)]
+            numbers[partition] = saved.pop("number")
+            restored.append(saved | {"partition": partition, "tuples": tuples})
+        order = [key_of[partition] for partition in state["order"]]
+        self._window.load({**state, "subwindows": restored, "order": order})
+        self._numbered = {key: (self._window.subwindows[key], number) for key, number in numbers.items()}
+
+    def _attributes(self, arrivals: Arrivals, rows: Integers) -> tuple[list[Attribute], list[list[Any]]]:
+        names = list(dict.fromkeys(policy.attribute for policy in deltas_of(self._declared)))
+        return names, [arrivals.attributes[name][rows].tolist() for name in names]
+
+
+def recorded(window: WindowDeclaration, arrivals: Arrivals, *, partial: bool = True) -> tuple[Processed, Integers]:
+    """Every window that held a tuple when it was processed, in the order of partitions, and its number in its own."""
+    recording = Recording(window, partial=partial)
+    recording.run(arrivals, np.arange(len(arrivals.events)))
+    return recording.found()

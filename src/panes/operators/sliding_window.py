@@ -1,0 +1,232 @@
+"""A window of the most recent tuples.
+
+==========  =====================================================================================================
+requires    a count, delta or time policy for eviction, and one for triggers
+costs       O(1) for each tuple and eviction, O(log partitions) where one is due on the clock
+paper       Gedik 2014, sections 3.1.2 and 3.3, Table II, figure 2
+==========  =====================================================================================================
+
+Three evictions and three triggers, each on its own, give all nine combinations: Table II says in which order they run.
+The window is full for the first time when a count is reached, when a tuple comes that breaks the delta invariant, or
+when a period has passed since the first tuple; this is known before the window is triggered at the same moment.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+from panes.errors import DeclarationError
+from panes.operators.clocks import Clock
+from panes.operators.deadlines import EVICTION, FULL, PROCESSING, Alarm
+from panes.operators.declarations import Count, Delta, Sliding, Time
+from panes.operators.deltas import DeltaReader
+from panes.operators.events import OF_SLIDING, Event
+from panes.operators.order_of_events import EVICT, INSERT, SLIDING, TRIGGER
+from panes.operators.subwindow import Subwindow
+from panes.operators.window import Step, Window
+
+T = TypeVar("T")
+
+
+class SlidingWindow(Window[T]):
+    """The container of a sliding window.
+
+    Parameters
+    ----------
+    declared
+        ``pn.policy.sliding(...)``.
+    clock
+        See ``Window``.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> class Printer:
+    ...     def trigger(self, partition, window):
+    ...         print(list(window.tuples(partition)))
+    >>> window = SlidingWindow(pn.policy.sliding(pn.policy.count(3), pn.policy.count(2)))
+    >>> window.register(Printer(), Event.TRIGGER)
+    >>> for number in range(6):
+    ...     window.insert(number)
+    [0, 1]
+    [1, 2, 3]
+    [3, 4, 5]
+    """
+
+    events: ClassVar[frozenset[Event]] = OF_SLIDING
+
+    def __init__(self, declared: Sliding, *, clock: Clock | None = None) -> None:
+        if declared.evict == Count(0):
+            raise DeclarationError(
+                "sliding(count(0)) holds no tuple: only a one-sided Join has a use for it. Write count(1) or more."
+            )
+        super().__init__(declared, (declared.evict, declared.trigger), clock)
+        self._before_eviction: tuple[Callable[..., None], ...] = ()
+        self._after_eviction: tuple[Callable[..., None], ...] = ()
+        self._trigger: tuple[Callable[..., None], ...] = ()
+        self._initial_full: tuple[Callable[..., None], ...] = ()
+        # After what leaves a subwindow at one instant of the clock: no event of the paper, which has triggers for what
+        # leaves because of a tuple. An operator that marks the end of what it lets out puts a function here.
+        self.left_on_the_clock: Callable[[Hashable], None] | None = None
+        self._step = {**self._eviction(declared.evict), TRIGGER: self._triggering(declared.trigger)}
+        self._steps = self._in_order()
+
+    def _in_order(self) -> tuple[Step, ...]:
+        declared = self.declared
+        assert isinstance(declared, Sliding)
+        steps = self._step | {INSERT: self._heard(self._step[INSERT])}
+        full = bool(self._initial_full)
+        if full and isinstance(declared.evict, Count):
+            steps[INSERT] = partial(self._insert_until_full, steps[INSERT])
+        order = tuple(steps[name] for name in SLIDING[declared.evict.kind, declared.trigger.kind])
+        # Known before anything else happens with the tuple that breaks the invariant.
+        return (self._full_by_delta, *order) if full and isinstance(declared.evict, Delta) else order
+
+    # Eviction policies: they insert as well as evict
+
+    def _eviction(self, policy: Count | Delta | Time) -> dict[str, Step]:
+        if isinstance(policy, Count):
+            self._most = policy.n
+            return {EVICT: self._evict_by_count, INSERT: self._insert}
+        if isinstance(policy, Delta):
+            self._evict_delta = DeltaReader(policy, "latest_evict")
+            self._deltas = (*self._deltas, self._evict_delta)
+            return {EVICT: self._evict_by_delta, INSERT: self._insert}
+        self._longest = policy.period
+        return {INSERT: self._insert_by_time}
+
+    def _evict_oldest(self, subwindow: Subwindow[T]) -> None:
+        for call in self._before_eviction:
+            call(subwindow.tuples[0], subwindow.partition, self)
+        item = subwindow.tuples.popleft()
+        if subwindow.arrivals:
+            subwindow.arrivals.popleft()
+        subwindow.size -= 1
+        self.held -= 1
+        for call in self._after_eviction:
+            call(item, subwindow.partition, self)
+
+    def _evict_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+        # More than one where a handler inserts what was evicted.
+        while subwindow.size >= self._most:
+            self._evict_oldest(subwindow)
+
+    def _insert_until_full(self, insert: Step, subwindow: Subwindow[T], item: T, now: int) -> None:
+        insert(subwindow, item, now)
+        if not subwindow.full and subwindow.size == self._most:
+            self._fill(subwindow)
+
+    def _evict_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+        value = subwindow.latest_evict = self._evict_delta.value
+        by, read = self._evict_delta.policy.by, self._evict_delta.read
+        tuples = subwindow.tuples
+        while tuples and value - read(tuples[0]) > by:
+            self._evict_oldest(subwindow)
+
+    def _full_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+        if subwindow.full or not subwindow.tuples:
+            return
+        delta = self._evict_delta
+        if delta.value - delta.read(subwindow.tuples[0]) > delta.policy.by:
+            self._fill(subwindow)
+
+    def _insert_by_time(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+        if not subwindow.tuples:
+            self._wait(subwindow, now + self._longest + 1, EVICTION, self._evict_by_time)
+        if subwindow.arrivals is None:
+            subwindow.arrivals = deque()
+        subwindow.arrivals.append(now)
+        self._insert(subwindow, item, now)
+
+    def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
+        arrivals, longest = subwindow.arrivals, self._longest
+        try:
+            # Without alarms it is gone: a handler inserted a tuple for which its partition had to make room.
+            while arrivals and due - arrivals[0] > longest and subwindow.alarms is not None:
+                self._evict_oldest(subwindow)
+            if self.left_on_the_clock is not None:
+                self.left_on_the_clock(subwindow.partition)
+        finally:
+            # Even if a handler failed: otherwise no tuple would ever leave again. Not where a handler inserted a tuple
+            # into the empty window, which waits already: alarms of one rank and serial have no order.
+            if arrivals and subwindow.alarms is not None and subwindow.alarms[EVICTION][3] is None:
+                self._wait(subwindow, arrivals[0] + longest + 1, EVICTION, self._evict_by_time)
+
+    def _fill(self, subwindow: Subwindow[T], _: int = 0) -> None:
+        subwindow.full = True
+        for call in self._initial_full:
+            call(subwindow.partition, self)
+
+    # Trigger policies
+
+    def _triggering(self, policy: Count | Delta | Time) -> Step:
+        if isinstance(policy, Count):
+            self._every = policy.n
+            return self._trigger_by_count
+        if isinstance(policy, Delta):
+            self._trigger_delta = DeltaReader(policy, "latest_trigger")
+            self._deltas = (*self._deltas, self._trigger_delta)
+            return self._trigger_by_delta
+        self._period = policy.period
+        return _on_the_clock
+
+    def _fire(self, subwindow: Subwindow[T]) -> None:
+        for call in self._trigger:
+            call(subwindow.partition, self)
+
+    def _trigger_by_count(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+        subwindow.received += 1
+        if subwindow.received == self._every:
+            subwindow.received = 0
+            self._fire(subwindow)
+
+    def _trigger_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+        value = subwindow.latest_trigger = self._trigger_delta.value
+        # The first tuple stands for the last that triggered: so figure 2 has it.
+        if subwindow.reference is None:
+            subwindow.reference = value
+        elif value - subwindow.reference > self._trigger_delta.policy.by:
+            subwindow.reference = value
+            self._fire(subwindow)
+
+    def _trigger_by_time(self, subwindow: Subwindow[T], due: int) -> None:
+        # The next one is due a period after this one was, however long the processing takes.
+        subwindow.due = due + self._period
+        self._wait(subwindow, subwindow.due, PROCESSING, self._trigger_by_time)
+        self._fire(subwindow)
+
+    # The clock
+
+    def _begin(self, subwindow: Subwindow[T]) -> None:
+        if self.timed:
+            if isinstance(self.declared.trigger, Time):  # type: ignore[union-attr]
+                subwindow.due = subwindow.opened + self._period
+            self._wake(subwindow)
+
+    def _wake(self, subwindow: Subwindow[T]) -> None:
+        declared = self.declared
+        assert isinstance(declared, Sliding)
+        if isinstance(declared.trigger, Time):
+            self._wait(subwindow, subwindow.due, PROCESSING, self._trigger_by_time)
+        if isinstance(declared.evict, Time):
+            if self._initial_full and not subwindow.full:
+                self._wait(subwindow, subwindow.opened + self._longest, FULL, self._fill)
+            if subwindow.arrivals:
+                self._wait(subwindow, subwindow.arrivals[0] + self._longest + 1, EVICTION, self._evict_by_time)
+
+    def _wait(self, subwindow: Subwindow[T], due: int, rank: int, action: Callable[[Subwindow[T], int], None]) -> None:
+        assert self.clock is not None
+        if subwindow.alarms is None:
+            # One place for each rank.
+            subwindow.alarms = [_NO_ALARM, _NO_ALARM, _NO_ALARM]
+        subwindow.alarms[rank] = self.clock.alarm(due, rank, subwindow.serial, partial(action, subwindow))
+
+
+_NO_ALARM: Alarm = [0, 0, 0, None]
+
+
+def _on_the_clock(subwindow: Subwindow[Any], item: Any, now: int) -> None:
+    """Triggers by time are no step of Table II."""

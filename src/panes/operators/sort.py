@@ -1,0 +1,208 @@
+"""The Sort operator: whole windows in order, or a stream put in order as far as a window reaches.
+
+Paper: Gedik 2014, section 6.1.3. *Batch* mode sorts one tumbling window at a time. *Progressive* mode has a sliding
+window: each tuple that leaves it lets the first of the held tuples out, so that a stream that is unordered within a
+bound comes out ordered.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from panes.errors import DeclarationError
+from panes.operators.accumulators import ordered
+from panes.operators.clocks import Clock
+from panes.operators.declarations import Tumbling, WindowDeclaration
+from panes.operators.declared_as import check_same, windows_text
+from panes.operators.events import Event
+from panes.operators.operator import Operator, partition_attributes
+from panes.operators.operator_model import EVERY_TUPLE, TUMBLING_WINDOWS, InputPort, OperatorModel
+from panes.operators.punctuations import GENERATING, PUNCTUATION, InputMode
+from panes.operators.window import Window
+
+
+class Sort(Operator):
+    """Let tuples out in the order of some attributes, nulls first and NaN last; equal ones in the order of arrival.
+
+    A window punctuation follows the tuples of each window, and in progressive mode those that one tuple let out, or, by
+    time, those that one instant lets out of a partition: whoever waits for it downstream need not wait for another
+    tuple. A partition that is evicted lets out what it holds, in order: a sort loses no tuple.
+
+    Parameters
+    ----------
+    window
+        A tumbling window, or a sliding one that is triggered by every tuple.
+    by
+        The attributes.
+    descending
+        Whether the largest goes first (and nulls last): for all attributes, or for each.
+    clock
+        See ``Aggregate``.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> late = [{"ts": ts} for ts in (1, 3, 2, 5, 4, 6)]
+    >>> in_order = Sort(pn.policy.sliding(pn.policy.count(2)), by="ts").run(late)
+    >>> [item["ts"] for item in in_order if item is not PUNCTUATION]
+    [1, 2, 3, 4]
+    """
+
+    model: ClassVar[OperatorModel] = OperatorModel(
+        "Sort", (InputPort((TUMBLING_WINDOWS, EVERY_TUPLE), InputMode.WINDOW_BOUND),), (GENERATING,)
+    )
+    _keeps: ClassVar[frozenset[str]] = frozenset(("_heaps", "_arrivals", "_unmarked"))
+
+    def __init__(
+        self,
+        window: WindowDeclaration,
+        *,
+        by: str | Iterable[str],
+        descending: bool | Sequence[bool] = False,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(window, clock=clock)
+        partition_attributes("Sort", window)
+        names = (by,) if isinstance(by, str) else tuple(by)
+        self.order = sort_order(names, descending)
+        self._key = sort_key(self.order)
+        down = descending if isinstance(descending, bool) else list(descending)
+        self._declaration = f"by={list(names)}, descending={down}, {windows_text((window,))}"
+        self._batch = isinstance(window, Tumbling)
+        # What progressive mode holds, by partition: heaps of (key, arrival, tuple), as many as the window has tuples.
+        self._heaps: dict[Hashable, list[tuple[Any, int, Any]]] = {}
+        self._arrivals = 0
+        self._unmarked = False
+        events = (Event.BEFORE_FLUSH,) if self._batch else (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.TRIGGER)
+        self._window: Any = self.window(window, *events, Event.PARTITION_EVICTION)
+        self._window.apart = True
+        if not self._batch:
+            self._window.left_on_the_clock = self._mark
+        self._enter: Callable[[Any], None] = self._window.entry()
+
+    def process(self, item: Any, port: int = 0) -> None:
+        """Insert a tuple."""
+        self._enter(item)
+
+    def process_all(self, items: Sequence[Any], port: int = 0, *, at: Sequence[int] | None = None) -> None:
+        """Insert tuples."""
+        if type(self).process is Sort.process:
+            self._window.insert_all(items, at)
+        else:
+            super().process_all(items, port, at=at)
+
+    def punctuate(self, port: int = 0) -> None:
+        """End the window, where it has a punctuation policy."""
+        if self._batch:
+            self._window.punctuate()
+
+    # Batch mode
+
+    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+        """Let the tuples of the window out, in order."""
+        self._sorted(window.tuples(partition))
+
+    def _sorted(self, tuples: Iterable[Any]) -> None:
+        for item in sorted(tuples, key=self._key):
+            self.submit(item)
+        self.submit(PUNCTUATION)
+
+    # Progressive mode
+
+    def after_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+        """Put a tuple in its place."""
+        self._arrivals += 1
+        heapq.heappush(self._heaps.setdefault(partition, []), (self._key(item), self._arrivals, item))
+
+    def before_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+        """Let the first tuple out: not the one that leaves the window, but one for one."""
+        self.submit(heapq.heappop(self._heaps[partition])[2])
+        self._unmarked = True
+
+    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+        """Mark the end of what a tuple let out."""
+        self._mark(partition)
+
+    def _mark(self, partition: Hashable) -> None:
+        if self._unmarked:
+            self._unmarked = False
+            self.submit(PUNCTUATION)
+
+    def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
+        """Let out what the partitions hold."""
+        for partition, tuples in evicted:
+            self._sorted(tuples if self._batch else [item for _, _, item in sorted(self._heaps.pop(partition, []))])
+
+    # State
+
+    def declaration(self) -> str:
+        """The order, and the window."""
+        return self._declaration
+
+    def save(self) -> list[dict[str, Any]]:
+        """The state of the window, the tuples in order, and what the operator was declared with."""
+        with self.lock():
+            held = {partition: [entry[1:] for entry in sorted(heap)] for partition, heap in self._heaps.items()}
+            own = {"held": held, "arrivals": self._arrivals, "unmarked": self._unmarked}
+            return [*super().save(), own | {"declared": self._declaration}]
+
+    def load(self, state: Sequence[dict[str, Any]]) -> None:
+        """Continue where a Sort of the same declaration was saved; another one is refused."""
+        *windows, own = state
+        check_same("Sort", own.get("declared"), self._declaration)
+        with self.lock():
+            super().load(windows)
+            self._heaps = {
+                partition: [(self._key(item), arrival, item) for arrival, item in held]
+                for partition, held in own["held"].items()
+            }
+            self._arrivals, self._unmarked = own["arrivals"], own["unmarked"]
+
+
+def sort_order(by: Sequence[str], descending: bool | Sequence[bool]) -> tuple[tuple[str, bool], ...]:
+    """What tuples are sorted by: attributes, each with whether the largest goes first."""
+    if not by:
+        raise DeclarationError("Sort has nothing to sort by. Write for example by='ts'.")
+    flags = [descending] * len(by) if isinstance(descending, bool) else list(descending)
+    if len(flags) != len(by):
+        raise DeclarationError(f"descending= has {len(flags)} entries for {len(by)} attributes. Write one for each.")
+    return tuple(zip(by, flags, strict=True))
+
+
+def sort_key(order: Sequence[tuple[str, bool]]) -> Callable[[Any], tuple[Any, ...]]:
+    """What Python sorts tuples by.
+
+    Examples
+    --------
+    >>> rows = [{"x": 1, "y": 2}, {"x": 1, "y": 3}, {"x": None, "y": 0}]
+    >>> [row["y"] for row in sorted(rows, key=sort_key([("x", False), ("y", True)]))]
+    [0, 3, 2]
+    """
+
+    def key(item: Any) -> tuple[Any, ...]:
+        return tuple([_Descending(_place(item[name])) if down else _place(item[name]) for name, down in order])
+
+    return key
+
+
+def _place(value: Any) -> tuple[Any, ...]:
+    return (False,) if value is None else (True, *ordered(value))
+
+
+class _Descending:
+    """A place, the other way round."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.place < self.place)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and self.place == other.place
+
+    __hash__ = None  # type: ignore[assignment]

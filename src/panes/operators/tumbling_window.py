@@ -1,0 +1,233 @@
+"""A window that is processed and emptied when it is full.
+
+==========  =====================================================================================================
+requires    a count, delta, time or punctuation policy
+costs       O(1) for each tuple, O(log partitions) for each flush by time; tuples are stored unless summarized
+paper       Gedik 2014, sections 3.1.1 and 3.3, Table I
+==========  =====================================================================================================
+
+A partitioned subwindow is removed when it is flushed, and opened again by the next tuple of its partition. Those with
+a delta policy stay, since a tuple is inserted right after the flush. A window that is not partitioned stays too: by
+time it is flushed every period, even where no tuple came in. Periods begin with the first tuple of a subwindow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+from panes.errors import DeclarationError
+from panes.operators.clocks import Clock
+from panes.operators.deadlines import PROCESSING
+from panes.operators.declarations import Count, Delta, Gap, Punctuation, Time, Tumbling
+from panes.operators.deltas import DeltaReader
+from panes.operators.events import OF_TUMBLING, Event
+from panes.operators.list_window import ListWindow
+from panes.operators.lists import cuts_by_delta
+from panes.operators.order_of_events import EVICT, INSERT, TUMBLING
+from panes.operators.subwindow import Subwindow
+from panes.operators.summarizers import Summarizer
+from panes.operators.window import WHOLE, Step
+
+T = TypeVar("T")
+
+
+class TumblingWindow(ListWindow[T]):
+    """The container of a tumbling window.
+
+    Parameters
+    ----------
+    declared
+        ``pn.policy.tumbling(...)``.
+    clock
+        See ``Window``.
+    summarizer
+        What makes a summarizer for each subwindow; the window then stores no tuples.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> class Printer:
+    ...     def before_flush(self, partition, window):
+    ...         print(list(window.tuples(partition)))
+    >>> window = TumblingWindow(pn.policy.tumbling(pn.policy.count(3)))
+    >>> window.register(Printer(), Event.BEFORE_FLUSH)
+    >>> for number in range(7):
+    ...     window.insert(number)
+    [0, 1, 2]
+    [3, 4, 5]
+    >>> list(window.tuples())
+    [6]
+    """
+
+    events: ClassVar[frozenset[Event]] = OF_TUMBLING
+
+    def __init__(
+        self,
+        declared: Tumbling,
+        *,
+        clock: Clock | None = None,
+        summarizer: Callable[[], Summarizer] | None = None,
+    ) -> None:
+        policy = declared.evict
+        if isinstance(policy, Gap):
+            raise DeclarationError(
+                "sessions are windows of queries, pn.session('30 min'), and no policy of an operator's window. Take "
+                "pn.policy.time or pn.policy.delta."
+            )
+        super().__init__(declared, (policy,), clock)
+        self._before_flush: tuple[Callable[..., None], ...] = ()
+        self._after_flush: tuple[Callable[..., None], ...] = ()
+        self._summarizer = summarizer
+        self._stores = summarizer is None
+        evict: Step = _on_the_clock_or_by_punctuation
+        if isinstance(policy, Delta):
+            self._delta = DeltaReader(policy, "latest_evict")
+            self._deltas = (self._delta,)
+            evict = self._evict_by_delta
+        elif isinstance(policy, Time):
+            self._period = policy.period
+        self._lasts = isinstance(policy, Count)
+        # A subwindow with a delta policy is never empty for long.
+        self._removes = declared.partitioned is not None and not isinstance(policy, Delta)
+        self._evict = evict
+        self._steps = self._in_order()
+
+    def punctuate(self) -> None:
+        """Take in a window punctuation. It ends the subwindows of all partitions; other policies do not care."""
+        if not isinstance(self.declared.evict, Punctuation):
+            return
+        if self.declared.partitioned is None and WHOLE not in self.subwindows:
+            self._open(WHOLE, 0)
+        for subwindow in list(self.subwindows.values()):
+            self._flush(subwindow)
+
+    def summarizer(self, partition: Hashable = WHOLE) -> Any:
+        """The summarizer of a subwindow, also of one without tuples; None where there is none."""
+        subwindow = self.subwindows.get(partition)
+        return None if subwindow is None or self._stores else self._summarizer_of(subwindow)
+
+    def stay(self) -> None:
+        """Keep subwindows of partitions when they are flushed, so that by time their periods follow each other."""
+        self._removes = False
+
+    # Lists of tuples
+
+    def _values_of(self, items: Sequence[T]) -> Sequence[Any]:
+        return list(map(self._delta.read, items)) if self._deltas else items
+
+    def _cuts(self, subwindow: Subwindow[T] | None, values: Sequence[Any]) -> list[int]:
+        policy, size = self.declared.evict, 0 if subwindow is None else subwindow.size
+        if isinstance(policy, Count):
+            return list(range(max(policy.n - size, 1), len(values) + 1, policy.n))
+        if not isinstance(policy, Delta):
+            return []
+        latest = () if subwindow is None or subwindow.latest_evict is None else (subwindow.latest_evict,)
+        self._delta.check((*latest, *values))
+        return cuts_by_delta(values, policy.by, subwindow.oldest if subwindow is not None and size else values[0])
+
+    def _fill(self, subwindow: Subwindow[T], items: Sequence[T], values: Sequence[Any]) -> None:
+        if self._deltas:
+            if not subwindow.size:
+                subwindow.oldest = values[0]
+            subwindow.latest_evict = values[-1]
+        if self._stores:
+            subwindow.tuples.extend(items)
+        else:
+            self._summarizer_of(subwindow).insert_all(items)
+        subwindow.size += len(items)
+        self.held += len(items)
+
+    # The steps of Table I
+
+    def _in_order(self) -> tuple[Step, ...]:
+        insert = self._heard(self._insert if self._stores else self._summarize)
+        order = TUMBLING[self.declared.evict.kind]
+        if order == (INSERT, EVICT) and isinstance(self.declared.evict, Count):
+            return (self._insert_and_evict(insert, self.declared.evict.n),)
+        steps = {INSERT: insert, EVICT: self._evict}
+        return tuple(steps[name] for name in order)
+
+    def _insert_and_evict(self, insert: Step, n: int) -> Step:
+        """Both steps in one, since a tuple that does not fill the window has nothing else to do."""
+        flush = self._flush
+
+        def step(subwindow: Subwindow[T], item: T, now: int) -> None:
+            insert(subwindow, item, now)
+            # More than that where a handler failed: the next tuple is another chance.
+            if subwindow.size >= n:
+                flush(subwindow)
+
+        return step
+
+    def _summarize(self, subwindow: Subwindow[T], item: T, _: int) -> None:
+        summarizer = subwindow.summarizer
+        if summarizer is None:
+            summarizer = self._summarizer_of(subwindow)
+        summarizer.insert(item)
+        subwindow.size += 1
+        self.held += 1
+
+    def _summarizer_of(self, subwindow: Subwindow[T]) -> Summarizer:
+        if subwindow.summarizer is None:
+            assert self._summarizer is not None
+            subwindow.summarizer = self._summarizer()
+            subwindow.summarizer.open(subwindow.partition)
+        summarizer: Summarizer = subwindow.summarizer
+        return summarizer
+
+    def _evict_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
+        value = self._delta.value
+        if not subwindow.size:
+            subwindow.oldest = value
+        elif value - subwindow.oldest > self._delta.policy.by:
+            self._flush(subwindow)
+            subwindow.oldest = value
+        subwindow.latest_evict = value
+
+    def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
+        try:
+            self._flush(subwindow)
+        finally:
+            # It is gone if it is partitioned, unless a handler failed: then the next period is another chance.
+            if self.subwindows.get(subwindow.partition) is subwindow:
+                subwindow.due = due + self._period
+                self._wait(subwindow)
+
+    def _flush(self, subwindow: Subwindow[T]) -> None:
+        partition = subwindow.partition
+        for call in self._before_flush:
+            call(partition, self)
+        if self._stores:
+            subwindow.tuples.clear()
+        else:
+            # Every subwindow has one that is opened and closed, even if no tuple came and nobody asked for it.
+            self._summarizer_of(subwindow).close()
+            subwindow.summarizer = None
+        self.held -= subwindow.size
+        subwindow.size = 0
+        if self._removes:
+            self._remove(subwindow)
+        for call in self._after_flush:
+            call(partition, self)
+
+    # The clock
+
+    def _begin(self, subwindow: Subwindow[T]) -> None:
+        if self.timed:
+            subwindow.due = subwindow.opened + self._period
+            self._wait(subwindow)
+
+    def _wake(self, subwindow: Subwindow[T]) -> None:
+        if self.timed:
+            self._wait(subwindow)
+
+    def _wait(self, subwindow: Subwindow[T]) -> None:
+        assert self.clock is not None
+        action = partial(self._evict_by_time, subwindow)
+        subwindow.alarms = [self.clock.alarm(subwindow.due, PROCESSING, subwindow.serial, action)]
+
+
+def _on_the_clock_or_by_punctuation(subwindow: Subwindow[Any], item: Any, now: int) -> None:
+    """Evictions by time or punctuation are no step of Table I."""

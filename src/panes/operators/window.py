@@ -1,0 +1,381 @@
+"""What tumbling and sliding windows have in common: subwindows, events, access, locks, and the state to store.
+
+Paper: Gedik 2014, sections 4.1.1 to 4.1.4 and 4.2. A window that is not partitioned is one with the single partition
+``()``. A window is logic: it holds handlers and a clock. Its state is in its subwindows (``save`` and ``load``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+from panes.declare.eviction import BY_OPERATOR
+from panes.errors import DeclarationError, StateError
+from panes.operators.clocks import Clock, EventClock, WallClock
+from panes.operators.declarations import PartitionAge, Partitions, Policy, Time, WindowDeclaration
+from panes.operators.deltas import DeltaReader
+from panes.operators.events import Event
+from panes.operators.keys import KeyReader
+from panes.operators.partition_eviction import Keeper, keeper
+from panes.operators.partition_selection import BUILT_IN, Candidates, Selection, UserDefined
+from panes.operators.subwindow import Subwindow
+
+T = TypeVar("T")
+Step = Callable[[Subwindow[Any], Any, int], None]
+
+WHOLE: Final = ()
+"""The one partition of a window that is not partitioned."""
+
+_DECLARED: Final = object()
+_NOTHING: Final[deque[Any]] = deque(maxlen=0)
+_FORMAT: Final = 1
+
+
+class Window(ABC, Generic[T]):
+    """A container of tuples that keeps itself within its policies, and tells its operator when something happens.
+
+    Parameters
+    ----------
+    declared
+        What the user wrote.
+    clock
+        What time-based policies and partition ages go by; a wall clock of its own where nothing is given.
+    """
+
+    events: ClassVar[frozenset[Event]]
+
+    def __init__(self, declared: WindowDeclaration, policies: Sequence[Policy], clock: Clock | None) -> None:
+        self.declared = declared
+        self.subwindows: dict[Hashable, Subwindow[T]] = {}
+        self.held = 0
+        self.timed = any(isinstance(policy, Time) for policy in policies)
+        partitioned = declared.partitioned
+        aged = partitioned is not None and isinstance(partitioned.evict, PartitionAge)
+        self.clock = clock if clock is not None or not (self.timed or aged) else WallClock()
+        self._deltas: tuple[DeltaReader, ...] = ()
+        self._steps: tuple[Step, ...] = ()
+        self._partition_of = None if partitioned is None else partition_reader(partitioned)
+        self._keeper = self._keep(partitioned)
+        # Only a thread that calls back makes a lock necessary.
+        self._threaded = self.timed and self.clock is not None and self.clock.threaded
+        self._guard = self.clock.guard if self._threaded and self.clock is not None else nullcontext()
+        self._asks_clock = self.timed or aged
+        # Whether tuples are stored: an empty queue takes more memory than all the rest of a subwindow.
+        self._stores = True
+        # Whether handlers look only at the partition for which they are called: the operator says so.
+        self.apart = False
+        self._before_insertion: tuple[Callable[..., None], ...] = ()
+        self._after_insertion: tuple[Callable[..., None], ...] = ()
+        self._partition_eviction: tuple[Callable[..., None], ...] = ()
+        self._partition_selection: tuple[Callable[..., None], ...] = ()
+
+    # Events
+
+    def register(self, handler: object, *events: Event) -> None:
+        """Call the handlers of an object (see ``WindowEvents``) when events happen, and only these.
+
+        Raises
+        ------
+        DeclarationError
+            If windows of this type never fire such an event, or tuples have already come in.
+        """
+        if self.subwindows:
+            raise DeclarationError("register handlers before the first tuple: they would miss what happened already.")
+        for event in events:
+            if event not in self.events:
+                known = ", ".join(sorted(each.value for each in self.events))
+                raise DeclarationError(f"a {self.declared.kind} window has no event {event.value}. It has: {known}.")
+            call = getattr(handler, event.value, None)
+            if not callable(call):
+                raise DeclarationError(
+                    f"{type(handler).__name__} has no method {event.value}. Write one, as in WindowEvents."
+                )
+            name = f"_{event.value}"
+            setattr(self, name, (*getattr(self, name), call))
+        self._steps = self._in_order()
+
+    @abstractmethod
+    def _in_order(self) -> tuple[Step, ...]:
+        """What happens to a tuple that comes in, in the order of the tables; what nobody wants to hear is left out."""
+
+    def _heard(self, insert: Step) -> Step:
+        """An insertion with its events, where somebody registered for them."""
+        before, after = self._before_insertion, self._after_insertion
+        if not before and not after:
+            return insert
+
+        def heard(subwindow: Subwindow[T], item: T, now: int) -> None:
+            for call in before:
+                call(item, subwindow.partition, self)
+            insert(subwindow, item, now)
+            for call in after:
+                call(item, subwindow.partition, self)
+
+        return heard
+
+    def _insert(self, subwindow: Subwindow[T], item: T, _: int) -> None:
+        subwindow.tuples.append(item)
+        subwindow.size += 1
+        self.held += 1
+
+    # Tuples that come in
+
+    def insert(self, item: T, partition: Any = _DECLARED) -> None:
+        """Take in a tuple: insert it, evict others and trigger in the order of the tables.
+
+        Parameters
+        ----------
+        partition
+            To which subwindow the tuple belongs; by default what its partition-by attributes say.
+        """
+        if partition is _DECLARED:
+            partition = WHOLE if self._partition_of is None else self._partition_of(item)
+        elif self._partition_of is None and partition != WHOLE:
+            raise DeclarationError(
+                f"the window is not partitioned, so a tuple cannot go to the partition {partition!r}. Write "
+                "partitioned=pn.policy.partitions() to say for each tuple where it belongs."
+            )
+        if not self._asks_clock:
+            self._admit(item, partition, 0)
+            return
+        clock = self.clock
+        assert clock is not None
+        if not self._threaded:
+            self._admit(item, partition, clock.now())
+            return
+        with self._guard:
+            self._admit(item, partition, clock.settle())
+
+    def entry(self) -> Callable[[T], None]:
+        """What ``insert`` does with a tuple, with everything looked up that never changes: for whoever inserts many."""
+        if self._threaded or self._keeper is not None:
+            return self.insert
+        # Most windows: nobody else to ask.
+        find, open_, partition_of = self.subwindows.get, self._open, self._partition_of
+        deltas = self._deltas
+        read = self.clock.now if self._asks_clock and self.clock is not None else None
+
+        def enter(item: T) -> None:
+            partition = WHOLE if partition_of is None else partition_of(item)
+            now = 0 if read is None else read()
+            subwindow = find(partition)
+            for delta in deltas:
+                delta.look(item, subwindow)
+            if subwindow is None:
+                subwindow = open_(partition, now)
+            for step in self._steps:
+                step(subwindow, item, now)
+
+        return enter
+
+    def insert_all(self, items: Sequence[T], instants: Sequence[int] | None = None) -> None:
+        """Take in tuples: the same as inserting one after another, and faster where a window can do better.
+
+        Parameters
+        ----------
+        instants
+            When each of them arrives, where the window is on an event clock: it is advanced to them. Without them, all
+            arrive now.
+        """
+        enter = self.entry()
+        if instants is None:
+            for item in items:
+                enter(item)
+            return
+        advance = self._advance()
+        for item, instant in zip(items, instants, strict=True):
+            advance(instant)
+            enter(item)
+
+    def _advance(self) -> Callable[[int], None]:
+        if not isinstance(self.clock, EventClock):
+            raise DeclarationError("instants of arrival are for an event clock. Write clock=EventClock().")
+        return self.clock.advance
+
+    def _admit(self, item: T, partition: Hashable, now: int) -> None:
+        kept = self._keeper
+        if kept is not None:
+            kept.expire(now)
+        subwindow = self.subwindows.get(partition)
+        # A tuple without a proper value is refused before anything changes.
+        for delta in self._deltas:
+            delta.look(item, subwindow)
+        if subwindow is None:
+            if kept is not None:
+                kept.make_room()
+            subwindow = self._open(partition, now)
+        if kept is None:
+            for step in self._steps:
+                step(subwindow, item, now)
+            return
+        kept.touched(subwindow, now)
+        for step in self._steps:
+            step(subwindow, item, now)
+        kept.trim()
+
+    # Access
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """What to hold while looking into the window from outside its handlers.
+
+        It costs nothing unless a time-based policy runs on a wall clock, whose thread may change the window meanwhile.
+        """
+        return self._guard
+
+    def __len__(self) -> int:
+        """How many tuples all subwindows hold together."""
+        return self.held
+
+    def __iter__(self) -> Iterator[tuple[Hashable, Sequence[T]]]:
+        """Partitions in the order in which their subwindows were opened, each with its tuples."""
+        for partition, subwindow in self.subwindows.items():
+            yield partition, subwindow.tuples
+
+    def tuples(self, partition: Hashable = WHOLE) -> Sequence[T]:
+        """The tuples of a subwindow, the oldest first; empty where there is no such subwindow. Not to be changed."""
+        subwindow = self.subwindows.get(partition)
+        return () if subwindow is None else subwindow.tuples
+
+    def size(self, partition: Hashable = WHOLE) -> int:
+        """How many tuples a subwindow holds, stored or summarized."""
+        subwindow = self.subwindows.get(partition)
+        return 0 if subwindow is None else subwindow.size
+
+    def summarizer(self, partition: Hashable = WHOLE) -> Any:
+        """The summarizer of a subwindow; None where it has none."""
+        subwindow = self.subwindows.get(partition)
+        return None if subwindow is None else subwindow.summarizer
+
+    def full(self, partition: Hashable = WHOLE) -> bool:
+        """Whether a sliding subwindow has been full; known where somebody registered for the initial full event."""
+        subwindow = self.subwindows.get(partition)
+        return subwindow is not None and subwindow.full
+
+    # State
+
+    def save(self) -> dict[str, Any]:
+        """The state of the window as plain values, to be stored and loaded into a window of the same declaration."""
+        with self._guard:
+            state = {
+                "format": _FORMAT,
+                "subwindows": [subwindow.saved() for subwindow in self.subwindows.values()],
+                "order": [] if self._keeper is None else self._keeper.selection.order(),
+            }
+            origin = self._origin()
+            return state if origin is None else state | {"origin": origin}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue where another window was saved. The window has to be empty and of the same declaration."""
+        if state.get("format") != _FORMAT:
+            raise StateError(
+                f"the state of a window has the format {state.get('format')!r}, and this version reads {_FORMAT}. "
+                "Load it with the version of Panes that saved it."
+            )
+        if self.subwindows:
+            raise StateError("a state is loaded into an empty window: this one has tuples. Load it into a new one.")
+        with self._guard:
+            later = self._later(state)
+            for saved in state["subwindows"]:
+                subwindow: Subwindow[T] = Subwindow.loaded(saved, later)
+                self.subwindows[subwindow.partition] = subwindow
+                self.held += subwindow.size
+                if self.clock is not None:
+                    subwindow.serial = self.clock.serial()
+                self._wake(subwindow)
+            if self._keeper is not None:
+                for partition in state["order"]:
+                    self._keeper.selection.touched(partition, self.subwindows[partition].updates)
+
+    def _origin(self) -> int | None:
+        return self.clock.origin() if self._asks_clock and self.clock is not None else None
+
+    def _later(self, state: dict[str, Any]) -> int:
+        """By how much the clock is ahead of the one on which a state was saved: the time between does not count."""
+        before, now = state.get("origin"), self._origin()
+        if before is None:
+            return 0
+        if now is None:
+            raise StateError(
+                "the state was saved on a wall clock, whose instants mean nothing on the clock of this window. Write "
+                "clock=WallClock(), or leave clock= out."
+            )
+        return now - int(before)
+
+    # Subwindows that come and go
+
+    def _open(self, partition: Hashable, now: int) -> Subwindow[T]:
+        subwindow: Subwindow[T] = Subwindow(partition, now, deque() if self._stores else _NOTHING)
+        if self.clock is not None:
+            subwindow.serial = self.clock.serial()
+        self.subwindows[partition] = subwindow
+        self._begin(subwindow)
+        return subwindow
+
+    @abstractmethod
+    def _begin(self, subwindow: Subwindow[T]) -> None:
+        """Set what policies keep about a new subwindow, and wait for the clock."""
+
+    @abstractmethod
+    def _wake(self, subwindow: Subwindow[T]) -> None:
+        """Wait for the clock again, on behalf of a subwindow that was loaded."""
+
+    def _remove(self, subwindow: Subwindow[T]) -> None:
+        """Forget a subwindow, and all that policies keep about it."""
+        del self.subwindows[subwindow.partition]
+        self.held -= subwindow.size
+        if self._keeper is not None:
+            self._keeper.forget(subwindow.partition)
+        if subwindow.alarms and self.clock is not None:
+            for alarm in subwindow.alarms:
+                self.clock.deadlines.cancel(alarm)
+            subwindow.alarms = None
+
+    def evict_partitions(self, partitions: Sequence[Hashable]) -> None:
+        """Remove subwindows, after the operator has had a look at them."""
+        gone = [self.subwindows[partition] for partition in partitions]
+        for call in self._partition_eviction:
+            call(((subwindow.partition, subwindow.tuples) for subwindow in gone), self)
+        for subwindow in gone:
+            if subwindow.summarizer is not None:
+                subwindow.summarizer.close()
+            self._remove(subwindow)
+
+    def _keep(self, partitioned: Partitions | None) -> Keeper | None:
+        if partitioned is None or partitioned.evict is None:
+            return None
+        return keeper(self, partitioned.evict, partial(self._selection, partitioned))
+
+    def _selection(self, partitioned: Partitions) -> Selection:
+        select = partitioned.select
+        if isinstance(select, str) and select != BY_OPERATOR:
+            return BUILT_IN[select]()
+        return UserDefined(self.subwindows, self._ask if isinstance(select, str) else select)
+
+    def _ask(self, candidates: Candidates) -> None:
+        if not self._partition_selection:
+            raise DeclarationError(
+                "select='by operator' needs an operator that says which subwindows go. Register for "
+                "Event.PARTITION_SELECTION, or write select='least recently updated'."
+            )
+        for call in self._partition_selection:
+            call(candidates, self)
+
+
+def partition_reader(partitioned: Partitions | None) -> Callable[[Any], Hashable]:
+    """What tells to which partition a tuple belongs: the value of one attribute, or a tuple of several."""
+    if partitioned is None:
+        return lambda _: WHOLE
+    if not partitioned.by:
+        return _nobody_said
+    return KeyReader(partitioned.by)
+
+
+def _nobody_said(item: object) -> Hashable:
+    raise DeclarationError(
+        "the window is partitioned by no attribute, so insert(tuple, partition) has to say where a tuple belongs. Say "
+        "it, or write partitions('state')."
+    )

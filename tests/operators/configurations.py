@@ -1,0 +1,57 @@
+"""Every window configuration that an operator's model names, as a window that can be run."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from panes.operators import Aggregate, Join, Sort
+from panes.operators.declarations import (
+    Count,
+    Delta,
+    PartitionAge,
+    PartitionCount,
+    Partitions,
+    Punctuation,
+    Sliding,
+    Time,
+    Tumbling,
+    TupleCount,
+)
+
+EVICT = {"count": Count(4), "delta": Delta(1, 5), "time": Time(7), "punctuation": Punctuation()}
+TRIGGER = {"count": Count(2), "delta": Delta(2, 3), "time": Time(3)}
+PARTITION_EVICTIONS = {
+    "partition count": PartitionCount(2),
+    "tuple count": TupleCount(7),
+    "partition age": PartitionAge(6),
+}
+
+
+def window_of(configuration, every=None, partitioned=False):
+    """A window of a configuration; without partition eviction it is partitioned only if it is asked to be."""
+    eviction = configuration.partition_eviction
+    partitions = None
+    if eviction is not None or partitioned:
+        partitions = Partitions(("k",), PARTITION_EVICTIONS.get(eviction))
+    if configuration.type == "tumbling":
+        return Tumbling(EVICT[configuration.evict], partitions)
+    trigger = TRIGGER[configuration.trigger] if every is None else Count(every)
+    return Sliding(EVICT[configuration.evict], trigger, partitions)
+
+
+AGGREGATE = Aggregate.model.configurations()
+SORT = Sort.model.configurations()
+# Two ports: three evictions each, and no partitions at all or, on both ports, one of the three evictions of them.
+JOIN = [
+    (left, right)
+    for left, right in product(Join.model.configurations(0), Join.model.configurations(1))
+    if (left.partition_eviction is None) == (right.partition_eviction is None)
+]
+
+
+def name(configuration):
+    return ", ".join(filter(None, vars_of(configuration)))
+
+
+def vars_of(configuration):
+    return (configuration.type, configuration.evict, configuration.trigger, configuration.partition_eviction)

@@ -1,0 +1,218 @@
+"""Aggregate in every configuration, and its rewriting (section 4.1.8).
+
+The oracle is the operator's logic in plain Python over the contents that the reference window names.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panes as pn
+from panes.errors import StateError
+from panes.operators import PUNCTUATION, Aggregate, EventClock
+from panes.operators.declarations import Count, Partitions, Sliding, Time
+from tests.operators.configurations import AGGREGATE, name, window_of
+from tests.operators.drawing import windows
+from tests.operators.playing import HOLISTIC, SELECT, STREAM, answers, contents, events
+
+
+def aggregated(declared, happened, group_by, partial, evicted, functions):
+    full = set()
+    for event, partition, held in contents(declared, happened):
+        if event == "initial_full":
+            full.add(partition)
+        elif event == "partition_eviction":
+            for gone, rows in held:
+                full.discard(gone)
+                if evicted:
+                    yield from _rows(declared, gone, rows, group_by, functions)
+        elif event == "before_flush" or (event == "trigger" and (partial or partition in full)):
+            yield from _rows(declared, partition, held, group_by, functions)
+
+
+def _rows(declared, partition, held, group_by, functions):
+    keys = {} if declared.partitioned is None else {"k": partition}
+    groups = {}
+    for row in held:
+        groups.setdefault(row["g"] if group_by else (), []).append(row)
+    for group, rows in groups.items():
+        yield keys | ({"g": group} if group_by else {}) | {alias: f(rows) for alias, f in functions.items()}
+    yield PUNCTUATION
+
+
+def _values(rows):
+    return [row["v"] for row in rows if row["v"] is not None]
+
+
+def _median(rows):
+    values = sorted(_values(rows))
+    middle = len(values) // 2
+    if not values:
+        return None
+    return float(values[middle] if len(values) % 2 else sum(values[middle - 1 : middle + 1]) / 2)
+
+
+EXPECTED = {
+    "n": len,
+    "some": lambda rows: len(_values(rows)),
+    "total": lambda rows: sum(_values(rows)) if _values(rows) else None,
+    "mean": lambda rows: sum(_values(rows)) / len(_values(rows)) if _values(rows) else None,
+    "least": lambda rows: min(_values(rows), default=None),
+    "most": lambda rows: max(_values(rows), default=None),
+    "at_most": lambda rows: max(((r["v"], r["number"]) for r in rows if r["v"] is not None), default=(0, None))[1],
+}
+EXPECTED_HOLISTIC = {
+    "median": _median,
+    "different": lambda rows: len(set(_values(rows))),
+    "last": lambda rows: rows[-1]["v"],
+}
+
+
+@settings(max_examples=150)
+@given(windows(("k",)), events(), st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_aggregate(declared, happened, group_by, partial, evicted, rewrite, holistic):
+    clock = EventClock(0)
+    operator = Aggregate(
+        declared,
+        SELECT | (HOLISTIC if holistic else {}),
+        group_by="g" if group_by else (),
+        partial_windows=partial,
+        evicted_partitions=evicted,
+        rewrite=rewrite,
+        clock=clock,
+    )
+    functions = EXPECTED | (EXPECTED_HOLISTIC if holistic else {})
+    expected = list(aggregated(declared, happened, group_by, partial, evicted, functions))
+    assert answers(operator, clock, happened) == expected
+
+
+def test_aggregate_has_52_configurations():
+    assert len(set(AGGREGATE)) == len(AGGREGATE) == 13 * 4 == 52
+
+
+@pytest.mark.parametrize("partitioned", [False, True], ids=["", "partitioned"])
+@pytest.mark.parametrize("configuration", AGGREGATE, ids=name)
+def test_every_configuration_of_aggregate(configuration, partitioned):
+    declared = window_of(configuration, partitioned=partitioned)
+    clock = EventClock(0)
+    operator = Aggregate(declared, SELECT, group_by="g", clock=clock)
+    expected = list(aggregated(declared, STREAM, True, True, False, EXPECTED))
+    assert expected.count(PUNCTUATION) > 3
+    assert answers(operator, clock, STREAM) == expected
+
+
+@pytest.mark.parametrize("evicted", [False, True], ids=["", "evicted too"])
+@pytest.mark.parametrize("configuration", [each for each in AGGREGATE if each.trigger == "count"], ids=name)
+def test_windows_that_are_followed(configuration, evicted):
+    """Processed with every tuple: the summary goes up and down with the window, and away with its partition."""
+    declared = window_of(configuration, every=1)
+    clock = EventClock(0)
+    operator = Aggregate(declared, SELECT, evicted_partitions=evicted, clock=clock)
+    expected = list(aggregated(declared, STREAM, False, True, evicted, EXPECTED))
+    assert operator._follows
+    assert answers(operator, clock, STREAM) == expected
+    assert operator._following.keys() == operator.windows[0].subwindows.keys()
+
+
+def test_what_is_summarized_is_not_stored():
+    declared = pn.policy.tumbling(pn.policy.count(1000), partitioned="k")
+    operator = Aggregate(declared, SELECT)
+    for number in range(100):
+        operator.process({"k": number % 3, "v": number, "number": number})
+    assert [len(tuples) for _, tuples in operator.windows[0]] == [0, 0, 0]
+    assert len(operator.windows[0]) == 100
+
+
+# Rewriting (section 4.1.8)
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(1, 12),
+    st.integers(1, 12),
+    st.sampled_from(["count", "time"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    events(),
+)
+def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, partitioned, partial, group_by, happened):
+    """Beside the window as it was declared, and beside the reference."""
+    policy = {"count": Count, "time": Time}[kind]
+    declared = Sliding(policy(size), policy(slide), Partitions(("k",)) if partitioned else None)
+
+    def run(rewrite):
+        clock = EventClock(0)
+        options = {"group_by": "g" if group_by else (), "partial_windows": partial, "clock": clock}
+        operator = Aggregate(declared, SELECT, rewrite=rewrite, **options)
+        return operator, answers(operator, clock, happened)
+
+    direct, expected = run(False)
+    rewritten, found = run(True)
+    assert len(direct.stages) == 1
+    piece = math.gcd(size, slide)
+    gains = slide // piece <= 8 and (kind == "time" or piece > 1)
+    assert len(rewritten.stages) == (2 if gains else 1)
+    assert found == expected == list(aggregated(declared, happened, group_by, partial, False, EXPECTED))
+
+
+def test_a_rewritten_window_holds_summaries_instead_of_tuples():
+    clock = EventClock(0)
+    hour = pn.policy.sliding(pn.policy.time("1 hour"), pn.policy.time("1 min"))
+    operator = Aggregate(hour, {"mean": pn.mean("v")}, clock=clock)
+    for second in range(2 * 3600):
+        clock.advance(second * 1_000_000)
+        operator.process({"v": second})
+    assert [len(window) for window in operator.windows] == [60, 60]
+    assert sum(len(tuples) for window in operator.windows for _, tuples in window) == 60
+
+
+def test_pieces_without_tuples_are_one_object():
+    """Many partitions that are quiet most of the time do not hold a summary for every piece of each."""
+    hour = pn.policy.sliding(pn.policy.time("1 hour"), pn.policy.time("1 min"), partitioned="k")
+    clock = EventClock(0)
+    first = Aggregate(hour, {"mean": pn.mean("v")}, clock=clock)
+    for k in range(3):
+        first.process({"k": k, "v": k})
+    clock.advance(3_600_000_000)
+    second = Aggregate(hour, {"mean": pn.mean("v")}, clock=EventClock(clock.now()))
+    second.load(pickle.loads(pickle.dumps(first.save())))
+    for operator in (first, second):
+        pieces = [piece for _, tuples in operator.windows[1] for piece in tuples]
+        assert len(pieces) == 3 * 60
+        assert len({id(piece) for piece in pieces}) == 3 + 1
+
+
+def test_the_state_of_a_window_that_was_not_rewritten_is_refused():
+    window = pn.policy.sliding(pn.policy.time("10 s"), pn.policy.time("5 s"), partitioned="k")
+    before = Aggregate(window, {"n": pn.count()}, rewrite=False, clock=EventClock(0))
+    with pytest.raises(StateError, match="state of Aggregate was saved by one that was declared with"):
+        Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).load(before.save())
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        pn.policy.sliding(pn.policy.count(10), pn.policy.count(3)),
+        pn.policy.sliding(pn.policy.count(10), pn.policy.time("1 s")),
+        pn.policy.sliding(pn.policy.time("10 s"), pn.policy.time("3001 ms")),
+        pn.policy.sliding(
+            pn.policy.time("10 s"), pn.policy.time("5 s"), partitioned=pn.policy.partitions("k", age="1 min")
+        ),
+        pn.policy.sliding(pn.policy.delta("ts", 10), pn.policy.delta("ts", 5)),
+        pn.policy.sliding(pn.policy.count(10), pn.policy.count(5), partitioned=pn.policy.partitions("k", count=2)),
+    ],
+    ids=str,
+)
+def test_windows_that_cannot_be_rewritten(window):
+    assert Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).stages == (window,)
+
+
+def test_functions_that_cannot_be_merged_keep_the_window():
+    window = pn.policy.sliding(pn.policy.count(10), pn.policy.count(5))
+    assert Aggregate(window, {"n": pn.count(), "m": pn.quantile("v", 0.5)}).stages == (window,)

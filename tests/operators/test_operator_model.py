@@ -1,0 +1,95 @@
+"""What operators say about the windows of their ports: which partitions, and evictions of them, they support."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import panes as pn
+from panes.errors import DeclarationError
+from panes.operators import EVERY_TUPLE, FREE, TUMBLING_WINDOWS, Event, InputPort, Operator, OperatorModel
+from panes.operators.operator_model import PARTITIONS, Configuration
+
+p = pn.policy
+PARTITIONED = {
+    "not partitioned": None,
+    "never evicted": p.partitions("k"),
+    "partition count": p.partitions("k", count=1),
+    "tuple count": p.partitions("k", tuples=9),
+    "partition age": p.partitions("k", age="1 s"),
+}
+
+
+def model(*families):
+    return OperatorModel("Mine", (InputPort(families),), (FREE,))
+
+
+@pytest.mark.parametrize("supported", PARTITIONS)
+@pytest.mark.parametrize("declared", PARTITIONS)
+def test_a_model_says_which_partitions_it_supports(supported, declared):
+    checked = model(replace(EVERY_TUPLE, partitions=(supported,)))
+    window = p.sliding(p.count(3), partitioned=PARTITIONED[declared])
+    if supported == declared:
+        checked.check(window)
+        assert Configuration.of(window) in checked.configurations()
+    else:
+        with pytest.raises(DeclarationError, match=r"Mine does not support the window .* It supports sliding\("):
+            checked.check(window)
+
+
+def test_configurations_are_counted_once():
+    """To an operator, one partition and many that stay are the same."""
+    assert len(model(EVERY_TUPLE).configurations()) == 3 * 4
+    kept = ("not partitioned", "never evicted")
+    assert len(model(replace(EVERY_TUPLE, partitions=kept)).configurations()) == 3
+    assert len(model(replace(EVERY_TUPLE, partitions=(*kept, "tuple count"))).configurations()) == 3 * 2
+    assert len(model(replace(EVERY_TUPLE, partitions=("tuple count",))).configurations()) == 3
+
+
+@pytest.mark.parametrize(
+    ("families", "message"),
+    [
+        ((EVERY_TUPLE,), r"'tumbling, count\(2\)'. It supports sliding\(.*\); each of them partitioned or not\.$"),
+        (
+            (replace(EVERY_TUPLE, partitions=("not partitioned",)),),
+            r"\); each of them not partitioned\.$",
+        ),
+        (
+            (replace(EVERY_TUPLE, partitions=("never evicted", "partition age")), replace(EVERY_TUPLE, every=2)),
+            r"each with partitions that are never evicted or with partitions evicted by partition age; .*, "
+            r"each partitioned or not\.$",
+        ),
+        ((), r"It supports no window at all\.$"),
+    ],
+)
+def test_an_error_says_what_partitions_may_be(families, message):
+    with pytest.raises(DeclarationError, match=message):
+        model(*families).check(p.tumbling(p.count(2)))
+
+
+def test_an_error_names_the_eviction_that_is_not_supported():
+    with pytest.raises(DeclarationError, match=r"partitioned, count\(2\)' \(partition count\)\. It supports"):
+        model(replace(TUMBLING_WINDOWS, partitions=PARTITIONS[:2])).check(
+            p.tumbling(p.count(2), partitioned=PARTITIONED["partition count"])
+        )
+
+
+@pytest.mark.parametrize(("partitions", "what"), [(("by count",), "names 'by count'"), ((), "is empty")])
+def test_partitions_that_no_window_has(partitions, what):
+    with pytest.raises(DeclarationError, match=what):
+        replace(EVERY_TUPLE, partitions=partitions)
+
+
+def test_what_an_operator_excludes_is_refused_when_it_is_built():
+    class Deduplicator(Operator):
+        kept = replace(EVERY_TUPLE, partitions=("not partitioned", "never evicted"))
+        model = OperatorModel("Deduplicator", (InputPort((kept,)),), (FREE,))
+
+        def __init__(self, window):
+            super().__init__(window)
+            self.window(window, Event.AFTER_INSERTION, Event.BEFORE_EVICTION)
+
+    Deduplicator(p.sliding(p.count(3), partitioned=0))
+    with pytest.raises(DeclarationError, match="Deduplicator does not support"):
+        Deduplicator(p.sliding(p.count(3), partitioned=p.partitions(0, count=1)))

@@ -1,0 +1,155 @@
+"""Declarations: what is refused, and that the data are refused before anything changes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from decimal import Decimal
+
+import pytest
+
+import panes as pn
+from panes import windowing
+from panes.errors import DeclarationError, OrderError, PanesError, SchemaError, StateError
+from panes.operators import Event, EventClock, SlidingWindow, TumblingWindow
+from panes.operators.declarations import Partitions, Sliding, Tumbling
+from tests.operators.drawing import make
+
+p = pn.policy
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: p.count(-1), "a whole number, 0 or more"),
+        (lambda: p.count(1.5), "a whole number"),
+        (lambda: p.count(True), "a whole number"),
+        (lambda: p.time("0 s"), "Write for example '10 s'"),
+        (lambda: p.time(10), "as '5 minutes'"),
+        (lambda: p.delta(None, 1), "names no attribute"),
+        (lambda: p.delta("x", -1), "0 or more"),
+        (lambda: p.delta("x", float("nan")), "0 or more"),
+        (lambda: p.delta("x", float("inf")), "finite"),
+        (lambda: p.delta("x", None), "Write a number, or a duration"),
+        (lambda: p.delta("x", True), "Write a number, or a duration"),
+        (lambda: p.tumbling(p.count(0)), "never hold a tuple"),
+        (lambda: p.tumbling("10 s"), r"Write count\(n\)"),
+        (lambda: p.sliding(p.count(1), p.count(0)), "a trigger after no tuple"),
+        (lambda: p.sliding(p.count(1), p.punctuation()), "cannot trigger a sliding window"),
+        (lambda: p.sliding(5), "no policy of a sliding window"),
+        (lambda: p.partitions("a", "a"), "names an attribute twice"),
+        (lambda: p.partitions(1.5), "names no attribute"),
+        (lambda: p.partitions("a", count=1, age="1 s"), "write one of count=, tuples= and age="),
+        (lambda: p.partitions("a", count=0), "1 or more"),
+        (lambda: p.partitions("a", tuples=-1), "1 or more"),
+        (lambda: p.partitions("a", age="0 s"), "'1 hour'"),
+        (lambda: p.partitions("a", count=1, select="newest"), "'least recently updated', 'least frequently updated'"),
+        (lambda: p.partitions("a", select="oldest"), "write one of them"),
+        (lambda: p.partitions("a", age="1 s", select="oldest"), "write one of them"),
+        (lambda: p.tumbling(p.count(1), partitioned=1.5), "an attribute, as 'state'"),
+        (lambda: SlidingWindow(p.sliding(p.count(0))), "only a one-sided Join"),
+    ],
+)
+def test_refused(build, message):
+    with pytest.raises(DeclarationError, match=message) as raised:
+        build()
+    assert isinstance(raised.value, PanesError)
+
+
+def test_declarations_are_plain_values():
+    window = p.sliding(p.count(100), p.delta("ts", "10 s"), partitioned=p.partitions("a", "b", age="1 h"))
+    assert pickle.loads(pickle.dumps(window)) == window
+    assert len({window, pickle.loads(pickle.dumps(window))}) == 1
+    assert str(window) == "sliding, partitioned, count(100), delta(ts, 10s)"
+    assert p.tumbling(p.count(1), partitioned=["a", "b"]) == Tumbling(p.count(1), Partitions(("a", "b")))
+    assert p.sliding(p.count(3)) == Sliding(p.count(3), p.count(1))
+
+
+@pytest.mark.parametrize(
+    "declared", [p.tumbling(p.delta("d", 5)), p.sliding(p.delta("d", 5), p.delta("d", 2))], ids=str
+)
+@pytest.mark.parametrize(
+    ("item", "error", "message"),
+    [
+        ({"d": 3}, OrderError, "'d' fell from 4 to 3"),
+        ({"d": None}, SchemaError, "no value for 'd'"),
+        ({"d": float("nan")}, SchemaError, "no value for 'd'"),
+    ],
+)
+def test_a_bad_tuple_changes_nothing(declared, item, error, message):
+    window, recorder, _ = make(declared)
+    window.insert({"d": 4})
+    before, said = window.save(), list(recorder.log)
+    with pytest.raises(error, match=message):
+        window.insert(item)
+    assert window.save() == before
+    assert recorder.log == said
+    window.insert({"d": 4})
+    assert len(window) == 2
+
+
+def test_a_bad_first_tuple_opens_no_subwindow():
+    window, _, _ = make(p.sliding(p.delta("d", 5), partitioned=p.partitions("k", count=1)))
+    window.insert({"k": "a", "d": 1})
+    with pytest.raises(SchemaError):
+        window.insert({"k": "b", "d": None})
+    assert [partition for partition, _ in window] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("by", "values"),
+    [
+        (2, [2**63 - 4, 2**63 - 3, 2**63 - 2, 2**63 - 1]),
+        (2, [-(2**63), -(2**63) + 1, -(2**63) + 2, -(2**63) + 3]),
+        (Decimal("0.2"), [Decimal("0.1"), Decimal("0.2"), Decimal("0.3"), Decimal("0.4")]),
+        ("2 s", [dt.datetime(2026, 1, 1, 0, 0, second) for second in range(4)]),
+        (dt.timedelta(seconds=2), [1_000_000 * second for second in range(4)]),
+    ],
+    ids=["int64 max", "int64 min", "decimals", "datetimes", "microseconds"],
+)
+def test_the_delta_invariant_is_exact(by, values):
+    """Values that lie exactly the threshold apart share a window."""
+    window, recorder, _ = make(p.tumbling(p.delta("d", by)))
+    for value in values:
+        window.insert({"d": value})
+    assert [len(contents) for event, _, contents in recorder.log if event == "before_flush"] == [3]
+
+
+def test_a_partition_that_nobody_names():
+    window = TumblingWindow(p.tumbling(p.count(1), partitioned=p.partitions()))
+    with pytest.raises(DeclarationError, match=r"insert\(tuple, partition\) has to say"):
+        window.insert(1)
+
+
+def test_handlers_come_before_tuples_and_have_methods():
+    window = TumblingWindow(p.tumbling(p.count(9)))
+    with pytest.raises(DeclarationError, match="object has no method before_flush"):
+        window.register(object(), Event.BEFORE_FLUSH)
+    window.insert(1)
+    with pytest.raises(DeclarationError, match="before the first tuple"):
+        window.register(object())
+
+
+def test_states_that_cannot_be_loaded():
+    window = SlidingWindow(p.sliding(p.count(2)), clock=EventClock(0))
+    window.insert(1)
+    with pytest.raises(StateError, match="an empty window"):
+        window.load(window.save())
+    with pytest.raises(StateError, match="the format 99"):
+        SlidingWindow(p.sliding(p.count(2))).load({"format": 99})
+
+
+def test_public_names_are_documented():
+    for name in windowing.__all__:
+        value = getattr(windowing, name)
+        assert name.isupper() or value.__doc__, name
+        if isinstance(value, type):
+            for method, function in vars(value).items():
+                assert method.startswith("_") or not callable(function) or function.__doc__, f"{name}.{method}"
+
+
+def test_a_partition_of_a_window_that_has_none():
+    window = TumblingWindow(p.tumbling(p.count(2)))
+    window.insert(1, ())
+    with pytest.raises(DeclarationError, match="the window is not partitioned"):
+        window.insert(1, "a")
