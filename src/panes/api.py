@@ -209,11 +209,14 @@ class Plan:
         raise NotImplementedError
 
     def _run_here(self, data: Any, layout: Layout, empty: bool) -> Any:
-        from panes.local.rows import run_rows
         from panes.local.run import run, together
 
         parts = [run(self._in_process, data, layout=layout, emit_all=empty)] if self._over_time else []
-        return together([*parts, *(found for some in key_sets(self._over_rows) for found in run_rows(some, data))])
+        if self._over_rows:
+            from panes.local.rows import run_rows
+
+            parts += [found for some in key_sets(self._over_rows) for found in run_rows(some, data)]
+        return together(parts)
 
     def with_statistics(self, events: Any) -> Plan:
         """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.
@@ -263,7 +266,6 @@ class Plan:
         limits: Limits | None,
         checkpoint: str | None,
     ) -> Any:
-        from panes.spark.rows_queries import prepare_rows, stream_rows
         from panes.spark.stream import METRICS, Asked, run_stream
 
         parts = []
@@ -273,6 +275,8 @@ class Plan:
             asked = Asked(mode, shards, folder, kept, late, empty, limits, checkpoint)
             parts.append(run_stream(blueprint, events, asked))
         for some in key_sets(self._over_rows):
+            from panes.spark.rows import prepare_rows, stream_rows
+
             # Figures of one name would have to be the same figures.
             metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
             parts.append(stream_rows(prepare_rows(some, events), shards, metrics, checkpoint))
@@ -281,17 +285,13 @@ class Plan:
     def _run_on_spark(
         self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, empty: bool
     ) -> Any:
-        from panes.spark.rows_queries import prepare_rows, run_rows
-        from panes.spark.run import check, observed, run, unreadable
+        from panes.spark.run import check, run, unreadable
 
         made, asked_for = self, strategy or self.strategy
         # Mistakes first.
-        prepared = [prepare_rows(some, events) for some in key_sets(self._over_rows)]
+        by_rows = self._rows_on_spark(events, None if self._over_time else observation)
         if not self._over_time:
-            if observation is not None:
-                at = self._over_rows[0].query.at
-                prepared[0] = prepare_rows(prepared[0].parts, observed(events, [at], observation))
-            return _side_by_side([run_rows(each) for each in prepared])
+            return _side_by_side(by_rows)
         if empty:
             strategy = asked_for = "columnar"
         source = check(self.blueprint(), events)
@@ -306,7 +306,20 @@ class Plan:
                 )
             blueprint = made.blueprint(strategy="columnar")
         answers = run(blueprint, source, layout=layout, observation=observation, emit_all=empty)
-        return _side_by_side([answers, *(run_rows(each) for each in prepared)])
+        return _side_by_side([answers, *by_rows])
+
+    def _rows_on_spark(self, events: Any, observation: Any) -> list[Any]:
+        if not self._over_rows:
+            return []
+        from panes.spark.rows import prepare_rows, run_rows
+        from panes.spark.run import observed
+
+        sets = key_sets(self._over_rows)
+        if observation is not None:
+            for some in sets:
+                prepare_rows(some, events)
+            events = observed(events, [self._over_rows[0].query.at], observation)
+        return [run_rows(prepare_rows(some, events)) for some in sets]
 
     def _sampled(self, events: Any) -> Plan:
         from panes.spark.sampling import sample
