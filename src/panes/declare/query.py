@@ -10,7 +10,7 @@ from itertools import pairwise
 from panes.algebra.aggregates import Aggregate
 from panes.algebra.levelled import LevelledOf
 from panes.calls import helpful
-from panes.declare.eviction import Evict
+from panes.declare.eviction import BY_OPERATOR, Evict
 from panes.declare.expressions import Expression, expression
 from panes.declare.kinds import KINDS, AnyWindow, names_of
 from panes.declare.measures import Delta, Punctuation, Rows
@@ -24,8 +24,8 @@ RESERVED = ("query", "window_name", "window")
 EXPIRES = "expires"
 """What expressions over answers call the instant until which an answer is the latest of its window."""
 
-PROCESSED, NUMBER = "processed", "number"
-"""What expressions over answers of windows by rows call when a window was answered, and which of its key it is."""
+NUMBER = "number"
+"""What expressions over answers of windows by rows call which window of its key it is, from 0."""
 
 ARRIVAL = "__panes_arrival"
 """Stands for the column of time where there is none: rows arrive in the order of the table."""
@@ -133,8 +133,7 @@ def query(
     select
         Output columns: an aggregate each, or an expression over the aggregates' names, the keys, ``window``,
         ``window_name`` and, on the clock, ``expires``: when the next instance of the same size ends, until which the
-        answer is valid; of windows by rows ``processed``, when it was answered, and ``number``, which one of its key it
-        is, from 0.
+        answer is valid; of windows by rows ``number``, which one of its key it is, from 0.
     over
         The windows, of any kinds.
     where
@@ -212,7 +211,7 @@ def declare(
     )
     _check_select(name, (*keys, *inside), aggregates, derived)
     _check_levels(name, windows, aggregates)
-    known = [*keys, *inside, *(alias for alias, _ in aggregates), "window", "window_name", EXPIRES, PROCESSED, NUMBER]
+    known = [*keys, *inside, *(alias for alias, _ in aggregates), "window", "window_name", EXPIRES, NUMBER]
     for alias, value in derived:
         _check_references(name, f"the derived column {alias!r}", value, known)
         known.append(alias)
@@ -384,12 +383,16 @@ def _check_rows(query: Query) -> None:
         raise DeclarationError(
             f"query {query.name!r}: a session forgets its key when it ends, so that evict= has nothing to do. Leave it out."
         )
-    for name in (PROCESSED, NUMBER):
-        if clock is not None and query.asks_for(name):
-            raise DeclarationError(
-                f"query {query.name!r} asks for {name!r}, which only windows by rows have, and {clock} is on the clock. "
-                "Declare it in a query of its own."
-            )
+    if clock is not None and query.asks_for(NUMBER):
+        raise DeclarationError(
+            f"query {query.name!r} asks for {NUMBER!r}, which only windows by rows have, and {clock} is on the clock. "
+            "Declare it in a query of its own."
+        )
+    if query.evict is not None and (callable(query.evict.choose) or query.evict.choose == BY_OPERATOR):
+        raise DeclarationError(
+            f"query {query.name!r}: keys that a function or an operator chooses are chosen by their rows, and aggregates "
+            "are computed from columns. Write pn.apply(data, operator) with an operator of your own."
+        )
 
 
 def _goes_by_time(window: RowWindow) -> bool:

@@ -58,3 +58,10 @@ class Begun:
         """When the first row of all arrived, for every key; anything where there has never been one."""
         first = np.minimum(events.key_starts[:-1], max(len(events) - 1, 0))
         return np.where(self.known, self.opened, events.start[first] if len(events) else 0)
+
+
+def opened_at(events: Positions, begun: Begun | None, grid: int | None) -> Integers:
+    """Where the periods of each key begin: with its first row of all, or on a grid."""
+    if grid is not None:
+        return np.full(events.keys, grid, np.int64)
+    return (begun or Begun.nothing(events.keys)).opened_at(events)

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from panes.errors import PlanError
-from panes.frames.begun import Begun
+from panes.frames.begun import Begun, opened_at
 from panes.frames.distances import Booleans, Distances, Values
 from panes.frames.positions import FARTHEST, Integers, Positions
 from panes.frames.processed import Processed, key_of_rows
@@ -133,9 +133,15 @@ def _after_reference(events: Positions, attribute: Values, by: Any, begun: Begun
 
 
 def every_period(
-    events: Positions, period: int, end: int, *, lasting: int | None = None, begun: Begun | None = None
+    events: Positions,
+    period: int,
+    end: int,
+    *,
+    lasting: int | None = None,
+    grid: int | None = None,
+    begun: Begun | None = None,
 ) -> Moments:
-    """A period after the first row of a key, and after every further one, until the clock stands still.
+    """After every period, from the first one that ends after the first row of a key, until the clock stands still.
 
     Parameters
     ----------
@@ -143,9 +149,11 @@ def every_period(
         Until when the clock runs.
     lasting
         How long rows stay in the window, where it may become empty: then no moments are made at which it is.
+    grid
+        An instant where a period begins; without it they begin with the first row of a key.
     """
     period = min(period, 2 * FARTHEST)
-    key, opened, first, count = _periods(events, period, end, lasting, begun)
+    key, opened, first, count = _periods(events, period, end, lasting, grid, begun)
     total = float(count.sum(dtype=float))
     if total > _MOST:
         raise PlanError(
@@ -160,7 +168,13 @@ def every_period(
 
 
 def periods_within(
-    events: Positions, period: int, end: int, *, lasting: int | None = None, begun: Begun | None = None
+    events: Positions,
+    period: int,
+    end: int,
+    *,
+    lasting: int | None = None,
+    grid: int | None = None,
+    begun: Begun | None = None,
 ) -> float:
     """How many moments ``every_period`` would make; the clock may run for long, so that they are more than rows.
 
@@ -169,12 +183,12 @@ def periods_within(
     >>> periods_within(Positions.of_events(np.array([1, 2, 5]), np.array([0, 2, 3])), 2, end=2**40)
     1099511627772.0
     """
-    *_, count = _periods(events, min(period, 2 * FARTHEST), end, lasting, begun)
+    *_, count = _periods(events, min(period, 2 * FARTHEST), end, lasting, grid, begun)
     return float(count.sum(dtype=float))
 
 
 def _periods(
-    events: Positions, period: int, end: int, lasting: int | None, begun: Begun | None
+    events: Positions, period: int, end: int, lasting: int | None, grid: int | None, begun: Begun | None
 ) -> tuple[Integers, Integers, Integers, Integers]:
     """Keys, or keys of rows where these leave by time: when each was opened, its first period, and how many follow."""
     if lasting is None:
@@ -184,7 +198,7 @@ def _periods(
     else:
         row, key = np.arange(len(events)), key_of_rows(events)
     began = begun or Begun.nothing(events.keys)
-    opened = began.opened_at(events)[key]
+    opened = opened_at(events, began, grid)[key]
     first = (events.start[row] - opened) // period + 1
     first = np.where(began.known[key], np.maximum(first, (began.until - opened) // period + 1), first)
     last = (end - opened) // period

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from panes.frames.begun import Begun
+from panes.frames.begun import Begun, opened_at
 from panes.frames.distances import Distances, Values
 from panes.frames.positions import FARTHEST, Integers, Positions
 from panes.frames.processed import Processed, key_of_rows
@@ -58,7 +58,13 @@ def tumbling_by_delta(events: Positions, attribute: Values, by: Any) -> Processe
 
 
 def tumbling_by_time(
-    events: Positions, period: int, end: int, *, partitioned: bool, begun: Begun | None = None
+    events: Positions,
+    period: int,
+    end: int,
+    *,
+    reopened: bool = False,
+    grid: int | None = None,
+    begun: Begun | None = None,
 ) -> Processed:
     """A window is processed a period after it was opened, before rows that arrive at that instant.
 
@@ -66,28 +72,31 @@ def tumbling_by_time(
     ----------
     end
         Until when the clock runs.
-    partitioned
-        Whether a window is gone once it was processed, and opened by the next row; otherwise one period follows on
+    reopened
+        Whether a window is gone once it was processed, and the next row opens another; otherwise one period follows on
         the other, whether rows come or not.
+    grid
+        An instant where a period begins; without it they begin with the first row of a key.
 
     Examples
     --------
     >>> rows = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5]))
-    >>> for partitioned in (True, False):
-    ...     found = tumbling_by_time(rows, 4, 11, partitioned=partitioned)
+    >>> for how in ({"reopened": True}, {}, {"grid": 0}):
+    ...     found = tumbling_by_time(rows, 4, 11, **how)
     ...     print(found.lo, found.hi, found.instant)
     [0 3] [3 5] [ 5 11]
     [0 3] [3 4] [5 9]
+    [0 3] [3 4] [4 8]
     """
     period = min(period, 2 * FARTHEST)
-    if partitioned:
+    if reopened:
         # Whole µs: at least a period apart is further apart than one less.
         lo = Distances(events.start, events.key_starts, period - 1).chain()
         hi, owner = np.append(lo[1:], len(events))[: len(lo)], events.keys_at(lo)
         instant = events.start[lo] + period
     else:
         key = key_of_rows(events)
-        opened = (begun or Begun.nothing(events.keys)).opened_at(events)[key]
+        opened = opened_at(events, begun, grid)[key]
         number = (events.start - opened) // period
         lo, hi = _runs(key, number)
         instant, owner = opened[lo] + (number[lo] + 1) * period, key[lo]
@@ -127,6 +136,24 @@ def tumbling_by_punctuation(events: Positions, punctuations: Integers) -> Proces
     ended = number[lo] < len(punctuations)
     lo, hi = lo[ended], hi[ended]
     return Processed(key[lo], punctuations[number[lo]], lo, hi)
+
+
+def tumbling_by_marks(events: Positions, marks: Positions) -> Processed:
+    """The same, where a punctuation ends the window of its own key only.
+
+    Examples
+    --------
+    >>> rows = Positions.of_events(np.array([1, 2, 3, 2, 9]), np.array([0, 3, 5]))
+    >>> found = tumbling_by_marks(rows, Positions.of_events(np.array([2, 5]), np.array([0, 1, 2])))
+    >>> found.key, found.lo, found.hi, found.instant
+    (array([0, 1]), array([0, 3]), array([2, 4]), array([2, 5]))
+    """
+    key = key_of_rows(events)
+    number = marks.search(key, events.start)
+    lo, hi = _runs(key, number)
+    ended = number[lo] < marks.key_starts[key[lo] + 1]
+    lo, hi = lo[ended], hi[ended]
+    return Processed(key[lo], marks.start[number[lo]], lo, hi)
 
 
 def _runs(key: Integers, number: Integers) -> tuple[Integers, Integers]:

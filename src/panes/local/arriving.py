@@ -65,7 +65,7 @@ def check_stream(stream: Stream, schema: pa.Schema) -> None:
         if not pa.types.is_integer(type_):
             raise SchemaError(f"port={stream.port!r} is of type {type_}, and ports are numbers from 0. Cast it first.")
     for policy in deltas_of(stream.window):
-        _check_delta(policy, field_of(schema, str(policy.attribute)).type)
+        check_delta(policy, field_of(schema, str(policy.attribute)).type)
     if stream.where is not None:
         require_boolean(stream.where, schema)
 
@@ -108,14 +108,14 @@ def arrive(stream: Stream, table: pa.Table, ties: Iterable[str], read: Collectio
     if not keep.all():
         table, instants = table.filter(pa.array(keep)), instants[keep]
     columns = [column_of(table, key) for key in stream.by]
-    ordinals = _by_key(columns, len(table))
+    ordinals = by_key(columns, len(table))
     starts = np.append(0, np.cumsum(np.bincount(ordinals)))
-    order = _by_time(ordinals, instants)
+    order = by_time(ordinals, instants)
     instants = instants[order]
     if stream.at is not None:
         same = instants[1:] == instants[:-1]
         same[starts[1:-1] - 1] = False
-        _sort_ties(order, same, [table.column(name) for name in tie_order(stream, ties, table.schema)])
+        sort_ties(order, same, [table.column(name) for name in tie_order(stream, ties, table.schema)])
     # Otherwise rows come as they stand.
     keys = [one_zero(column.take(pa.array(order[starts[:-1]]))) for column in columns]
     if (order[1:] < order[:-1]).any():
@@ -139,11 +139,11 @@ def arrivals_of(
     stream: Stream, table: pa.Table, instants: Array, key_starts: Array, end: int, punctuations: Array
 ) -> Arrivals:
     """What windows go by, of rows that are sorted already."""
-    attributes = attributes_of(stream.window, table)
+    attributes = delta_values(stream.window, table)
     return Arrivals(Positions.of_events(instants, key_starts), end, attributes, punctuations)
 
 
-def attributes_of(window: WindowDeclaration, table: pa.Table) -> dict[Attribute, Values]:
+def delta_values(window: WindowDeclaration, table: pa.Table) -> dict[Attribute, Values]:
     """The values of the attributes that the delta policies of a window go by."""
     values: dict[Attribute, Values] = {}
     for policy in deltas_of(window):
@@ -167,7 +167,7 @@ def _check_name(what: str, name: str, schema: pa.Schema) -> None:
         raise SchemaError(f"{what}={name!r} is not a column of the data ({nearest(name, schema.names)})")
 
 
-def _check_delta(policy: Delta, type_: pa.DataType) -> None:
+def check_delta(policy: Delta, type_: pa.DataType) -> None:
     if pa.types.is_timestamp(type_):
         if not policy.temporal:
             raise SchemaError(
@@ -197,7 +197,7 @@ def _values(policy: Delta, column: pa.Array) -> Values:
     return values
 
 
-def _by_key(keys: list[pa.Array], rows: int) -> Array:
+def by_key(keys: list[pa.Array], rows: int) -> Array:
     """The number of the partition of each row, in the order of keys where they have one; nulls first."""
     if len(keys) == 1 and is_ordered(keys[0].type) and not pa.types.is_floating(keys[0].type):
         # Most partitions are by one column: its dictionary numbers them, and only that has to be sorted.
@@ -228,14 +228,14 @@ def _by_value(columns: list[pa.Array], *within: Array) -> Array:
 
 def in_order(ordinals: Array, instants: Array, ties: list[pa.ChunkedArray]) -> Array:
     """Rows by partition and time; where both are equal by value, nulls first."""
-    order = _by_time(ordinals, instants)
+    order = by_time(ordinals, instants)
     if ties:
         own, at = ordinals[order], instants[order]
-        _sort_ties(order, (own[1:] == own[:-1]) & (at[1:] == at[:-1]), ties)
+        sort_ties(order, (own[1:] == own[:-1]) & (at[1:] == at[:-1]), ties)
     return order
 
 
-def _sort_ties(order: Array, same: Array, ties: list[pa.ChunkedArray]) -> None:
+def sort_ties(order: Array, same: Array, ties: list[pa.ChunkedArray]) -> None:
     """Put rows that share their partition and time with others in the order of values: as a rule they are few.
 
     Parameters
@@ -254,7 +254,7 @@ def _sort_ties(order: Array, same: Array, ties: list[pa.ChunkedArray]) -> None:
     order[tied] = rows[_by_value(values, run)]
 
 
-def _by_time(ordinals: Array, instants: Array) -> Array:
+def by_time(ordinals: Array, instants: Array) -> Array:
     """Rows by partition and time, each step only where it is needed: most tables are in the order of time."""
     rising = bool((instants[1:] >= instants[:-1]).all())
     order = np.arange(len(instants)) if rising else np.argsort(instants, kind="stable")

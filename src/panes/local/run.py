@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from panes.algebra.operations import Array
 from panes.declare.expressions import expression
-from panes.declare.query import EXPIRES, Query
+from panes.declare.query import EXPIRES, NUMBER, Query
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import Program, assemble, bind_components, emitting_all
 from panes.engine.reading import Answers
@@ -140,16 +140,17 @@ def piece_of(
 
 def finished(query: Query, piece: pa.Table, schema: ResultSchema) -> pa.Table:
     """The answers of a query over a window: what is derived from aggregates, those that are wanted, all columns."""
+    lent = [name for name in (EXPIRES, NUMBER) if query.asks_for(name)]
     for alias, value in query.derived:
         found = whole(evaluate(value, piece))
-        if alias.lower() == EXPIRES and query.expiring:
-            piece = piece.drop_columns([EXPIRES])
+        if alias.lower() in lent:
+            lent.remove(alias.lower())
+            piece = piece.drop_columns([alias.lower()])
         piece = piece.append_column(alias, found)
     if query.having is not None:
         piece = piece.filter(whole(evaluate(query.having, piece)))
-    if query.expiring and EXPIRES not in (column.lower() for column in query.columns):
-        # Another query may have a column of this name.
-        piece = piece.drop_columns([EXPIRES])
+    # Another query may have a column of this name.
+    piece = piece.drop_columns(lent)
     named, length = {"query": query.name}, piece.num_rows
     return pa.table(
         [

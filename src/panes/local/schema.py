@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from panes.declare.query import EXPIRES, Query
+from panes.declare.query import EXPIRES, NUMBER, Query
 from panes.engine.program import Program
 from panes.engine.schema import ResultSchema, field_of, result_schema
 from panes.local.evaluate import require_boolean, result_type
@@ -23,26 +23,19 @@ def answer_schema(queries: Sequence[Query], programs: Iterable[Program], events:
     return result_schema(queries, keys, columns, [field_of(events, query.at).type for query in queries])
 
 
-def output_types(
-    query: Query, aggregates: Mapping[str, pa.DataType], events: pa.Schema, window: pa.DataType | None = None
-) -> dict[str, pa.DataType]:
-    """The types of a query's aggregates and derived columns; expressions over them that cannot work are errors.
-
-    Parameters
-    ----------
-    window
-        The type of what results call ``window``, if it has more than a start and an end.
-    """
+def output_types(query: Query, aggregates: Mapping[str, pa.DataType], events: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of a query's aggregates and derived columns; expressions over them that cannot work are errors."""
     known, instant = dict(aggregates), field_of(events, query.at).type
-    labels = {"window": window or pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
+    labels = {"window": pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
     keys = [pa.field(key, field_of(events, key).type) for key in query.by]
     own = pa.schema([*keys, *(pa.field(*column) for column in (*known.items(), *labels.items()))])
-    if query.expiring:
-        own = own.append(pa.field(EXPIRES, instant))
+    lent = {name: type_ for name, type_ in ((EXPIRES, instant), (NUMBER, pa.int64())) if query.asks_for(name)}
+    for name, type_ in lent.items():
+        own = own.append(pa.field(name, type_))
     for alias, value in query.derived:
         known[alias] = result_type(value, own)
-        if alias.lower() == EXPIRES and query.expiring:
-            own = own.remove(own.get_field_index(EXPIRES))
+        if lent.pop(alias.lower(), None) is not None:
+            own = own.remove(own.get_field_index(alias.lower()))
         own = own.append(pa.field(alias, known[alias]))
     if query.having is not None:
         require_boolean(query.having, own)

@@ -20,9 +20,9 @@ from panes.frames.begun import Begun
 from panes.frames.distances import Values
 from panes.frames.positions import Integers
 from panes.frames.processed import Processed
-from panes.frames.sliding_policies import Moments, sliding
+from panes.frames.sliding_policies import Moments
 from panes.operators.declarations import Count, Delta, Sliding, WindowDeclaration
-from panes.operators.vectorised import Arrivals, check_order, kept_at, moments_of, processed
+from panes.operators.vectorised import Arrivals, check_order, kept_at, moments_of, processed, slid
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +44,13 @@ class Continued:
     begun: Begun
 
 
-def continued(window: WindowDeclaration, arrivals: Arrivals, begun: Begun, *, partial: bool = True) -> Continued:
+def continued(window: WindowDeclaration, arrivals: Arrivals, begun: Begun) -> Continued:
     """Let rows arrive and the clock run.
 
     Examples
     --------
-    >>> import panes as pn
     >>> from panes.frames import Positions
-    >>> window = pn.policy.sliding(pn.policy.count(3), pn.policy.count(2))
+    >>> window = Sliding(Count(3), Count(2))
     >>> first = Positions.of_events(np.array([1, 2, 3]), np.array([0, 3]))
     >>> one = continued(window, Arrivals(first, end=4), Begun.nothing(1))
     >>> more = Positions.of_events(np.array([1, 2, 3, 8, 9]), np.array([0, 5]))
@@ -65,7 +64,7 @@ def continued(window: WindowDeclaration, arrivals: Arrivals, begun: Begun, *, pa
     if isinstance(window, Sliding):
         check_order(window, arrivals)
         moments = moments_of(window, arrivals, begun)
-        found = sliding(moments, kept_at(window, arrivals, moments, begun), partial=partial)
+        found = slid(window, arrivals, moments, begun)
         occupied = events.occupied
         last = Moments(occupied, np.full(len(occupied), arrivals.end), ends[occupied], ends[occupied] - 1)
         kept = kept_at(window, arrivals, last, begun)

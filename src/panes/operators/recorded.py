@@ -36,8 +36,6 @@ class Recording:
 
     Parameters
     ----------
-    partial
-        Whether sliding windows count that had not been full by then.
     start
         Where the clock begins, of a window that goes on.
 
@@ -45,17 +43,17 @@ class Recording:
     --------
     >>> import panes as pn
     >>> from panes.frames import Positions
+    >>> from panes.operators.lowering import lowered
     >>> rows = Positions.of_events(np.array([1, 5, 2, 3]), np.array([0, 2, 4]))
-    >>> one = pn.policy.partitions("device", count=1)
-    >>> recording = Recording(pn.policy.sliding(pn.policy.count(2), partitioned=one))
+    >>> recording = Recording(lowered(pn.sliding(pn.rows(2)), ["device"], pn.evict(keys=1)))
     >>> recording.run(Arrivals(rows, end=6), rows=np.arange(4))
     >>> found, numbers = recording.found()
     >>> found.key, found.lo, found.hi, numbers
     (array([0, 0, 1, 1]), array([0, 1, 2, 2]), array([1, 2, 3, 4]), array([0, 0, 0, 1]))
     """
 
-    def __init__(self, window: WindowDeclaration, *, partial: bool = True, start: int | None = None) -> None:
-        self._declared, self._partial = window, partial
+    def __init__(self, window: WindowDeclaration, *, start: int | None = None) -> None:
+        self._declared, self._partial = window, getattr(window, "partial", True)
         self._clock = EventClock(start)
         self._window: Any
         if isinstance(window, Sliding):
@@ -175,8 +173,8 @@ class Recording:
         return names, [arrivals.attributes[name][rows].tolist() for name in names]
 
 
-def recorded(window: WindowDeclaration, arrivals: Arrivals, *, partial: bool = True) -> tuple[Processed, Integers]:
+def recorded(window: WindowDeclaration, arrivals: Arrivals) -> tuple[Processed, Integers]:
     """Every window that held a tuple when it was processed, in the order of partitions, and its number in its own."""
-    recording = Recording(window, partial=partial)
+    recording = Recording(window)
     recording.run(arrivals, np.arange(len(arrivals.events)))
     return recording.found()

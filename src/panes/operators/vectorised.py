@@ -13,7 +13,7 @@ instant happens before tuples that arrive at that instant, and all partitions sh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from panes.frames.tumbling_policies import (
     tumbling_by_count,
     tumbling_by_delta,
     tumbling_by_gap,
+    tumbling_by_marks,
     tumbling_by_punctuation,
     tumbling_by_time,
 )
@@ -59,12 +60,15 @@ class Arrivals:
         The values of the attributes that delta policies go by.
     punctuations
         When window punctuations arrived: each after the tuples of its instant.
+    marks
+        The same where each of them ends the window of one key, by key.
     """
 
     events: Positions
     end: int
     attributes: Mapping[Attribute, Values] = field(default_factory=dict)
     punctuations: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    marks: Positions | None = None
 
 
 def deltas_of(window: WindowDeclaration) -> tuple[Delta, ...]:
@@ -86,23 +90,18 @@ def check_order(window: WindowDeclaration, arrivals: Arrivals) -> None:
             )
 
 
-def processed(
-    window: WindowDeclaration, arrivals: Arrivals, *, partial: bool = True, begun: Begun | None = None
-) -> Processed:
+def processed(window: WindowDeclaration, arrivals: Arrivals, *, begun: Begun | None = None) -> Processed:
     """Every window that was processed, in the order of partitions.
 
     Parameters
     ----------
-    partial
-        Whether sliding windows count that had not been full by then.
     begun
         What came before, where the first rows of partitions are only held.
 
     Examples
     --------
-    >>> import panes as pn
     >>> rows = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5]))
-    >>> window = pn.policy.sliding(pn.policy.time("5 us"), pn.policy.count(2))
+    >>> window = Sliding(Time(5), Count(2))
     >>> found = processed(window, Arrivals(rows, end=10))
     >>> found.lo, found.hi
     (array([0, 1]), array([2, 4]))
@@ -110,8 +109,14 @@ def processed(
     check_order(window, arrivals)
     if isinstance(window, Tumbling):
         return _tumbling(window, arrivals, begun)
-    moments = moments_of(window, arrivals, begun)
-    return sliding(moments, kept_at(window, arrivals, moments, begun), partial=partial)
+    return slid(window, arrivals, moments_of(window, arrivals, begun), begun)
+
+
+def slid(window: Sliding, arrivals: Arrivals, moments: Moments, begun: Begun | None = None) -> Processed:
+    """What a sliding window held at some moments."""
+    found = sliding(moments, kept_at(window, arrivals, moments, begun), partial=window.partial)
+    # The very last rows are held, and left out of answers.
+    return replace(found, hi=np.maximum(found.hi - window.ago, found.lo)) if window.ago else found
 
 
 def _tumbling(window: Tumbling, arrivals: Arrivals, begun: Begun | None) -> Processed:
@@ -121,11 +126,18 @@ def _tumbling(window: Tumbling, arrivals: Arrivals, begun: Begun | None) -> Proc
     if isinstance(policy, Delta):
         return tumbling_by_delta(events, arrivals.attributes[policy.attribute], policy.by)
     if isinstance(policy, Time):
-        partitioned = window.partitioned is not None
-        return tumbling_by_time(events, policy.period, arrivals.end, partitioned=partitioned, begun=begun)
+        how = {"reopened": policy.origin == "row", "grid": _grid(policy), "begun": begun}
+        return tumbling_by_time(events, policy.period, arrivals.end, **how)
     if isinstance(policy, Gap):
         return tumbling_by_gap(events, policy.gap, arrivals.end)
+    if policy.scope == "key":
+        assert arrivals.marks is not None
+        return tumbling_by_marks(events, arrivals.marks)
     return tumbling_by_punctuation(events, arrivals.punctuations)
+
+
+def _grid(policy: Time) -> int | None:
+    return policy.phase if policy.origin == "epoch" else None
 
 
 def moments_of(window: Sliding, arrivals: Arrivals, begun: Begun | None = None) -> Moments:
@@ -135,15 +147,16 @@ def moments_of(window: Sliding, arrivals: Arrivals, begun: Begun | None = None) 
         return every_rows(events, policy.n, begun)
     if isinstance(policy, Delta):
         return every_delta(events, arrivals.attributes[policy.attribute], policy.by, begun)
-    return every_period(events, policy.period, arrivals.end, lasting=_lasting(window), begun=begun)
+    how = {"lasting": _lasting(window), "grid": _grid(policy), "begun": begun}
+    return every_period(events, policy.period, arrivals.end, **how)
 
 
 def moments_on_the_clock(window: WindowDeclaration, arrivals: Arrivals, begun: Begun) -> float:
     """How often a sliding window is processed on the clock: as long as that runs, however few the rows are."""
     if not isinstance(window, Sliding) or not isinstance(window.trigger, Time):
         return 0.0
-    period, lasting = window.trigger.period, _lasting(window)
-    return periods_within(arrivals.events, period, arrivals.end, lasting=lasting, begun=begun)
+    how = {"lasting": _lasting(window), "grid": _grid(window.trigger), "begun": begun}
+    return periods_within(arrivals.events, window.trigger.period, arrivals.end, **how)
 
 
 def _lasting(window: Sliding) -> int | None:
@@ -151,10 +164,10 @@ def _lasting(window: Sliding) -> int | None:
 
 
 def kept_at(window: Sliding, arrivals: Arrivals, moments: Moments, begun: Begun | None = None) -> Kept:
-    """What a sliding window holds at some moments."""
+    """What a sliding window holds at some moments, those rows included that answers leave out."""
     policy, events = window.evict, arrivals.events
     if isinstance(policy, Count):
-        return keep_rows(events, moments, policy.n, begun)
+        return keep_rows(events, moments, policy.n + window.ago, begun)
     if isinstance(policy, Delta):
         return keep_delta(events, moments, arrivals.attributes[policy.attribute], policy.by, begun)
     return keep_period(events, moments, policy.period, begun)

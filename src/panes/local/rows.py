@@ -1,0 +1,392 @@
+"""Windows by rows, in process: rows are sorted once for all windows of a key set, and kernels answer index pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from panes.algebra.component import Component
+from panes.algebra.operations import Array
+from panes.declare.expressions import expression
+from panes.declare.query import ARRIVAL, NUMBER, Query
+from panes.declare.windows import RowWindow
+from panes.engine.groups import groups_in
+from panes.engine.keys import key_ordinals, one_zero
+from panes.engine.over_pairs import answers_over, lifted
+from panes.engine.program import Reading, TypeOf, bind_components
+from panes.engine.schema import ResultSchema, check_columns, field_of, result_schema
+from panes.engine.ties import tie_columns
+from panes.errors import SchemaError, nearest
+from panes.frames import Frame, Positions
+from panes.frames.positions import FARTHEST
+from panes.frames.processed import Processed, key_of_rows
+from panes.local.arriving import by_key, by_time, check_delta, delta_values, sort_ties
+from panes.local.columns import column_of, whole
+from panes.local.evaluate import evaluate, require_boolean, result_type
+from panes.local.intake import as_table
+from panes.local.looking import instants_of
+from panes.local.run import finished
+from panes.local.schema import output_types
+from panes.operators.over_queries import RowsPart
+from panes.operators.over_tables import Stream
+from panes.operators.recorded import recorded
+from panes.operators.vectorised import Arrivals, deltas_of, processed
+
+ENDLESS = 4 * FARTHEST
+"""Later than anything is ever due."""
+
+START, END = "start", "end"
+
+
+# What is computed
+
+
+@dataclass(frozen=True)
+class BoundRows:
+    """Windows of a query over columns of known types.
+
+    Parameters
+    ----------
+    components, readings
+        What is made of single rows, and what is read out of that.
+    schema
+        The columns of results.
+    """
+
+    part: RowsPart
+    components: tuple[Component, ...]
+    readings: tuple[Reading, ...]
+    schema: ResultSchema
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The SQL of what is needed of each row."""
+        return tuple(dict.fromkeys(a for component in self.components for a in component.arguments))
+
+    @property
+    def answers(self) -> pa.Schema:
+        """The columns of answers before they are finished: keys, groups, bounds, the number of the window."""
+        keys, instant = self.schema.keys, self.schema.instant
+        bounds = [(START, instant), (END, instant), (NUMBER, pa.int64())]
+        return pa.schema([*keys.items(), *bounds, *((r.alias, r.bound.type) for r in self.readings)])
+
+
+def flat(query: Query) -> Query:
+    """A query whose groups are keys: what its results look like."""
+    return replace(query, by=(*query.by, *query.groups), groups=())
+
+
+def bind_rows(part: RowsPart, events: pa.Schema, type_of: TypeOf) -> BoundRows:
+    """Fix the types, and refuse what does not fit the data."""
+    check_part(part, events)
+    query = flat(part.query)
+    components, readings = bind_components([(0, part.bare)], query.where, type_of)
+    types = output_types(query, {reading.alias: reading.bound.type for reading in readings[0][0]}, events)
+    keys = {name: field_of(events, name).type for name in query.by}
+    schema = result_schema([query], keys, [types], [field_of(events, query.at).type])
+    return BoundRows(part, components, readings[0][0], schema)
+
+
+def check_part(part: RowsPart, schema: pa.Schema) -> None:
+    """Refuse columns that are not there, or not of a type that can serve."""
+    check_columns([flat(part.query)], schema)
+    for name in part.deltas:
+        _check_name(part, "delta", name, schema)
+    for stream in part.streams:
+        for policy in deltas_of(stream.window):
+            check_delta(policy, field_of(schema, str(policy.attribute)).type)
+    mark = part.stream.mark
+    if mark is not None:
+        _check_name(part, "punctuation", mark.column, schema)
+        type_ = field_of(schema, mark.column).type
+        if not pa.types.is_boolean(type_):
+            raise SchemaError(
+                f"query {part.query.name!r}: punctuation({mark.column!r}) is of type {type_}, and has to say true or "
+                "false. Compare it with something first."
+            )
+    tie_columns(schema, part.query.ties)
+
+
+def _check_name(part: RowsPart, what: str, name: str, schema: pa.Schema) -> None:
+    if name.lower() not in {known.lower() for known in schema.names}:
+        raise SchemaError(
+            f"query {part.query.name!r}: {what}({name!r}) is not a column of the data ({nearest(name, schema.names)})"
+        )
+
+
+def order_of(part: RowsPart, schema: pa.Schema) -> list[str]:
+    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
+    shared = (*part.query.by, part.query.at)
+    deltas = [field_of(schema, name).name for name in part.deltas]
+    return list(dict.fromkeys((*deltas, *tie_columns(schema, part.query.ties, shared))))
+
+
+# The rows of a table
+
+
+def run_rows(parts: Sequence[RowsPart], data: Any) -> list[pa.Table]:
+    """Answer windows that share one sorted column.
+
+    Parameters
+    ----------
+    data
+        A pyarrow Table, or anything with the Arrow C interface.
+    """
+    used = frozenset[str]().union(*(part.used for part in parts))
+    table = as_table(data, {name.lower() for name in used})
+    at = parts[0].stream.at
+    if at is None:
+        table = table.append_column(ARRIVAL, pa.array(np.arange(len(table)), pa.timestamp("us")))
+    schema = table.schema
+    bounds = [bind_rows(part, schema, lambda sql: result_type(expression(sql), schema)) for part in parts]
+    for part in parts:
+        if part.query.where is not None:
+            require_boolean(part.query.where, schema)
+    rows = _sorted(parts, table, data)
+    return [found for bound in bounds for found in _answered(bound, rows)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a key set in the order of keys and time.
+
+    Parameters
+    ----------
+    order
+        Where each of them stands in the table.
+    ordinals, instants
+        Of each row in the order of the table.
+    arriving, marks
+        For each part, which rows of the table arrive, and which are marks.
+    first
+        For each key a row that has it.
+    """
+
+    table: pa.Table
+    order: Array
+    ordinals: Array
+    instants: Array
+    arriving: Mapping[RowsPart, npt.NDArray[np.bool_]]
+    marks: Mapping[RowsPart, npt.NDArray[np.bool_] | None]
+    end: int
+
+
+def _sorted(parts: Sequence[RowsPart], table: pa.Table, data: Any) -> _Rows:
+    """The rows that arrive anywhere, in order."""
+    stream = parts[0].stream
+    instants, known = np.arange(len(table), dtype=np.int64), np.ones(len(table), np.bool_)
+    if stream.at is not None:
+        times = column_of(table, stream.at)
+        instants = instants_of(times)
+        known = times.is_valid().to_numpy(zero_copy_only=False) if times.null_count else known
+    end = int(instants[known].max(initial=-1)) + 1 if known.any() else 0
+    arriving, marks = dict[RowsPart, Any](), dict[RowsPart, Any]()
+    for part in parts:
+        marks[part], rows = None, known
+        if part.stream.mark is not None:
+            marked = column_of(table, part.stream.mark.column).fill_null(False).to_numpy(zero_copy_only=False)
+            marks[part], rows = known & marked, known & ~marked
+        arriving[part] = rows if part.query.where is None else rows & _passing(part, table, rows)
+    anywhere = np.logical_or.reduce(list(arriving.values()))
+    ordinals = by_key([column_of(table, key) for key in stream.by], len(table))
+    rows = np.arange(len(table)) if anywhere.all() else np.flatnonzero(anywhere)
+    order = rows[by_time(ordinals[rows], instants[rows])]
+    if stream.at is not None:
+        same = (ordinals[order[1:]] == ordinals[order[:-1]]) & (instants[order[1:]] == instants[order[:-1]])
+        if same.any():
+            # Columns that no query reads count as well, and are looked at only where they have to be.
+            everything = _orderable(data, table)
+            names = order_of(parts[0], everything.schema)
+            sort_ties(order, same, [everything.column(name) for name in names])
+    return _Rows(table, order, ordinals, instants, arriving, marks, end)
+
+
+def _passing(part: RowsPart, table: pa.Table, rows: npt.NDArray[np.bool_]) -> Array:
+    assert part.query.where is not None
+    if rows.all():
+        found = whole(evaluate(part.query.where, table)).fill_null(False).to_numpy(zero_copy_only=False)
+        return np.asarray(found)
+    # A condition need not make sense for a row without a time, or for a mark.
+    some = whole(evaluate(part.query.where, table.filter(pa.array(rows)))).fill_null(False)
+    passing = np.zeros(len(rows), np.bool_)
+    passing[rows] = some.to_numpy(zero_copy_only=False)
+    return passing
+
+
+def _orderable(data: Any, table: pa.Table) -> pa.Table:
+    """All columns of the data that can be read; the others have no order."""
+    unread = [
+        name for name, type_ in zip(table.column_names, table.schema.types, strict=True) if pa.types.is_null(type_)
+    ]
+    for name in unread:
+        try:
+            table = table.set_column(table.column_names.index(name), name, as_table(data, {name.lower()}).column(name))
+        except (SchemaError, KeyError):
+            continue
+    return table
+
+
+def _answered(bound: BoundRows, rows: _Rows) -> list[pa.Table]:
+    """The answers of one part."""
+    part, order = bound.part, rows.order
+    mine = rows.arriving[part]
+    if not mine[order].all():
+        order = order[mine[order]]
+    taken, own = pa.array(order), rows.ordinals[order]
+    # Of columns that are not read only the names remain.
+    read = {name.lower() for name in part.used}
+    table = pa.table(
+        {
+            name: column.take(taken) if name.lower() in read else pa.nulls(len(order))
+            for name, column in zip(rows.table.column_names, rows.table.columns, strict=True)
+        }
+    )
+    present, starts = _keys_in(own)
+    first = pa.array(order[starts[:-1]])
+    keys = [one_zero(column_of(rows.table, key).take(first)) for key in part.query.by]
+    groups = [one_zero(column_of(table, name)) for name in part.query.groups]
+    arguments = {sql: whole(evaluate(expression(sql), table)) for sql in bound.arguments}
+    attributes = pa.table([column_of(table, name) for name in part.deltas], names=list(part.deltas))
+    events = Positions.of_events(rows.instants[order], starts)
+    punctuations, marks = _marks(part, rows, present)
+    found = []
+    for number, stream in enumerate(part.streams):
+        end = ENDLESS if part.windows[number].kind == "session" else rows.end
+        arrivals = Arrivals(events, end, delta_values(stream.window, attributes), punctuations, marks)
+        windows, numbers = windows_of(stream, arrivals)
+        answers = answer(bound, number, arrivals, windows, numbers, keys, groups, arguments)
+        found.append(labelled(bound, number, answers))
+    return found
+
+
+def _keys_in(ordinals: Array) -> tuple[Array, Array]:
+    """The keys of sorted rows, and the first row of each; without any, the one key of a query without keys."""
+    starts = np.flatnonzero(np.diff(ordinals, prepend=-1))
+    return ordinals[starts], np.append(starts, len(ordinals))
+
+
+def _marks(part: RowsPart, rows: _Rows, present: Array) -> tuple[Array, Positions | None]:
+    """When marks come: for all keys, or for each of some keys."""
+    mask = rows.marks[part]
+    if mask is None:
+        return np.zeros(0, np.int64), None
+    assert part.stream.mark is not None
+    at = np.flatnonzero(mask)
+    if part.stream.mark.scope == "stream":
+        return np.sort(rows.instants[at]), None
+    return np.zeros(0, np.int64), marks_of(rows.ordinals[at], rows.instants[at], present)
+
+
+def marks_of(ordinals: Array, instants: Array, present: Array) -> Positions:
+    """The marks of some keys, in the order of these; those of other keys have nothing to end."""
+    at = np.searchsorted(present, ordinals)
+    known = np.append(present, -1)[at] == ordinals
+    key, instants = at[known], instants[known]
+    order = np.lexsort((instants, key))
+    starts = np.searchsorted(key[order], np.arange(len(present) + 1))
+    return Positions.of_events(instants[order], starts)
+
+
+# Answers, wherever the rows come from
+
+
+def windows_of(stream: Stream, arrivals: Arrivals) -> tuple[Processed, Array]:
+    """The windows that are answered, and which one of its key each is."""
+    if stream.together:
+        return recorded(stream.window, arrivals)
+    found = processed(stream.window, arrivals)
+    found = found if leaves_out(stream) else found.held()
+    return found, found.numbers()
+
+
+def leaves_out(stream: Stream) -> bool:
+    """Whether windows leave out the very last rows, and are answered though they hold none."""
+    return bool(getattr(stream.window, "ago", 0))
+
+
+def answer(
+    bound: BoundRows,
+    number: int,
+    arrivals: Arrivals,
+    found: Processed,
+    numbers: Array,
+    keys: Sequence[pa.Array],
+    groups: Sequence[pa.Array],
+    arguments: Mapping[str, pa.Array],
+) -> pa.Table:
+    """What is computed over the instances of a window: the columns of ``BoundRows.answers``.
+
+    Parameters
+    ----------
+    number
+        Which window of the part it is.
+    found, numbers
+        Its instances, and which one of its key each is.
+    keys
+        The columns of keys, a row per key.
+    groups, arguments
+        The columns of groups, and the values of each argument; a row per row, in order.
+    """
+    events, instants = arrivals.events, arrivals.events.start
+    start, end = bounds_of(bound.part.windows[number], found, instants)
+    frame, members, owner = found.frame(), list[pa.Array](), found.key
+    if groups:
+        code = key_ordinals([*groups, pa.array(key_of_rows(events))], len(events))
+        inside = groups_in(code, found.lo, found.hi)
+        own = inside.window
+        frame = Frame(found.key[own], found.instant[own], inside.lo, inside.hi)
+        members = [column.take(pa.array(inside.first)) for column in groups]
+        arguments = {a: array.take(pa.array(inside.order)) for a, array in arguments.items()}
+        start, end, owner, numbers = start[own], end[own], owner[own], numbers[own]
+    partials = [lifted(c, [arguments[a] for a in c.arguments], len(events)) for c in bound.components]
+    columns = answers_over(bound.readings, partials, frame, start, end)
+    schema = bound.answers
+    taken = pa.array(owner)
+    arrays = [*(key.take(taken) for key in keys), *members]
+    instant = bound.schema.instant
+    arrays += [pa.array(start).view(instant), pa.array(end).view(instant), pa.array(numbers, pa.int64()), *columns]
+    table = pa.table([_typed(a, f.type) for a, f in zip(arrays, schema, strict=True)], schema=schema)
+    # By window, and the groups of one as they first occur in it.
+    return table.take(pa.array(inside.turn)) if groups else table
+
+
+def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    return array if array.type == type_ else array.cast(type_)
+
+
+def bounds_of(window: RowWindow, found: Processed, instants: Array) -> tuple[Array, Array]:
+    """Where results say that instances start and end.
+
+    An instance ends when it is answered. It starts as long before as its size says where that is in time, and with its
+    first row otherwise; one without rows where it ends.
+    """
+    end = found.instant - (1 if window.kind == "session" or window.bounds == "(]" else 0)
+    if isinstance(window.size, int) and window.kind != "session":
+        return end - window.size, end
+    start, some = end.copy(), found.hi > found.lo
+    start[some] = instants[found.lo[some]]
+    return start, end
+
+
+def labelled(bound: BoundRows, number: int, answers: pa.Table) -> pa.Table:
+    """Answers as results show them: derived columns, those that ``having`` wants, all columns."""
+    query, window = flat(bound.part.query), bound.part.windows[number]
+    columns = {name: answers.column(name) for name in answers.column_names if name not in (START, END)}
+    if not query.asks_for(NUMBER):
+        del columns[NUMBER]
+    bounds = [whole(answers.column(name)) for name in (START, END)]
+    if not query.timed:
+        bounds = [pa.nulls(len(answers), bound.schema.instant)] * 2
+    columns["window"] = pa.StructArray.from_arrays(bounds, names=[START, END])
+    columns["window_name"] = pa.repeat(window.name, len(answers))
+    return finished(query, pa.table(columns), bound.schema)
+
+
+def needed(parts: Collection[RowsPart]) -> frozenset[str]:
+    """The columns of the data that parts need, beside those that order rows of one instant."""
+    return frozenset[str]().union(*(part.used for part in parts))
