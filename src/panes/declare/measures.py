@@ -103,7 +103,7 @@ def delta(column: str, by: DurationLike | Any) -> Delta:
         raise DeclarationError(
             f"delta({column!r}, {by!r}) has no distance. Write a number, or a duration such as '10 s'."
         )
-    if not threshold >= 0 or (isinstance(threshold, float) and math.isinf(threshold)):
+    if not float(threshold) >= 0 or (isinstance(threshold, float) and math.isinf(threshold)):
         raise DeclarationError(
             f"delta({column!r}, {by!r}): the column never decreases, so the distance is finite and 0 or more."
         )

@@ -383,10 +383,11 @@ def _check_rows(query: Query) -> None:
         raise DeclarationError(
             f"query {query.name!r}: a session forgets its key when it ends, so that evict= has nothing to do. Leave it out."
         )
-    if clock is not None and query.asks_for(NUMBER):
+    unnumbered = clock or session
+    if unnumbered is not None and query.asks_for(NUMBER):
         raise DeclarationError(
-            f"query {query.name!r} asks for {NUMBER!r}, which only windows by rows have, and {clock} is on the clock. "
-            "Declare it in a query of its own."
+            f"query {query.name!r} asks for {NUMBER!r}, which windows on the clock and sessions do not have, and "
+            f"{unnumbered} is one. Declare it in a query of its own."
         )
     if query.evict is not None and (callable(query.evict.choose) or query.evict.choose == BY_OPERATOR):
         raise DeclarationError(

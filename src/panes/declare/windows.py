@@ -266,7 +266,7 @@ def hopping(
     bounds: Bounds | None = None,
     partial: bool = True,
     name: str | None = None,
-) -> Window | RowWindow:
+) -> Window | RowWindow | Sliding:
     """Windows of one size, answered at a pace: each may be measured in time, in rows or in a column.
 
     With two durations these are Spark's windows: ``every`` may be longer than ``size`` (events between instances then

@@ -119,11 +119,18 @@ def _check_name(part: RowsPart, what: str, name: str, schema: pa.Schema) -> None
         )
 
 
-def order_of(part: RowsPart, schema: pa.Schema) -> list[str]:
-    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
-    shared = (*part.query.by, part.query.at)
-    deltas = [field_of(schema, name).name for name in part.deltas]
-    return list(dict.fromkeys((*deltas, *tie_columns(schema, part.query.ties, shared))))
+def order_of(parts: Sequence[RowsPart], schema: pa.Schema) -> list[str]:
+    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs.
+
+    Rows that ``ties=`` leaves equal are ordered by what windows read of them, so that every runner has the same order.
+    """
+    query = parts[0].query
+    shared = {name.lower() for name in (*query.by, query.at)}
+    found = [field_of(schema, name).name for name in parts[0].deltas] + tie_columns(schema, query.ties, shared)
+    if query.ties:
+        read = {name.lower() for name in needed(parts)} - shared
+        found += [name for name in tie_columns(schema, (), shared) if name.lower() in read]
+    return list(dict.fromkeys(found))
 
 
 # The rows of a table
@@ -137,8 +144,7 @@ def run_rows(parts: Sequence[RowsPart], data: Any) -> list[pa.Table]:
     data
         A pyarrow Table, or anything with the Arrow C interface.
     """
-    used = frozenset[str]().union(*(part.used for part in parts))
-    table = as_table(data, {name.lower() for name in used})
+    table = as_table(data, {name.lower() for name in needed(parts)})
     at = parts[0].stream.at
     if at is None:
         table = table.append_column(ARRIVAL, pa.array(np.arange(len(table)), pa.timestamp("us")))
@@ -163,8 +169,8 @@ class _Rows:
         Of each row in the order of the table.
     arriving, marks
         For each part, which rows of the table arrive, and which are marks.
-    first
-        For each key a row that has it.
+    end
+        Until when the clock runs.
     """
 
     table: pa.Table
@@ -194,14 +200,14 @@ def _sorted(parts: Sequence[RowsPart], table: pa.Table, data: Any) -> _Rows:
         arriving[part] = rows if part.query.where is None else rows & _passing(part, table, rows)
     anywhere = np.logical_or.reduce(list(arriving.values()))
     ordinals = by_key([column_of(table, key) for key in stream.by], len(table))
-    rows = np.arange(len(table)) if anywhere.all() else np.flatnonzero(anywhere)
-    order = rows[by_time(ordinals[rows], instants[rows])]
+    chosen = np.arange(len(table)) if anywhere.all() else np.flatnonzero(anywhere)
+    order = chosen[by_time(ordinals[chosen], instants[chosen])]
     if stream.at is not None:
         same = (ordinals[order[1:]] == ordinals[order[:-1]]) & (instants[order[1:]] == instants[order[:-1]])
         if same.any():
             # Columns that no query reads count as well, and are looked at only where they have to be.
             everything = _orderable(data, table)
-            names = order_of(parts[0], everything.schema)
+            names = order_of(parts, everything.schema)
             sort_ties(order, same, [everything.column(name) for name in names])
     return _Rows(table, order, ordinals, instants, arriving, marks, end)
 

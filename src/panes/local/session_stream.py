@@ -1,14 +1,15 @@
-"""Sessions while rows come: one shard of a stream, from micro-batch to micro-batch.
+"""Sessions of one part while rows come, from micro-batch to micro-batch: all gaps share the rows.
 
 A session is open until the watermark has reached its end, a gap after its last row. A row may join it, or join two of
-them, for as long as its own session would be open; then it is late, as with Spark's ``session_window``. State are the
-rows of open sessions, and as many of others at most.
+them, for as long as its own session would be open; then it is late, as with Spark's ``session_window``. With several
+gaps a row may be late for a short one and in time for a long one. The state holds the rows of open sessions, and at most
+as many of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +22,16 @@ from panes.frames import Positions
 from panes.frames.ranges import ranges
 from panes.frames.tumbling_policies import tumbling_by_gap
 from panes.local.arriving import in_order
-from panes.local.waiting import INSTANT, Counted, read_state, write_state
-from panes.local.windowed_aggregates import BoundAggregates, answer
-from panes.local.windowed_stream import Shape, partitions_of
+from panes.local.waiting import INSTANT, Counted
+from panes.local.windowed_stream import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
 from panes.operators.declarations import Gap
 from panes.operators.vectorised import Arrivals
 
-_KEY = "key"
-_DONE = pa.schema([(_KEY, pa.int64()), (INSTANT, pa.int64())])
+if TYPE_CHECKING:
+    from panes.local.rows_stream import KeySet, PartRows
+
+_KEY, _SEEN = "key", "seen"
+_DONE = pa.schema([("gap", pa.int64()), (_KEY, pa.int64()), (INSTANT, pa.int64())])
 _EARLIEST = -(2**62)
 _FEW = 1024
 
@@ -38,84 +41,113 @@ class SessionShard:
 
     Parameters
     ----------
-    declared
-        What a checkpoint has to have been written with.
+    part, chosen
+        Which part of the key set it is, and which of its windows these are.
+    state
+        What ``state`` was.
     """
 
-    def __init__(self, bound: BoundAggregates, shape: Shape, declared: dict[str, Any], cabinet: Cabinet) -> None:
-        policy = bound.declared.stream.window.evict
-        assert isinstance(policy, Gap)
-        self._bound, self._shape, self._gap = bound, shape, policy.gap
-        self._declared, self._cabinet = declared, cabinet
-        state = read_state(cabinet, declared)
-        self.opened = bool(state)
+    def __init__(
+        self, keys: KeySet, part: int, chosen: tuple[int, ...], cabinet: Cabinet, state: dict[str, Any]
+    ) -> None:
+        self._bound, self._shape, self._own = keys.bounds[part], keys.shape, keys.own[part]
+        self._chosen, self._gaps = chosen, list[int]()
+        for number in chosen:
+            policy = self._bound.part.streams[number].window.evict
+            assert isinstance(policy, Gap)
+            self._gaps.append(policy.gap)
+        self.reach = min(self._gaps), max(self._gaps)
+        """A row that came so many µs behind the watermark is too late for some session, and for all."""
         self.counted = Counted()
         self.watermark: int = state.get("watermark", 0)
-        self._keys = Dictionary(shape.partitions, cabinet, state.get("keys", ()))
-        schema = pa.schema([field for field in shape.schema if field.name not in shape.partitions.names])
-        self._rows = BatchLog(schema.insert(0, pa.field(_KEY, pa.int64())), cabinet, state.get("rows", ()))
+        self._keys = Dictionary(keys_schema(self._shape), cabinet, state.get("keys", ()))
+        self._travelling = waiting_schema(keys, part)
+        own = [field for field in self._travelling if field.name not in keys_schema(self._shape).names]
+        # How far the watermark was when a row came, which says for which gaps it was in time.
+        held = pa.schema([(_KEY, pa.int64()), (_SEEN, pa.int64()), *own])
+        self._rows = BatchLog(held, cabinet, state.get("rows", ()))
         # Up to when sessions of a key have ended whose rows are still among the others.
         self._done = BatchLog(_DONE, cabinet, state.get("done", ()))
 
-    def step(self, rows: Sequence[pa.RecordBatch], punctuations: Array, watermark: int) -> list[pa.Table]:
-        """Take in the rows of a micro-batch, and give the sessions that the watermark ends."""
-        for some in rows:
-            in_time = some.column(INSTANT).to_numpy() + self._gap > self.watermark
-            self.counted.late += int((~in_time).sum())
-            some = some.filter(pa.array(in_time))
-            owner = self._keys.ordinals(partitions_of(some, self._shape))
-            self._rows.append(some.select(self._rows.schema.names[1:]).add_column(0, _KEY, pa.array(owner)))
-        self.watermark = max(watermark, self.watermark)
-        table = self._ended()
-        counted = self.counted
-        counted.answers, counted.keys = table.num_rows, len(self._keys)
-        counted.bytes = self._rows.bytes
+    @property
+    def state(self) -> dict[str, Any]:
+        """For a manifest."""
         listed = {"keys": self._keys.listed, "rows": self._rows.listed, "done": self._done.listed}
-        write_state(self._cabinet, self._declared, watermark=self.watermark, **listed)
-        return [table]
+        return {"watermark": self.watermark, **listed}
 
-    def _ended(self) -> pa.Table:
-        held = self._open()
-        self.counted.rows = len(held)
-        if not len(held):
-            return self._bound.schema.empty_table()
+    def steps(
+        self, rows: Sequence[PartRows], punctuations: Array, watermark: int
+    ) -> Iterator[list[tuple[int, pa.Table]]]:
+        """Take in the rows of a micro-batch, and give the sessions that the watermark ends."""
+        for mine in rows:
+            for some in waiting_rows(mine, self._travelling):
+                instants = some.column(INSTANT).to_numpy()
+                some = some.filter(pa.array(instants + self.reach[1] > self.watermark))
+                owner = self._keys.ordinals(keys_of(some, self._shape))
+                seen = pa.array(np.full(len(some), self.watermark), pa.int64())
+                columns = [pa.array(owner), seen, *(some.column(name) for name in self._rows.schema.names[2:])]
+                self._rows.append(pa.RecordBatch.from_arrays(columns, schema=self._rows.schema))
+        self.watermark = max(watermark, self.watermark)
+        tables = self._ended()
+        self.counted.keys, self.counted.bytes = len(self._keys), self._rows.bytes
+        yield [(number, table) for number, table in zip(self._chosen, tables, strict=True)]
+
+    def _ended(self) -> list[pa.Table]:
+        """The sessions of every gap that have ended, and which rows are still needed."""
+        held = self._rows.all()
         ties = [pa.chunked_array([held.column(f"tie{i}")]) for i in range(len(self._shape.ties))]
-        order = in_order(held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy(), ties)
-        held = held.take(pa.array(order))
-        owner = held.column(_KEY).to_numpy()
-        starts = np.searchsorted(owner, np.arange(len(self._keys) + 1))
-        events = Positions.of_events(held.column(INSTANT).to_numpy(), starts)
-        found = tumbling_by_gap(events, self._gap, self.watermark + 1)
-        if not len(found):
-            return self._bound.schema.empty_table()
-        keys = self._keys.keys.columns if self._shape.keys else []
-        arguments = {sql: held.column(f"argument{i}") for i, sql in enumerate(self._bound.arguments)}
-        table = answer(self._bound, Arrivals(events, self.watermark), found, found.numbers(), keys, [], arguments)
-        open_ = np.ones(len(held), np.bool_)
-        open_[ranges(found.lo, found.hi - found.lo)] = False
-        self.counted.rows = int(open_.sum())
-        if len(self._rows) >= 2 * self.counted.rows:
-            self._keep(held.filter(pa.array(open_)))
-        else:
-            ended = [pa.array(found.key), pa.array(events.start[found.hi - 1])]
-            self._done.append(pa.RecordBatch.from_arrays(ended, schema=_DONE))
-        return table
+        held = held.take(pa.array(in_order(held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy(), ties)))
+        owner, instants = held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy()
+        seen = held.column(_SEEN).to_numpy()
+        needed, tables, done = np.zeros(len(held), np.bool_), list[pa.Table](), list[pa.RecordBatch]()
+        for number, gap in enumerate(self._gaps):
+            until = self._known(number)
+            mine = np.flatnonzero((instants > until[owner]) & (instants + gap > seen))
+            starts = np.searchsorted(owner[mine], np.arange(len(self._keys) + 1))
+            events = Positions.of_events(instants[mine], starts)
+            found = tumbling_by_gap(events, gap, self.watermark + 1)
+            rows = held if len(mine) == len(held) else held.take(pa.array(mine))
+            keys = self._keys.keys.columns if self._shape.keys else []
+            numbers, arrivals = found.numbers(), Arrivals(events, self.watermark)
+            tables.append(
+                answers_of(self._bound, self._own, self._chosen[number], rows, arrivals, found, numbers, keys)
+            )
+            still = np.ones(len(mine), np.bool_)
+            still[ranges(found.lo, found.hi - found.lo)] = False
+            needed[mine[still]] = True
+            last = events.start[found.hi - 1]
+            ended = [pa.array(column, pa.int64()) for column in (np.full(len(found), number), found.key, last)]
+            done.append(pa.RecordBatch.from_arrays(ended, schema=_DONE))
+        self.counted.rows = int(needed.sum())
+        for some in done:
+            self._done.append(some)
+        if len(self._rows) and len(self._rows) >= 2 * self.counted.rows:
+            self._keep(held.filter(pa.array(needed)))
+        return tables
 
-    def _open(self) -> pa.RecordBatch:
-        """The rows of open sessions. What is in time comes after all sessions of its key that have ended."""
-        rows, done = self._rows.all(), self._done.all()
-        if not len(done):
-            return rows
-        until = np.full(len(self._keys), _EARLIEST, np.int64)
-        until[done.column(_KEY).to_numpy()] = done.column(INSTANT).to_numpy()  # the last one stays
-        return rows.filter(pa.array(rows.column(INSTANT).to_numpy() > until[rows.column(_KEY).to_numpy()]))
+    def _known(self, gap: int) -> Array:
+        """Up to when sessions of each key have ended. What is in time comes after all of them."""
+        until, done = np.full(len(self._keys), _EARLIEST, np.int64), self._done.all()
+        mine = done.filter(pa.array(done.column("gap").to_numpy() == gap))
+        until[mine.column(_KEY).to_numpy()] = mine.column(INSTANT).to_numpy()  # the last one stays
+        return until
 
     def _keep(self, rows: pa.RecordBatch) -> None:
         """Hold some rows and nothing else, and forget keys where most of them have none."""
-        self._done.replace(self._done.all().slice(0, 0))
         owner = rows.column(_KEY).to_numpy()
         live = np.unique(owner)
+        latest = self._latest(live)
         if len(self._keys) > 2 * len(live) + _FEW:
             number = self._keys.keep(live)
             rows = rows.set_column(0, _KEY, pa.array(number[owner]))
+            latest = latest.set_column(1, _KEY, pa.array(number[latest.column(_KEY).to_numpy()]))
         self._rows.replace(rows)
+        self._done.replace(latest)
+
+    def _latest(self, live: Array) -> pa.RecordBatch:
+        """The last entry of each gap and key that has rows."""
+        done = self._done.all()
+        done = done.filter(pa.array(np.isin(done.column(_KEY).to_numpy(), live)))
+        place = done.column("gap").to_numpy() * (len(self._keys) + 1) + done.column(_KEY).to_numpy()
+        _, last = np.unique(place[::-1], return_index=True)
+        return done.take(pa.array(np.sort(len(place) - 1 - last)))

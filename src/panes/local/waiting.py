@@ -25,6 +25,7 @@ class Counted:
     """What a shard counted in one micro-batch, and what it holds after it."""
 
     late: int = 0
+    lost: int = 0
     answers: int = 0
     keys: int = 0
     rows: int = 0

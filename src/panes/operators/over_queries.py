@@ -51,13 +51,6 @@ class RowsPart:
         """The columns of the data that are needed at all, beside those that order rows of one instant."""
         return self.query.used.union(*(stream.used for stream in self.streams))
 
-    def only(self, *, sessions: bool) -> RowsPart | None:
-        """The part with its sessions alone, or without them."""
-        kept = [i for i, window in enumerate(self.windows) if (window.kind == "session") == sessions]
-        if not kept:
-            return None
-        return replace(self, windows=tuple(self.windows[i] for i in kept), streams=tuple(self.streams[i] for i in kept))
-
 
 def over_time(queries: Iterable[Query]) -> tuple[Query, ...]:
     """Queries with their windows on the clock; those that have no other windows are left out.
@@ -87,10 +80,12 @@ def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
     """
     found = []
     for query in queries:
-        parts: dict[Punctuation | None, list[RowWindow]] = {}
+        parts: dict[object, list[RowWindow]] = {}
         for window in query.over:
             if isinstance(window, RowWindow):
-                parts.setdefault(window.size if isinstance(window.size, Punctuation) else None, []).append(window)
+                marks = window.size if isinstance(window.size, Punctuation) else None
+                # Windows that forget keys forget different ones, and hold different rows.
+                parts.setdefault(marks if query.evict is None else window, []).append(window)
         found += [_part(query, tuple(windows)) for windows in parts.values()]
     return tuple(found)
 
@@ -98,12 +93,11 @@ def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
 def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:
     """Parts that share one sorted column: of the same keys and time, and with rows of one instant in the same order."""
     found: dict[object, list[RowsPart]] = {}
-    for number, part in enumerate(parts):
+    for part in parts:
         stream = part.stream
         names = tuple(tuple(name.lower() for name in some) for some in (stream.by, part.deltas, stream.ties))
         # Evicting keys depends on the rows of all keys, in the order of time.
-        alone = number if stream.together else None
-        found.setdefault((*names, stream.at, alone), []).append(part)
+        found.setdefault((*names, stream.at, stream.together), []).append(part)
     return tuple(tuple(some) for some in found.values())
 
 

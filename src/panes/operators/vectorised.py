@@ -126,8 +126,8 @@ def _tumbling(window: Tumbling, arrivals: Arrivals, begun: Begun | None) -> Proc
     if isinstance(policy, Delta):
         return tumbling_by_delta(events, arrivals.attributes[policy.attribute], policy.by)
     if isinstance(policy, Time):
-        how = {"reopened": policy.origin == "row", "grid": _grid(policy), "begun": begun}
-        return tumbling_by_time(events, policy.period, arrivals.end, **how)
+        reopened, grid = policy.origin == "row", _grid(policy)
+        return tumbling_by_time(events, policy.period, arrivals.end, reopened=reopened, grid=grid, begun=begun)
     if isinstance(policy, Gap):
         return tumbling_by_gap(events, policy.gap, arrivals.end)
     if policy.scope == "key":
@@ -147,16 +147,16 @@ def moments_of(window: Sliding, arrivals: Arrivals, begun: Begun | None = None) 
         return every_rows(events, policy.n, begun)
     if isinstance(policy, Delta):
         return every_delta(events, arrivals.attributes[policy.attribute], policy.by, begun)
-    how = {"lasting": _lasting(window), "grid": _grid(policy), "begun": begun}
-    return every_period(events, policy.period, arrivals.end, **how)
+    lasting, grid = _lasting(window), _grid(policy)
+    return every_period(events, policy.period, arrivals.end, lasting=lasting, grid=grid, begun=begun)
 
 
 def moments_on_the_clock(window: WindowDeclaration, arrivals: Arrivals, begun: Begun) -> float:
     """How often a sliding window is processed on the clock: as long as that runs, however few the rows are."""
     if not isinstance(window, Sliding) or not isinstance(window.trigger, Time):
         return 0.0
-    how = {"lasting": _lasting(window), "grid": _grid(window.trigger), "begun": begun}
-    return periods_within(arrivals.events, window.trigger.period, arrivals.end, **how)
+    period, lasting, grid = window.trigger.period, _lasting(window), _grid(window.trigger)
+    return periods_within(arrivals.events, period, arrivals.end, lasting=lasting, grid=grid, begun=begun)
 
 
 def _lasting(window: Sliding) -> int | None:

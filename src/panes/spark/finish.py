@@ -10,13 +10,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from panes.declare.query import EXPIRES, Query
+from panes.declare.query import EXPIRES, NUMBER, Query
 from panes.declare.windows import Window
 from panes.engine.program import View
 from panes.engine.schema import wide_columns
 from panes.spark.naming import END, START, VIEW, key, quoted, text
 
-_QUERY, _EXPIRES = "__panes_query", "__panes_expires"
+_QUERY, _EXPIRES, _NUMBER = "__panes_query", "__panes_expires", "__panes_numbered"
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,15 @@ def finish_many(
     queries: Sequence[Query],
     shape: Shape,
     remarks: Remarks | None = None,
+    number: str | None = None,
 ) -> DataFrame:
-    """The answers of all views of a store, told apart by the number in their first column, in the schema of all."""
+    """The answers of all views of a store, told apart by the number in their first column, in the schema of all.
+
+    Parameters
+    ----------
+    number
+        The column that says which window of its key an answer is, where windows have numbers.
+    """
     aggregates = list(dict.fromkeys(r.alias for v in views for r in v.readings))
     numbered = [(i, _apart(query)) for i, query in enumerate(queries) if i in {view.query for view in views}]
     derived = {alias for _, query in numbered for alias, _ in query.derived}
@@ -85,12 +92,12 @@ def finish_many(
     columns = (*shape.keys.items(), *shape.columns.items())
     query_name = _looked_up([text(queries[v.query].name) for v in views])
     window_name = _looked_up([text(v.window.name) for v in views])
-    number = _looked_up([str(v.query) for v in views])
+    query_number = _looked_up([str(v.query) for v in views])
     window, shown = f"struct({START} AS start, {END} AS end)", {}
     if remarks is not None:
-        query_name, window_name, number = (
+        query_name, window_name, query_number = (
             f"CASE WHEN {VIEW} < 0 THEN {own} ELSE {declared} END"
-            for own, declared in ((remarks.name, query_name), (remarks.window_name, window_name), ("-1", number))
+            for own, declared in ((remarks.name, query_name), (remarks.window_name, window_name), ("-1", query_number))
         )
         window, shown = f"CASE WHEN {START} IS NOT NULL THEN {window} END", remarks.shown
     first = [
@@ -105,7 +112,9 @@ def finish_many(
         return _select(rows, first)
     if any(queries[number].expiring for number, _ in numbered):
         hidden.append(f"{_expires(views)} AS {_EXPIRES}")
-    rows, every = _select(rows, [*first, *hidden, f"{number} AS {_QUERY}"]), remarks is None
+    if number is not None:
+        hidden.append(f"{number} AS {_NUMBER}")
+    rows, every = _select(rows, [*first, *hidden, f"{query_number} AS {_QUERY}"]), remarks is None
     rows = _having(_derived(rows, numbered, set(aggregates), every=every), numbered, every=every)
     return rows.select("query", "window_name", "window", *(quoted(name) for name, _ in columns), *shown)
 
@@ -161,14 +170,14 @@ def _by_query(
 
 
 def _apart(query: Query) -> Query:
-    """The query with a name of its own for when answers expire: other queries may have a column of the usual one."""
-    if not query.expiring:
+    """The query with names of its own for what answers lend to it: other queries may have a column of the usual one."""
+    names = {name: own for name, own in ((EXPIRES, _EXPIRES), (NUMBER, _NUMBER)) if query.asks_for(name)}
+    if not names:
         return query
-    names, derived = {EXPIRES: _EXPIRES}, []
+    derived = []
     for alias, value in query.derived:
         derived.append((alias, value.rename(names)))
-        if alias.lower() == EXPIRES:
-            names = {}  # From here on it is the column.
+        names.pop(alias.lower(), None)  # From here on it is the column.
     having = None if query.having is None else query.having.rename(names)
     return replace(query, derived=tuple(derived), having=having)
 

@@ -1,0 +1,363 @@
+"""Windows by rows on Spark: rows of a key set are shuffled and sorted once, or go to one stateful operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_type
+
+from panes.algebra.operations import Array
+from panes.declare.query import NUMBER
+from panes.declare.windows import Window
+from panes.engine.cabinet import new_name
+from panes.engine.keys import key_ordinals, one_zero
+from panes.engine.program import View, argument_expressions
+from panes.engine.schema import ResultSchema, field_of, result_schema
+from panes.errors import PlanError
+from panes.frames import Positions
+from panes.local.arriving import delta_values
+from panes.local.rows import END as ROWS_END
+from panes.local.rows import ENDLESS, answer, bind_rows, flat, marks_of, order_of, windows_of
+from panes.local.rows import START as ROWS_START
+from panes.local.rows_stream import KeySet, Own, PartRows, Shape
+from panes.local.schema import output_types
+from panes.local.waiting import INSTANT
+from panes.operators.declarations import Punctuation
+from panes.operators.over_queries import RowsPart
+from panes.operators.vectorised import Arrivals
+from panes.spark.batches import large_batches
+from panes.spark.binding import Input, examine
+from panes.spark.checkpoints import check_declared
+from panes.spark.chunks import key_starts, whole_keys
+from panes.spark.finish import Shape as Finish
+from panes.spark.finish import finish_many
+from panes.spark.naming import END, START, VIEW, key, micros, quoted
+from panes.spark.operator import ShardProcessor
+from panes.spark.packing import typed
+from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
+from panes.spark.rows_job import NUMBERED, SHARD, TRAVELLING, WHICH, Answering, RowsJob, packing
+from panes.spark.stream import check_shards, check_watermark, prepare
+from panes.timeline import Geometry
+
+_ROWS = 1 << 18
+_MOST_MARKS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A key set with the types of its columns, and the SQL of what travels.
+
+    Parameters
+    ----------
+    sqls
+        The columns in which rows travel, in the order of ``keys.shape.schema``.
+    travels
+        Which rows do; None for all with a time.
+    marks
+        The columns whose marks end the windows of all keys.
+    """
+
+    parts: tuple[RowsPart, ...]
+    source: Input
+    keys: KeySet
+    schema: ResultSchema
+    sqls: tuple[str, ...]
+    travels: str | None
+    marks: tuple[str, ...]
+
+    @property
+    def answering(self) -> Answering:
+        """How the answers of all windows travel together."""
+        keys = [(key(i), type_) for i, type_ in enumerate(self.schema.keys.values())]
+        aliases = {r.alias: r.bound.type for bound in self.keys.bounds for r in bound.readings}
+        instant = self.schema.instant
+        bounds = [(VIEW, pa.int32()), (START, instant), (END, instant), (NUMBERED, pa.int64())]
+        names = {name: key(i) for i, name in enumerate(self.schema.keys)}
+        names |= {ROWS_START: START, ROWS_END: END, NUMBER: NUMBERED}
+        return Answering(pa.schema([*bounds, *keys, *aliases.items()]), names)
+
+    @property
+    def travelling(self) -> t.StructType:
+        """The columns in which they do."""
+        instant = self.source.spark_type(self.parts[0].query.at)
+        types = {START: instant, END: instant}
+        types |= {key(i): self.source.spark_type(name) for i, name in enumerate(self.schema.keys)}
+        schema = self.answering.schema
+        return t.StructType([t.StructField(f.name, types.get(f.name) or from_arrow_type(f.type)) for f in schema])
+
+    def finished(self, answers: DataFrame) -> DataFrame:
+        """Answers with names, derived columns and ``having``."""
+        queries = [flat(part.query) for part in self.parts]
+        # Only their names are asked for.
+        views = [
+            View(number, Window(Geometry(1, 1), window.name), self.keys.bounds[number].readings, None)
+            for number, part in enumerate(self.parts)
+            for window in part.windows
+        ]
+        shape = Finish(
+            {name: self.source.spark_type(name) for name in self.schema.keys},
+            {name: from_arrow_type(type_) for name, type_ in self.schema.columns.items()},
+        )
+        return finish_many(answers, views, list(self.schema.keys), queries, shape, number=NUMBERED)
+
+
+def prepare_rows(parts: Sequence[RowsPart], events: DataFrame) -> Prepared:
+    """Find every mistake without a job."""
+    for part in parts:
+        if part.stream.at is None:
+            raise PlanError(
+                f"query {part.query.name!r} has no at=, and a DataFrame has no order in which its rows could arrive. "
+                "Write at= with the column of their time."
+            )
+    queries = [part.bare for part in parts]
+    source = examine(queries, events)
+    bounds = []
+    for part, query in zip(parts, queries, strict=True):
+        types = source.types_of(argument_expressions([(0, query)], query.where))
+        bounds.append(bind_rows(part, source.schema, types.__getitem__))
+    schema = _result(parts, bounds, source)
+    return _travelling(tuple(parts), source, tuple(bounds), schema)
+
+
+def _result(parts: Sequence[RowsPart], bounds: Sequence[Any], source: Input) -> ResultSchema:
+    queries = [flat(part.query) for part in parts]
+    types = [
+        output_types(query, {r.alias: r.bound.type for r in bound.readings}, source.schema)
+        for query, bound in zip(queries, bounds, strict=True)
+    ]
+    keys = {name: field_of(source.schema, name).type for query in queries for name in query.by}
+    return result_schema(queries, keys, types, [field_of(source.schema, query.at).type for query in queries])
+
+
+def _travelling(parts: tuple[RowsPart, ...], source: Input, bounds: tuple[Any, ...], schema: ResultSchema) -> Prepared:
+    """Which columns travel: what all parts need, each once."""
+    stream = parts[0].stream
+    counts = [_counts(part) for part in parts]
+    # Where all parts count the same rows, only these travel; otherwise each row says for whom it counts.
+    alike = len(set(counts)) == 1 and parts[0].stream.mark is None
+    flags = list(dict.fromkeys(sql for sql in counts if sql is not None)) if not alike else []
+    arguments, groups, marks = dict[tuple[str, str | None], int](), dict[str, int](), dict[str, int]()
+    own = []
+    for part, bound, sql in zip(parts, bounds, counts, strict=True):
+        guard = None if alike else sql
+        numbers = [arguments.setdefault((a, guard), len(arguments)) for a in bound.arguments]
+        inside = [groups.setdefault(name.lower(), len(groups)) for name in part.query.groups]
+        mark, of_key, of_all = part.stream.mark, None, None
+        if mark is not None and mark.scope == "key":
+            of_key = _place(flags, _marked(mark))
+        elif mark is not None:
+            of_all = marks.setdefault(mark.column, len(marks))
+        passes = None if guard is None else _place(flags, guard)
+        own.append(Own(tuple(numbers), tuple(inside), passes, of_key, of_all))
+    ties = _ties(parts, source)
+    names = (stream.by, parts[0].deltas, tuple(groups), ties)
+    keys, deltas, members, orders = (tuple(field_of(source.schema, n).type for n in some) for some in names)
+    types = source.types_of([sql for sql, _ in arguments])
+    shape = Shape(keys, tuple(types[sql] for sql, _ in arguments), deltas, members, len(flags), orders)
+    sqls = (
+        *map(quoted, stream.by),
+        micros(quoted(str(stream.at)), source.spark_type(str(stream.at))),
+        *(sql if guard is None else f"CASE WHEN {guard} THEN {sql} END" for sql, guard in arguments),
+        *map(quoted, (*parts[0].deltas, *groups)),
+        *flags,
+        *map(quoted, ties),
+    )
+    travels = counts[0] if alike else " OR ".join(flags) if None not in counts else None
+    return Prepared(parts, source, KeySet(bounds, tuple(own), shape), schema, sqls, travels, tuple(marks))
+
+
+def _place(flags: list[str], sql: str) -> int:
+    if sql not in flags:
+        flags.append(sql)
+    return flags.index(sql)
+
+
+def _counts(part: RowsPart) -> str | None:
+    """SQL that says whether a row counts for a part; None where every row does."""
+    where = None if part.query.where is None else f"coalesce({part.query.where.sql}, false)"
+    if part.stream.mark is None:
+        return where
+    # A condition need not make sense for a mark.
+    return f"CASE WHEN {_marked(part.stream.mark)} THEN false ELSE {where or 'true'} END"
+
+
+def _marked(mark: Punctuation) -> str:
+    return f"coalesce({quoted(mark.column)}, false)"
+
+
+def _ties(parts: Sequence[RowsPart], source: Input) -> tuple[str, ...]:
+    """The columns that order rows of one instant; text with a collation has another order than here."""
+    plain = {name for name, type_ in source.spark_types.items() if getattr(type_, "collation", None) in (None, _PLAIN)}
+    return tuple(name for name in order_of(parts, source.schema) if name.lower() in plain)
+
+
+_PLAIN = "UTF8_BINARY"
+
+
+# A batch
+
+
+def run_rows(prepared: Prepared) -> DataFrame:
+    """Answer windows over a batch; nothing runs until the result is used, but what ``_when`` has to know."""
+    keys, names = prepared.keys, prepared.keys.shape.schema.names
+    own = [name for name in names if name.startswith("key")]
+    together = prepared.parts[0].stream.together
+    rows = _rows(prepared, prepared.source.events)
+    shuffled = rows.repartition(*own) if own and not together else rows.repartition(1)
+    ordered = shuffled.sortWithinPartitions(*own, INSTANT, *(name for name in names if name.startswith("tie")))
+    end, marks = _when(prepared)
+    task = _task(keys, len(own), together, end, marks, prepared.answering)
+    return prepared.finished(ordered.mapInArrow(task, prepared.travelling))
+
+
+def _rows(prepared: Prepared, events: DataFrame) -> DataFrame:
+    """What windows need of the rows that count anywhere."""
+    known = f"{quoted(str(prepared.parts[0].stream.at))} IS NOT NULL"
+    rows = events.where(known if prepared.travels is None else f"{known} AND ({prepared.travels})")
+    names = prepared.keys.shape.schema.names
+    return rows.selectExpr(*(f"{sql} AS {name}" for sql, name in zip(prepared.sqls, names, strict=True)))
+
+
+def _when(prepared: Prepared) -> tuple[int, list[Array]]:
+    """What every task has to know of all rows: until when the clock runs, and when marks for all keys come."""
+    events, at = prepared.source.events, str(prepared.parts[0].stream.at)
+    instant = F.expr(micros(quoted(at), prepared.source.spark_type(at))).alias(INSTANT)
+    end = ENDLESS
+    windows = [window for part in prepared.parts for window in part.windows]
+    if any(isinstance(each.size, int) or isinstance(each.every, int) for each in windows if each.kind != "session"):
+        last = events.select(instant).agg(F.max(INSTANT)).toArrow().column(0)[0].as_py()
+        end = 0 if last is None else last + 1
+    marks = []
+    for column in prepared.marks:
+        known = f"coalesce({quoted(column)}, false) AND {quoted(at)} IS NOT NULL"
+        found = events.where(known).select(instant).limit(_MOST_MARKS + 1).toArrow().column(0).to_numpy()
+        if len(found) > _MOST_MARKS:
+            raise PlanError(
+                f"{column!r} is true in more than {_MOST_MARKS:,} rows, which every task would have to know. Write "
+                f"pn.punctuation({column!r}, scope='key') if a mark is about its own key."
+            )
+        marks.append(np.sort(found))
+    return end, marks
+
+
+def _task(
+    keys: KeySet, count: int, together: bool, end: int, marks: list[Array], answering: Answering
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does with sorted rows: the answers of every window, chunk after chunk."""
+
+    def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        chunks = whole_keys(batches, 0 if together else count, _ROWS)
+        for chunk, _ in chunks:
+            columns = [
+                typed(column, field.type) for column, field in zip(chunk.columns, keys.shape.schema, strict=True)
+            ]
+            rows = pa.RecordBatch.from_arrays(columns, schema=keys.shape.schema)
+            for part, bound in enumerate(keys.bounds):
+                first = keys.first_view(part)
+                mine = keys.rows_of(part, rows)
+                for number, table in _answers(mine, count, end, marks):
+                    for batch in table.combine_chunks().to_batches():
+                        yield answering.batch(first + number, batch)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from large_batches(answered(batches))
+
+    return run
+
+
+def _answers(mine: PartRows, keys: int, end: int, marks: list[Array]) -> Iterator[tuple[int, pa.Table]]:
+    """The answers of every window of a part over some rows."""
+    bound, rows = mine.bound, mine.rows
+    if not len(rows):
+        return
+    starts = key_starts(rows, keys)
+    events = Positions.of_events(mine.instants, starts)
+    own = [one_zero(column.take(pa.array(starts[:-1]))) for column in mine.keys]
+    punctuations = np.zeros(0, np.int64) if mine.own.marks is None else marks[mine.own.marks]
+    ended = None if mine.marks is None else _marks_by_key(mine, own)
+    attributes, groups, arguments = mine.attributes, mine.groups, mine.arguments
+    for number, stream in enumerate(bound.part.streams):
+        until = ENDLESS if bound.part.windows[number].kind == "session" else end
+        arrivals = Arrivals(events, until, delta_values(stream.window, attributes), punctuations, ended)
+        windows = windows_of(stream, arrivals)
+        yield number, answer(bound, number, arrivals, *windows, own, groups, arguments)
+
+
+def _marks_by_key(mine: PartRows, keys: list[pa.Array]) -> Positions:
+    """The marks of a chunk, by the keys of its rows."""
+    assert mine.marks is not None
+    marked = [one_zero(mine.marks.column(f"key{i}")) for i in range(len(keys))]
+    instants = mine.marks.column(INSTANT).to_numpy()
+    if not keys:
+        return marks_of(np.zeros(len(instants), np.int64), instants, np.zeros(1, np.int64))
+    both = [pa.concat_arrays([a, b]) for a, b in zip(keys, marked, strict=True)]
+    ordinals = key_ordinals(both, len(keys[0]) + len(instants))
+    present = len(keys[0])
+    place = np.full(int(ordinals.max(initial=-1)) + 1, -1, np.int64)
+    place[ordinals[:present]] = np.arange(present)
+    own = place[ordinals[present:]]
+    return marks_of(own[own >= 0], instants[own >= 0], np.arange(present))
+
+
+# A stream
+
+
+def stream_rows(prepared: Prepared, shards: int, metrics: str, checkpoint: str | None = None) -> DataFrame:
+    """Answer windows while rows come; a checkpoint that cannot serve them is refused now."""
+    stream, events = prepared.parts[0].stream, prepared.source.events
+    check_shards(shards)
+    check_watermark(events, str(stream.at))
+    prepare(events.sparkSession)
+    shards = 1 if stream.alone else shards
+    job = RowsJob(_declared_as(prepared, shards), prepared.keys, prepared.answering)
+    if checkpoint is not None:
+        check_declared(events.sparkSession, checkpoint, job.declared_as)
+    schema = prepared.keys.shape.schema
+    hashed = f"pmod(xxhash64({', '.join(map(quoted, stream.by))}), {shards})" if shards > 1 else "0"
+    which = [f"WHEN coalesce({quoted(column)}, false) THEN {i}" for i, column in enumerate(prepared.marks)]
+    marks = [f"coalesce({quoted(column)}, false)" for column in prepared.marks]
+    # Rows that count nowhere are read to be counted, and travel no further than to Python where they are packed.
+    conditions = [] if prepared.travels is None else [f"({prepared.travels})", *marks]
+    arriving = events.where(" OR ".join(conditions)) if conditions else events
+    arrays = (
+        f"filter(array({', '.join(f'CASE {each} END' for each in which)}), x -> x IS NOT NULL)" if which else "NULL"
+    )
+    rows = arriving.selectExpr(
+        f"CAST({hashed} AS INT) AS {SHARD}",
+        f"CAST({arrays} AS ARRAY<INT>) AS {WHICH}",
+        *(f"{sql} AS {quoted(name)}" for sql, name in zip(prepared.sqls, schema.names, strict=True)),
+    )
+    columns = ", ".join(map(" ".join, TRAVELLING.items()))
+    packed = rows.mapInArrow(packing(schema, shards, new_name()), columns)
+    operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
+    worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, "append", "EventTime")
+    figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
+    found = worked.observe(metrics, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
+    return prepared.finished(found.mapInArrow(unpack_answers, prepared.travelling))
+
+
+def _declared_as(prepared: Prepared, shards: int) -> dict[str, Any]:
+    """What a checkpoint keeps: with anything else its state would mean something else."""
+    stream, schema = prepared.parts[0].stream, prepared.source.schema
+    names = (*stream.by, *prepared.parts[0].deltas)
+    return {
+        "windows": [f"{part.query.name}: {policy.window}" for part in prepared.parts for policy in part.streams],
+        "by": list(stream.by),
+        "at": stream.at,
+        "where": [None if part.query.where is None else part.query.where.sql for part in prepared.parts],
+        "groups": [list(part.query.groups) for part in prepared.parts],
+        "evict": [None if part.query.evict is None else str(part.query.evict) for part in prepared.parts],
+        "shards": shards,
+        "columns": [
+            *(f"{name} {field_of(schema, name).type}" for name in names),
+            *(f"{sql} AS {field}" for sql, field in zip(prepared.sqls, prepared.keys.shape.schema, strict=True)),
+        ],
+    }
