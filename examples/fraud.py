@@ -99,7 +99,7 @@ def served(spark: SparkSession, table: pa.Table, folder: Path, files: int = 10) 
         .withWatermark("ts", "0 seconds")
     )
     # A card that has not paid for longer than the widest window is forgotten.
-    answers = pn.plan(FEATURES).run(stream, mode="append", limits=pn.Limits(age="8 days"))
+    answers = pn.plan(FEATURES).stream(stream, mode="append", limits=pn.Limits(age="8 days"))
     answers.writeStream.format("parquet").option("path", str(folder / "answers")).option(
         "checkpointLocation", str(folder / "checkpoint")
     ).trigger(availableNow=True).start().awaitTermination()

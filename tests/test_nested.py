@@ -130,7 +130,7 @@ def test_an_initiation_time_is_of_the_window_and_not_of_the_query() -> None:
     ]
     events = ticks(0, 2, 3, 4, 6, 7, 11)
     assert_same_answers(pn.plan(queries).run(events), brute_force(queries, events))
-    every = pn.plan(queries[1]).run(ticks(0, 2, 9), emit="all")
+    every = pn.plan(queries[1]).run(ticks(0, 2, 9), empty=True)
     assert min(row["window"]["end"] for row in every.to_pylist()) == at(10)
 
 

@@ -36,7 +36,7 @@ def day(bench: Bench) -> None:
     events = data.kept(f"day-{keys}-keys-{rate}-per-second", {("key",): keys}, lambda: _files(keys, rate))
     over = [pn.tumbling("1 second"), pn.hopping("1 day", every="1 minute")]
     query = pn.query("q", at="ts", by="key", select={"total": pn.sum("units")}, over=over)
-    answers = pn.plan(query).run(a_file_at_a_time(spark, events, "1 second"))
+    answers = pn.plan(query).stream(a_file_at_a_time(spark, events, "1 second"))
     table = bench.report.table(
         f"SUM over a day every minute and over a second, {keys:,} keys, {rate:,} events per second of event time, "
         f"{HOURS} micro-batches of an hour, then {MINUTES} of a minute",

@@ -76,7 +76,7 @@ def prepare(spark: SparkSession) -> None:
 
 
 def _panes(spark: SparkSession, queries: Sequence[pn.Query]) -> Contender:
-    return _contender("Panes", spark, lambda stream: [pn.plan(queries).run(stream, shards=int(PARTITIONS))])
+    return _contender("Panes", spark, lambda stream: [pn.plan(queries).stream(stream, shards=int(PARTITIONS))])
 
 
 def _native(spark: SparkSession, queries: Sequence[pn.Query], name: str, *, in_turn: bool = False) -> Contender:

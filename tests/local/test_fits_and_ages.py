@@ -198,7 +198,7 @@ def test_empty_instances():
     table = pa.table({"ts": pa.array([0, 10], pa.timestamp("us")), "x": [1.0, 2.0], "y": [1.0, 2.0]})
     select = ages("1us") | {"line": pn.trend("x"), "corr": pn.corr("x", "y")}
     query = pn.query("q", at="ts", select=select, over=pn.tumbling("1us"))
-    empty = pn.plan(query).run(table, emit="all").to_pylist()[1]
+    empty = pn.plan(query).run(table, empty=True).to_pylist()[1]
     assert {name: empty[name] for name in select} == {
         "n": 0.0, "n_x": 0.0, "total": None, "mean": None, "line": None, "corr": None
     }  # fmt: skip

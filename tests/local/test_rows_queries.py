@@ -266,7 +266,7 @@ def test_rows_of_sessions_are_not_written_again_and_again():
             "layout='wide' is for windows over time",
         ),
         (
-            lambda: plan_of(pn.session("1 s")).run(table_of([]), emit="all"),
+            lambda: plan_of(pn.session("1 s")).run(table_of([]), empty=True),
             PlanError,
             "emit='all' is for windows over time",
         ),

@@ -154,7 +154,7 @@ def test_conditions_derived_columns_and_having():
 def test_instances_without_events_or_without_values():
     table = pa.table({"ts": pa.array([5, 35, 45], pa.timestamp("us")), "x": pa.array([7, None, 8])})
     query = pn.query("q", at="ts", select=OTHERS | QUANTILES | {"n": pn.count()}, over=pn.tumbling("10us"))
-    answers = pn.plan(query).run(table, emit="all").sort_by([("n", "ascending")]).to_pylist()
+    answers = pn.plan(query).run(table, empty=True).sort_by([("n", "ascending")]).to_pylist()
     found = {row["window"]["start"].microsecond: row for row in answers}
     assert [found[at]["n"] for at in (0, 10, 20, 30, 40)] == [1, 0, 0, 1, 1]
     assert [found[at]["distinct"] for at in (0, 10, 20, 30, 40)] == [1, 0, 0, 0, 1]

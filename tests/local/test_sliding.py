@@ -168,6 +168,6 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         with pytest.raises(PlanError, match="leave strategy="):
             pn.plan(query, strategy=strategy)
     with pytest.raises(PlanError, match="has an answer per event"):
-        pn.plan(query).run(table([]), emit="all")
+        pn.plan(query).run(table([]), empty=True)
     with pytest.raises(DeclarationError, match="Declare it when the job starts"):
         pn.Catalogue(str(tmp_path)).register(query)

@@ -32,10 +32,10 @@ def answers(found: Collected, name: str) -> list[tuple[int, str, int, float]]:
 
 def test_a_query_comes_goes_and_returns_while_the_stream_runs(spark, tmp_path):
     record = Recorded(spark, tmp_path, SCHEMA)
-    catalogue = pn.Catalogue(str(tmp_path / "catalogue"))
+    catalogue = pn.Catalogue(str(tmp_path / "catalogue"), history="1 min")
     declared = pn.query("declared", by="k", at="ts", select=SELECT, over=pn.tumbling("10s"), having="n > 0")
     record.add(seconds(0, 40))
-    stream = pn.plan(declared).run(record.stream(delay="0 seconds"), catalogue=catalogue, history="1 min", shards=2)
+    stream = pn.plan(declared).stream(record.stream(delay="0 seconds"), catalogue=catalogue, shards=2)
     lines: list[str] = []
     listener = pn.show_progress(spark, lines.append)
     found = Collected(stream, tmp_path / "checkpoint", live=True)
@@ -73,10 +73,10 @@ def test_a_restart_with_other_windows_answers_what_it_has_seen_all_of(spark, tmp
     record = Recorded(spark, tmp_path, SCHEMA)
     first = pn.query("q", by="k", at="ts", select=SELECT, over=pn.tumbling("10s"))
     record.add(seconds(0, 40))
-    Collected(pn.plan(first).run(record.stream(delay="0 seconds")), tmp_path / "checkpoint").finish()
+    Collected(pn.plan(first).stream(record.stream(delay="0 seconds")), tmp_path / "checkpoint").finish()
     second = pn.query("q", by="k", at="ts", select=SELECT, over=[pn.tumbling("10s"), pn.tumbling("30s")])
     record.add(seconds(40, 91), seconds(91, 92))
-    again = Collected(pn.plan(second).run(record.stream(delay="0 seconds")), tmp_path / "checkpoint").finish()
+    again = Collected(pn.plan(second).stream(record.stream(delay="0 seconds")), tmp_path / "checkpoint").finish()
     batch = pn.plan(second).run(spark.read.parquet(str(record.folder))).toArrow()
     start = pa.compute.struct_field(batch["window"], "start").cast(pa.int64()).to_numpy() // 10**6 - BASE
     size = pa.compute.struct_field(batch["window"], "end").cast(pa.int64()).to_numpy() // 10**6 - BASE - start
@@ -89,10 +89,10 @@ def test_a_checkpoint_of_other_terms_is_refused_in_the_first_micro_batch(spark, 
     record = Recorded(spark, tmp_path, SCHEMA)
     query = pn.query("q", by="k", at="ts", select=SELECT, over=pn.tumbling("10s"))
     record.add(seconds(0, 40))
-    Collected(pn.plan(query).run(record.stream(), shards=2), tmp_path / "checkpoint").finish()
+    Collected(pn.plan(query).stream(record.stream(), shards=2), tmp_path / "checkpoint").finish()
     record.add(seconds(40, 50))
     with pytest.raises(Exception, match=r"shards=2, and this run has shards=3"):
-        Collected(pn.plan(query).run(record.stream(), shards=3), tmp_path / "checkpoint").finish()
+        Collected(pn.plan(query).stream(record.stream(), shards=3), tmp_path / "checkpoint").finish()
 
 
 def test_a_catalogue_says_what_is_wrong_at_once(tmp_path):

@@ -52,7 +52,7 @@ def test_a_cluster_that_loses_a_worker(spark, tmp_path):
 
 def calm(record: Recorded, folder: Path) -> pa.Table:
     """What a job writes that nobody disturbs."""
-    rows = Collected(pn.plan(QUERY).run(record.stream()), folder / "calm").finish().rows
+    rows = Collected(pn.plan(QUERY).stream(record.stream()), folder / "calm").finish().rows
     assert rows.num_rows > 100
     return rows
 

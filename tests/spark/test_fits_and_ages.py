@@ -134,7 +134,7 @@ def test_a_stream_with_late_events(spark, tmp_path):
     query = pn.query(
         "q", by="k", at="ts", select=select, hidden={"line": pn.trend("x")}, over=pn.hopping("30s", every="10s")
     )
-    ours = Collected(pn.plan(query).run(stream, shards=2), tmp_path / "ours")
+    ours = Collected(pn.plan(query).stream(stream, shards=2), tmp_path / "ours")
     theirs = Collected(by_spark(stream, query, select), tmp_path / "theirs")
     finished([ours, theirs])
     assert ours.figures["late"] > 0

@@ -34,12 +34,12 @@ def test_two_hundred_changes(spark, tmp_path):
 def change_at_random(spark, folder, *, changes: int, seed: int) -> None:
     rng = random.Random(seed)
     record = Recorded(spark, folder, SCHEMA)
-    catalogue = pn.Catalogue(str(folder / "catalogue"))
+    catalogue = pn.Catalogue(str(folder / "catalogue"), history=f"{HISTORY}s")
     declared = pn.query("declared", by="k", at="ts", select=select(), over=pn.tumbling(f"{PANE}s"))
     values: dict[str, dict[int, int]] = defaultdict(dict)
     record.add(more_events(rng, values, 0))
-    stream = pn.plan(declared).run(
-        record.stream(delay="0 seconds"), catalogue=catalogue, history=f"{HISTORY}s", shards=2
+    stream = pn.plan(declared).stream(
+        record.stream(delay="0 seconds"), catalogue=catalogue, shards=2
     )
     found = Collected(stream, folder / "checkpoint", live=True)
     found.query.processAllAvailable()

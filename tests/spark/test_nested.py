@@ -54,7 +54,7 @@ def test_a_stream_with_late_rows(spark, tmp_path):
     over = pn.nested(["6s", "20s", "60s"], ["2s", "10s", "20s"], since=SINCE, symmetric=True)
     query = pn.query("q", at="ts", by="k", select=SELECT, over=over)
     stream = record.stream(delay="1 second")
-    ours = Collected(pn.plan(query).run(stream, shards=2), tmp_path / "ours")
+    ours = Collected(pn.plan(query).stream(stream, shards=2), tmp_path / "ours")
     theirs = Collected(spark_answers(query, stream), tmp_path / "theirs")
     finished([ours, theirs])
     assert len(ours.batches) == len(theirs.batches) >= 4
@@ -84,7 +84,7 @@ def test_a_stream_that_is_started_again_looks_at_levels_apart(spark, tmp_path):
     for part in split(table, [50, 50]):
         record.add(part)
         with pytest.warns(StateWarning):
-            answers = pn.plan(query).run(record.stream(delay="1 second"), shards=2)
+            answers = pn.plan(query).stream(record.stream(delay="1 second"), shards=2)
         found.append(Collected(answers, tmp_path / "checkpoint").finish().rows)
     ours = pa.concat_tables(found)
     expected = pn.plan(query).run(table)

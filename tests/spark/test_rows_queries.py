@@ -89,7 +89,7 @@ def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
     parts = [part.take(np.random.default_rng(4).permutation(len(part))) for part in parts]
     for some in (parts[:2], parts[2:]):
         record.add(*some)
-        stream = plan.run(record.stream(delay="0 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
+        stream = plan.stream(record.stream(delay="0 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
         ran = Collected(stream, tmp_path / "checkpoint").finish()
         found.append(ran.rows)
     told = plan.status(ran.query)
@@ -102,7 +102,7 @@ def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
     for other in ({"select": {"n": pn.count(), "total": pn.sum("-x")}}, {"where": "x > 0"}):
         one = pn.plan(query_of(pn.last(4), **{"select": {"n": pn.count(), "total": pn.sum("x")}, **other}))
         with pytest.raises(StateError, match="the checkpoint was written with"):
-            one.run(record.stream(delay="0 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
+            one.stream(record.stream(delay="0 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
 
 
 def test_figures_of_several_operators_are_one_line():
@@ -132,7 +132,7 @@ def test_spark_s_own_stream_of_sessions(spark, tmp_path, one_partition):
     for step in case["steps"]:
         words, seconds = zip(*step["batch"], strict=True)
         record.add(pa.table({"word": words, "ts": pa.array([s * 10**6 for s in seconds], TIME)}))
-    found = Collected(plan.run(record.stream(delay="30 seconds"), shards=1), tmp_path / "checkpoint").finish()
+    found = Collected(plan.stream(record.stream(delay="30 seconds"), shards=1), tmp_path / "checkpoint").finish()
     answers = []
     for row in found.rows.to_pylist():
         start, end = (int(row["window"][edge].timestamp()) for edge in ("start", "end"))

@@ -57,7 +57,7 @@ def test_a_stream(spark, tmp_path):
     record = Recorded(spark, tmp_path, table.schema)
     record.add(*split(table, [40, 50, 30]))
     plan = pn.plan(query())
-    found = Collected(plan.run(record.stream()), tmp_path / "checkpoint").finish().rows
+    found = Collected(plan.stream(record.stream()), tmp_path / "checkpoint").finish().rows
     expected = plan.run(table)
     ends = found["window"].combine_chunks().field("end")
     assert len(found) > 20

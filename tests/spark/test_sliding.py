@@ -166,7 +166,7 @@ def test_a_stream_that_is_started_again(spark, tmp_path):
     runs = []
     for some in (batches[:3], batches[3:]):
         add(some)
-        stream = plan.run(record.stream(delay="10 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
+        stream = plan.stream(record.stream(delay="10 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
         runs.append(Collected(stream, tmp_path / "checkpoint").finish())
         assert "30s/event: answers of all events before 1970-01-01" in plan.status(runs[-1].query)
     model, arrivals, expected = PerEvent(over, 0), iter(batches), Counter()
@@ -202,11 +202,11 @@ def test_what_a_stream_refuses(spark, tmp_path):
     tumbling = pn.query("t", at="ts", by="k", select={"n": pn.count()}, over=pn.tumbling("10s"))
     sliding = pn.query("s", at="ts", by="k", select={"n": pn.count()}, over=pn.sliding("10s"))
     with pytest.raises(PlanError, match="come once per event and are final"):
-        pn.plan([tumbling, sliding]).run(record.stream(), mode="update")
+        pn.plan([tumbling, sliding]).stream(record.stream(), mode="update")
     with pytest.raises(PlanError, match="emit='all' answers instances without events"):
-        pn.plan(sliding).run(record.stream(), emit="all")
+        pn.plan(sliding).stream(record.stream(), empty=True)
     with pytest.raises(PlanError, match="leave strategy='native' out"):
         pn.plan(sliding).run(frame(spark, as_table([], record.schema)), strategy="native")
-    Collected(pn.plan(tumbling).run(record.stream()), tmp_path / "checkpoint").finish()
+    Collected(pn.plan(tumbling).stream(record.stream()), tmp_path / "checkpoint").finish()
     with pytest.raises(StateError, match=r"nothing for sliding windows by \(k\)"):
-        pn.plan([tumbling, sliding]).run(record.stream(), checkpoint=str(tmp_path / "checkpoint"))
+        pn.plan([tumbling, sliding]).stream(record.stream(), checkpoint=str(tmp_path / "checkpoint"))

@@ -65,7 +65,7 @@ def test_every_micro_batch_equals_one_query_per_window(spark, tmp_path, mode, se
         pn.query("values", by="k", at="ts", select=EVERY_COLLECTION, over=over),
     ]
     with pytest.warns(StateWarning, match=r"'values': count_distinct\(s\) keeps every different value .* for 5?\d+s"):
-        answers = pn.plan(queries).run(record.stream(), mode=mode, shards=3)
+        answers = pn.plan(queries).stream(record.stream(), mode=mode, shards=3)
     ours = Collected(answers, tmp_path / "ours", mode)
     theirs = Collected(spark_answers(queries, record.stream()), tmp_path / "theirs", mode)
     finished([ours, theirs])
@@ -93,7 +93,7 @@ def test_spark_s_own_cases(spark, tmp_path, name):
         # A run of its own for every step, from one checkpoint: so that the watermark moves between them, as there.
         record.add(pa.table({"ts": pa.array([row[0] * 10**6 for row in step["batch"]], pa.timestamp("us", "UTC"))}))
         stream = record.stream(delay=f"{case['watermark_delay']} seconds")
-        found = Collected(pn.plan(query).run(stream, mode=mode, shards=1), tmp_path / "checkpoint", mode).finish()
+        found = Collected(pn.plan(query).stream(stream, mode=mode, shards=1), tmp_path / "checkpoint", mode).finish()
         answers = [[row["window"]["start"].timestamp(), row["n"]] for row in found.rows.to_pylist()]
         assert sorted(answers) == sorted(step["emits"])
         assert found.figures.get("late", 0) == step.get("dropped", 0)
@@ -105,7 +105,7 @@ def test_late_events_come_out_as_rows(spark, tmp_path):
     instant = lambda *seconds: pa.array([s * 10**6 for s in seconds], pa.timestamp("us", "UTC"))  # noqa: E731
     for batch in ((5, "a"), (50, "a")), ((3, "b"), (4, "c"), (60, "b")):
         record.add(pa.table({"ts": instant(*(s for s, _ in batch)), "k": [k for _, k in batch]}))
-        stream = pn.plan(query).run(record.stream(delay="0 seconds"), late="emit", shards=2)
+        stream = pn.plan(query).stream(record.stream(delay="0 seconds"), late="emit", shards=2)
         found = Collected(stream, tmp_path / "checkpoint").finish()
     rows = [(row["kind"], row["k"], row["n"], row["detail"]) for row in found.rows.to_pylist()]
     late = '{"ts":"1970-01-01T00:00:03.000Z","k":"b"}'
@@ -121,7 +121,7 @@ def test_what_a_condition_leaves_out_is_not_evaluated(spark, tmp_path):
         pn.query(name, by=by, at="ts", select={"r": pn.sum("10 / q")}, over=pn.tumbling("10s"), where="q > 0")
         for name, by in (("by key", "k"), ("all", ()))
     ]
-    stream = pn.plan(queries).run(record.stream(delay="0 seconds"), shards=1)
+    stream = pn.plan(queries).stream(record.stream(delay="0 seconds"), shards=1)
     found = Collected(stream, tmp_path / "checkpoint").finish()
     assert sorted(row["r"] for row in found.rows.to_pylist()) == [5.0, 5.0, 10.0, 10.0]
     assert found.figures["absurd_timestamps"] == 1
@@ -133,7 +133,7 @@ def test_zero_is_one_key_and_called_as_spark_calls_it(spark, tmp_path):
     events = pa.table({"ts": instants, "k": [-0.0, 0.0, 1.0]})
     record.add(events)
     plan = pn.plan(pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("10s")))
-    stream = plan.run(record.stream(delay="0 seconds"), shards=2)
+    stream = plan.stream(record.stream(delay="0 seconds"), shards=2)
     found = Collected(stream, tmp_path / "checkpoint").finish().rows
     batch = plan.run(spark.createDataFrame(events), strategy="native").toArrow()
     first = [[(str(row["k"]), row["n"]) for row in rows.to_pylist()][:1] for rows in (found, batch.sort_by("k"))]
@@ -147,7 +147,7 @@ def test_keys_are_evicted_and_say_so(spark, tmp_path):
         instants = pa.array([(number * 20 + i) * 10**6 for i in range(10)], pa.timestamp("us", "UTC"))
         record.add(pa.table({"ts": instants, "k": [100 * number + i for i in range(10)]}))
     query = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("1 min"))
-    stream = pn.plan(query).run(record.stream(delay="0 seconds"), limits=pn.Limits(keys=10), shards=1)
+    stream = pn.plan(query).stream(record.stream(delay="0 seconds"), limits=pn.Limits(keys=10), shards=1)
     found = Collected(stream, tmp_path / "checkpoint").finish()
     assert found.figures["evicted"] >= 20
     assert found.rows.num_rows >= 20
@@ -161,17 +161,17 @@ def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
     with pytest.raises(PlanError, match=r"no watermark on 'ts'.*withWatermark\('ts'"):
         plan.run(bare)
     with pytest.raises(PlanError, match="mode='complete'"):
-        plan.run(record.stream(), mode="complete")
+        plan.stream(record.stream(), mode="complete")
     with pytest.raises(PlanError, match="shards=0"):
-        plan.run(record.stream(), shards=0)
+        plan.stream(record.stream(), shards=0)
     with pytest.raises(PlanError, match="layout='wide'"):
-        plan.run(record.stream(), layout="wide")
+        plan.stream(record.stream(), layout="wide")
     with pytest.raises(PlanError, match="late=, limits= is for streams"):
         plan.run(pa.table({}), late="emit", limits=pn.Limits(keys=1))
     with pytest.raises(PlanError, match="for batches"):
-        plan.run(record.stream(), strategy="native")
+        plan.stream(record.stream(), strategy="native")
     with pytest.raises(SchemaError, match="'kk' is not a column"):
-        pn.plan(pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))).run(record.stream())
+        pn.plan(pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))).stream(record.stream())
 
 
 def test_a_checkpoint_of_another_plan_is_refused_before_the_stream_starts(spark, tmp_path):
@@ -180,12 +180,12 @@ def test_a_checkpoint_of_another_plan_is_refused_before_the_stream_starts(spark,
     place, over = str(tmp_path / "checkpoint"), pn.tumbling("5s")
     written = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=over)
     plan = pn.plan(written)
-    Collected(plan.run(record.stream(), shards=2, checkpoint=place), tmp_path / "checkpoint").finish()
-    plan.run(record.stream(), shards=2, checkpoint=place)
+    Collected(plan.stream(record.stream(), shards=2, checkpoint=place), tmp_path / "checkpoint").finish()
+    plan.stream(record.stream(), shards=2, checkpoint=place)
     with pytest.raises(StateError, match="written with shards=2, and this run has shards=3"):
-        plan.run(record.stream(), shards=3, checkpoint=place)
+        plan.stream(record.stream(), shards=3, checkpoint=place)
     with pytest.raises(StateError, match="written with mode='append'"):
-        plan.run(record.stream(), shards=2, mode="update", checkpoint=place)
+        plan.stream(record.stream(), shards=2, mode="update", checkpoint=place)
     others = {
         "keeps nothing by": pn.query("q", at="ts", select={"n": pn.count()}, over=over),
         "the checkpoint has no": pn.query("q", by="k", at="ts", select={"low": pn.min("k")}, over=over),
@@ -193,7 +193,7 @@ def test_a_checkpoint_of_another_plan_is_refused_before_the_stream_starts(spark,
     }
     for reason, query in others.items():
         with pytest.raises(StateError, match=reason):
-            pn.plan(query).run(record.stream(), shards=2, checkpoint=place)
+            pn.plan(query).stream(record.stream(), shards=2, checkpoint=place)
     # A driver that died in its first micro-batch has left a checkpoint that nothing was committed to.
     shutil.rmtree(tmp_path / "checkpoint" / "commits")
-    plan.run(record.stream(), shards=3, checkpoint=place)
+    plan.stream(record.stream(), shards=3, checkpoint=place)

@@ -96,7 +96,7 @@ def run_stream(
     catalogue = None if asked.catalogue is None else pn.Catalogue(asked.catalogue)
     watermarked = events.withWatermark(plan.queries[0].at, asked.watermark)
     checkpoint = asked.checkpoint or sink.beside("checkpoint")
-    answers = plan.run(watermarked, mode=asked.mode, catalogue=catalogue, checkpoint=checkpoint)
+    answers = plan.stream(watermarked, mode=asked.mode, catalogue=catalogue, checkpoint=checkpoint)
     said, totals = console(), Totals()
     listeners = [pn.show_progress(spark, lambda line: said.print(line, markup=False)), totals]
     spark.streams.addListener(totals)

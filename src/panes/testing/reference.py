@@ -7,7 +7,8 @@ Nothing of the planner, the frames or the kernels is used, so that a mistake the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import reduce
@@ -31,10 +32,14 @@ from panes.algebra.aggregates import (
 from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
 from panes.algebra.fits import CorrelationOf, TrendOf
 from panes.algebra.levelled import LevelledOf
+from panes.algebra.ordering import is_ordered
 from panes.declare.expressions import expression
-from panes.declare.query import EXPIRES, Query
+from panes.declare.measures import Punctuation
+from panes.declare.query import EXPIRES, NUMBER, Query
+from panes.declare.windows import RowWindow
 from panes.errors import AnswerOverflowError
 from panes.local.evaluate import evaluate
+from panes.testing.rows_reference import Arrived, instances
 from panes.timeline import Geometry
 
 Row: TypeAlias = tuple[Any, ...]
@@ -52,10 +57,10 @@ def brute_force(queries: Query | Iterable[Query], table: pa.Table) -> pa.Table:
     >>> brute_force(query, table)["top"].to_pylist()
     [20, 21, 25, 25]
     """
-    listed = (queries,) if isinstance(queries, Query) else tuple(queries)
-    pieces = [_of_query(query, table) for query in listed]
-    keys = list(dict.fromkeys(key for query in listed for key in query.by))
-    columns = list(dict.fromkeys(column for query in listed for column in query.columns))
+    listed = [flat(query) for query in ((queries,) if isinstance(queries, Query) else tuple(queries))]
+    pieces = [_of_query(query, groups, table) for query, groups in listed]
+    keys = list(dict.fromkeys(key for query, _ in listed for key in query.by))
+    columns = list(dict.fromkeys(column for query, _ in listed for column in query.columns))
     names = ["query", "window_name", "window", *keys, *columns]
     types = {field.name: field.type for piece in reversed(pieces) for field in piece.schema}
     whole = [
@@ -101,7 +106,14 @@ def comparable(value: Any) -> Any:
     return value
 
 
-def _of_query(query: Query, table: pa.Table) -> pa.Table:
+def flat(query: Query) -> tuple[Query, int]:
+    """A query whose groups are the last of its keys, and how many these are."""
+    return replace(query, by=(*query.by, *query.groups), groups=()), len(query.groups)
+
+
+def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
+    if not query.timed:
+        table = table.append_column(query.at, pa.array(range(len(table)), pa.timestamp("us")))
     instant_type = _column(table, query.at).type
     instants = _whole(_column(table, query.at)).cast(pa.int64()).to_pylist()
     passed = [True] * len(table) if query.where is None else evaluate(query.where, table).to_pylist()
@@ -109,13 +121,21 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
     kept = [i for i, t in enumerate(instants) if t is not None and passed[i]]
     readers = [(alias, _Reader(aggregate, table, instants)) for alias, aggregate in query.aggregates]
     rows: list[tuple[str, int, int, Row, list[int], tuple[int, ...]]] = []
-    for window in query.windows:
+    numbers: list[int] = []
+    for declared in query.over:
+        if isinstance(declared, RowWindow):
+            found = list(_by_rows(query, declared, groups, table, instants, keys, kept, passed))
+            rows += [each[:6] for each in found]
+            numbers += [each[6] for each in found]
+    on_clock = [window for declared in query.over if not isinstance(declared, RowWindow) for window in declared.windows]
+    for window in on_clock:
         if window.per_event:
             for i in kept:
                 last = instants[i] - window.ago
                 first = last - window.geometry.range
                 ids = [j for j in kept if first < instants[j] <= last and comparable(keys[j]) == comparable(keys[i])]
-                rows.append((window.name, first, last, keys[i], ids, ()))
+                shown = first + 1 - window.shift, last + 1 - window.end_shift
+                rows.append((window.name, *shown, keys[i], ids, ()))
             continue
         groups: dict[Any, tuple[int, Row, list[int]]] = {}
         for i in kept:
@@ -131,6 +151,8 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
             levels = tuple(last - age for age in (*window.finer, window.geometry.range))
             rows.append((window.name, first - window.shift, last - window.shift, held_by, ids, levels))
     bounds = [pa.array([row[i] for row in rows], pa.int64()).cast(instant_type) for i in (1, 2)]
+    if not query.timed:
+        bounds = [pa.nulls(len(rows), instant_type)] * 2
     answers = {
         "query": pa.array([query.name] * len(rows), pa.string()),
         "window_name": pa.array([row[0] for row in rows], pa.string()),
@@ -140,16 +162,74 @@ def _of_query(query: Query, table: pa.Table) -> pa.Table:
         answers[key] = pa.array([row[3][number] for row in rows], _column(table, key).type)
     for alias, reader in readers:
         answers[alias] = pa.array([reader(row[4], row[1], row[2], row[5]) for row in rows], reader.type)
-    slides = {window.name: window.geometry.slide for window in query.windows}
-    expires = pa.array([row[2] + slides[row[0]] for row in rows], pa.int64()).cast(instant_type)
-    result = pa.table(answers | ({EXPIRES: expires} if query.expiring else {}))
+    lent: dict[str, pa.Array] = {}
+    if query.expiring:
+        slides = {window.name: window.geometry.slide for window in on_clock}
+        lent[EXPIRES] = pa.array([row[2] + slides[row[0]] for row in rows], pa.int64()).cast(instant_type)
+    if query.asks_for(NUMBER):
+        lent[NUMBER] = pa.array(numbers, pa.int64())
+    result = pa.table(answers | lent)
     for alias, value in query.derived:
         found = evaluate(value, result)
         kept = [name for name in result.column_names if name.lower() != alias.lower()]
         result = result.select(kept).append_column(alias, found)
     result = result if query.having is None else result.filter(evaluate(query.having, result))
-    hidden = query.expiring and EXPIRES not in (column.lower() for column in query.columns)
-    return result.drop_columns([EXPIRES]) if hidden else result
+    return result.drop_columns([name for name in lent if name not in (column.lower() for column in query.columns)])
+
+
+def _by_rows(
+    query: Query,
+    window: RowWindow,
+    groups: int,
+    table: pa.Table,
+    instants: list[Any],
+    keys: list[Row],
+    kept: list[int],
+    passed: list[Any],
+) -> Iterator[tuple[str, int, int, Row, list[int], tuple[int, ...], int]]:
+    """The instances of a window by rows: its name, bounds, key, rows, no levels, and which of its key it is."""
+    marks: list[int] = []
+    if isinstance(window.size, Punctuation):
+        marked = _column(table, window.size.column).to_pylist()
+        marks = [i for i, t in enumerate(instants) if t is not None and marked[i]]
+        kept = [i for i in kept if not marked[i]]
+    kept = in_order(query, table, instants, kept)
+    names = {each.column for each in window.deltas}
+    values = {name: dict(enumerate(_numbers(_column(table, name)))) for name in names}
+    end = max((t for t in instants if t is not None), default=-1) + 1
+    own_key = [comparable(key[: len(key) - groups]) for key in keys]
+    for own in dict.fromkeys(own_key[i] for i in kept):
+        mine = [i for i in kept if own_key[i] == own]
+        stops = [instants[i] for i in marks if window.size.scope == "stream" or own_key[i] == own]  # type: ignore[union-attr]
+        came = Arrived(mine, dict(enumerate(instants)), values, sorted(set(stops)), end)
+        for number, (start, last, ids) in enumerate(instances(window, came)):
+            if not groups:
+                yield window.name, start, last, keys[mine[0]], ids, (), number
+            for inside in dict.fromkeys(comparable(keys[i]) for i in ids) if groups else ():
+                some = [i for i in ids if comparable(keys[i]) == inside]
+                yield window.name, start, last, keys[some[0]], some, (), number
+
+
+def in_order(query: Query, table: pa.Table, instants: list[Any], rows: list[int]) -> list[int]:
+    """Rows by time; those of one instant by columns that never decrease, then by ties, or by all columns by name."""
+    deltas = [each.column for window in query.over if isinstance(window, RowWindow) for each in window.deltas]
+    if not query.timed:
+        return rows
+    shared = {name.lower() for name in (*query.by, query.at)}
+    listed = sorted(table.column_names, key=str.lower)
+    others = [name for name in listed if name.lower() not in shared and is_ordered(table.schema.field(name).type)]
+    used = {name.lower() for name in query.used}
+    names = [*deltas, *query.ties, *((n for n in others if n.lower() in used) if query.ties else others)]
+    columns = [_column(table, name).to_pylist() for name in dict.fromkeys(names)]
+    return sorted(
+        rows,
+        key=lambda i: (instants[i], [(c[i] is not None, comparable(c[i]) if c[i] is not None else 0) for c in columns]),
+    )
+
+
+def _numbers(column: pa.ChunkedArray) -> list[Any]:
+    found: list[Any] = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+    return found
 
 
 def _starts(geometry: Geometry, instant: int) -> list[int]:

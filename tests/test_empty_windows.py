@@ -1,4 +1,4 @@
-"""``emit="all"``: instances without events are answered too."""
+"""``empty=True``: instances without events are answered too."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def expected(over: list[pn.Window], rows: list[tuple[str, int, int | None]]) -> 
 def test_between_a_key_s_first_and_last_event(over: list[pn.Window], rows: list[tuple[str, int, int | None]]) -> None:
     columns = {"k": pa.string(), "ts": pa.timestamp("us"), "x": pa.int64()}
     table = pa.table({name: pa.array([row[i] for row in rows], t) for i, (name, t) in enumerate(columns.items())})
-    answers = pn.plan(queries(over)).run(table, emit="all")
+    answers = pn.plan(queries(over)).run(table, empty=True)
     ends = pa.compute.struct_field(answers["window"], "end").cast(pa.int64()).to_pylist()
     found = {
         (row["query"], row["window_name"], end, row["k"]): tuple(row[column] for column in COLUMNS)
@@ -67,8 +67,8 @@ def test_on_spark(spark):
     table = events(80, keys={"k": pa.string()}, values={"x": pa.int64()}, seed=3)
     over = [pn.tumbling("3s"), pn.hopping("10s", every="4s"), pn.hopping("2s", every="5s")]
     plan = pn.plan(queries(over))
-    answers = plan.run(spark.createDataFrame(table), emit="all")
-    assert_same_answers(answers, plan.run(table, emit="all"))
+    answers = plan.run(spark.createDataFrame(table), empty=True)
+    assert_same_answers(answers, plan.run(table, empty=True))
     assert answers.where("n = 0").count() > 0
 
 
@@ -93,4 +93,4 @@ def test_what_cannot_be(spark) -> None:
     with pytest.raises(PlanError, match="emit='some': write 'occupied'"):
         plan.run(pa.table({}), emit="some")
     with pytest.raises(PlanError, match="emit='all' runs in columns"):
-        plan.run(spark.range(1), emit="all", strategy="native")
+        plan.run(spark.range(1), empty=True, strategy="native")
