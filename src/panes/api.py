@@ -10,12 +10,13 @@ from typing import Any, Literal, TypeAlias
 from panes.calls import helpful
 from panes.catalogue import Catalogue
 from panes.declare.limits import Limits
+from panes.declare.lookups import LookupLayout, declare_lookup
 from panes.declare.query import Query, check_names
 from panes.declare.windows import Bounds, RowWindow, Sliding
 from panes.engine.job import Mode
 from panes.engine.schema import one_type_each, wide_columns
 from panes.errors import PlanError, SqlError
-from panes.inputs import is_arrow, is_spark
+from panes.inputs import both_on_spark, is_arrow, is_spark
 from panes.operators.over_queries import RowsPart, key_sets, over_rows, over_time
 from panes.planning import drawing, picture
 from panes.planning.blueprint import Blueprint, ByEvents, draw_up
@@ -192,6 +193,14 @@ class Plan:
             _check_rows(self._over_rows[0], {**given, "mode": mode})
         return self._run_stream(events, mode, shards, catalogue, late, empty, limits, checkpoint)
 
+    @helpful(
+        "plan.lookup(payments, labels)",
+        **dict.fromkeys(("labels", "entities", "spine"), "requests"),
+        **dict.fromkeys(("on", "by"), "keys stand in the query, as pn.query(by='card', ...)."),
+        **dict.fromkeys(("over", "select", "where"), "it stands in the query, which a stream serves unchanged."),
+        **dict.fromkeys(("watermark", "lag"), "delay"),
+        closed="it stands on the window, as pn.sliding('1 hour', bounds='[)') for only what was before the request.",
+    )
     def lookup(
         self,
         events: Any,
@@ -199,10 +208,61 @@ class Plan:
         *,
         at: str | None = None,
         delay: DurationLike | None = None,
-        layout: Literal["wide", "long"] = "wide",
+        layout: LookupLayout = "wide",
     ) -> Any:
-        """What each window's answer was at each request."""
-        raise NotImplementedError
+        """What each window's answer was at each request: a training set with no leakage from the future.
+
+        Of a sliding window it is the answer up to the request, exactly: what ``run`` has for an event of that time. Of
+        a window on the clock it is that of the newest instance with ``end + delay <= t``. Where a window holds no event
+        of the key, counts are 0 and other aggregates null.
+
+        Parameters
+        ----------
+        events, requests
+            Two Spark DataFrames give a (lazy) Spark DataFrame. Two pyarrow Tables, or anything with the Arrow C
+            interface (pandas, polars), give a pyarrow Table. Requests have the key columns, a time, and any other
+            columns; neither side need be sorted.
+        at
+            The column of time of the requests; by default it is called as that of the events. A request without a time
+            finds no event.
+        delay
+            The watermark delay of the stream that serves the same plan: windows on the clock then are what had been
+            served by the time of the request. Sliding windows are not affected: a stream answers them as of the time
+            of the event, however late that answer comes.
+        layout
+            ``wide``: the requests with a column ``<output column>_<window>`` for each window, as ``total_7d``.
+            ``long``: a row per request, query and window, with columns ``query`` and ``window_name``.
+
+        Returns
+        -------
+        pyarrow.Table or pyspark.sql.DataFrame
+            All columns of the requests, then the answers. In this process rows keep the order of the requests.
+
+        Examples
+        --------
+        >>> import datetime as dt, pyarrow as pa, panes as pn
+        >>> hour = lambda *hours: [dt.datetime(2026, 1, 1, h) for h in hours]
+        >>> payments = pa.table({"ts": hour(1, 2, 9, 3), "card": ["a", "a", "a", "b"], "amount": [10, 20, 5, 7]})
+        >>> labels = pa.table({"ts": hour(2, 9, 12), "card": ["a", "a", "c"], "fraud": [False, True, False]})
+        >>> spend = pn.query(by="card", at="ts", select={"n": pn.count(), "total": pn.sum("amount")},
+        ...     over=[pn.sliding("1 day"), pn.sliding(pn.rows(1)), pn.tumbling("6 hours")])
+        >>> features = pn.plan(spend).lookup(payments, labels)
+        >>> features.column_names[3:]
+        ['n_1d', 'total_1d', 'n_1row', 'total_1row', 'n_6h', 'total_6h']
+        >>> for row in features.drop_columns(["ts"]).to_pylist():
+        ...     print(*row.values())
+        a False 2 30 1 20 0 None
+        a True 3 35 1 5 2 30
+        c False 0 None 0 None 0 None
+        """
+        declared = declare_lookup(self.queries, at=at, delay=delay, layout=layout)
+        if both_on_spark("look up in", events=events, requests=requests):
+            from panes.spark.lookup import lookup as lookup_on_spark
+
+            return lookup_on_spark(declared, events, requests)
+        from panes.local.lookup import lookup as lookup_here
+
+        return lookup_here(declared, events, requests)
 
     def live(self, keep: Any = None, *, algorithm: str | None = None, load: Any = None) -> Any:
         """The plan in this process: takes in events and answers at any time."""

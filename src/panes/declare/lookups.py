@@ -1,220 +1,237 @@
-"""A lookup: which aggregates, over which windows back from each request, of which events."""
+"""A lookup: what the windows of some queries had to say when a request came."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, get_args
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
-from panes.algebra.aggregates import Aggregate
-from panes.declare.expressions import ExpressionLike
-from panes.declare.measures import Rows
-from panes.declare.query import Query, query
-from panes.declare.windows import RowWindow, Sliding, checked_name, sliding, tumbling
-from panes.errors import DeclarationError
-from panes.timeline import DurationLike, Geometry
+from panes.declare.expressions import Expression, disjunction
+from panes.declare.kinds import AnyWindow, wide_names
+from panes.declare.measures import Delta, Rows
+from panes.declare.nested import Nested
+from panes.declare.query import NUMBER, Query
+from panes.declare.windows import Cumulate, RowWindow, Sliding, Window
+from panes.errors import DeclarationError, DurationError
+from panes.timeline import DurationLike, parse_duration
 
-Closed: TypeAlias = Literal["right", "left", "both", "neither"]
 LookupLayout: TypeAlias = Literal["wide", "long"]
-Back: TypeAlias = Sliding | RowWindow
-"""A window that looks back from a request: over time, or over a number of events."""
 
-BackLike: TypeAlias = "DurationLike | Back"
-
-_ANY_AGE: Final = 2**60
-"""No two events are further apart, in µs."""
+Answered: TypeAlias = Window | Cumulate | Sliding | RowWindow
+"""A window that has one answer per request; a nested window is several of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
-    """Aggregates over windows that end at requests. Made by :func:`declare_lookup`, which checks it.
+class LookupPart:
+    """Queries that are answered from the same sorted events: of one set of keys, and one event time.
+
+    Where windows hold a number of rows, all queries also count the same events in the same order.
 
     Parameters
     ----------
-    query
-        Keys, event time, aggregates, derived columns and condition; its windows are ``windows``.
+    queries
+        What is asked for.
     asked_at
         The column of the requests that says when.
-    windows
-        How far each answer looks back.
-    closed
-        Which of its bounds belong to a window over time.
-    layout
-        ``wide``: a row per request. ``long``: a row per request and window.
+    delay
+        How many µs after its end an instance on the clock is answered.
     """
 
-    query: Query
+    queries: tuple[Query, ...]
     asked_at: str
-    windows: tuple[Back, ...]
-    closed: Closed
-    layout: LookupLayout
+    delay: int
 
     @property
-    def holds_start(self) -> int:
-        """1 where the start of a window belongs to it."""
-        return int(self.closed in ("left", "both"))
+    def by(self) -> tuple[str, ...]:
+        """The key columns."""
+        return self.queries[0].by
 
     @property
-    def holds_end(self) -> int:
-        """1 where the end of a window, the time of the request, belongs to it."""
-        return int(self.closed in ("right", "both"))
+    def at(self) -> str:
+        """The column of event time."""
+        return self.queries[0].at
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The columns that order events of one instant, as they were declared."""
+        return self.queries[0].ties
+
+    @property
+    def kept(self) -> Expression | None:
+        """What the events of any of the queries fulfil."""
+        conditions = list(dict.fromkeys(query.where for query in self.queries))
+        some = [condition for condition in conditions if condition is not None]
+        if len(some) < len(conditions):
+            return None
+        return some[0] if len(some) == 1 else disjunction(some)
+
+    @property
+    def views(self) -> tuple[tuple[int, Answered], ...]:
+        """The windows to answer, each with the number of its query."""
+        return tuple((i, window) for i, query in enumerate(self.queries) for window in answered(query))
 
     @property
     def reach(self) -> int:
         """How many µs before a request the oldest event may be that a window over time asks for."""
-        return max((w.size + w.ago for w in self.windows if isinstance(w, Sliding)), default=0)
+        return max((_reach(window, self.delay) for _, window in self.views), default=0)
 
     @property
     def rows(self) -> int:
-        """How many events before a request a window over events may ask for."""
-        return max((w.size.n + w.ago for w in self.windows if isinstance(w.size, Rows)), default=0)
+        """How many of the last events a window of rows may ask for; 0 where there is none."""
+        windows = (window for _, window in self.views if isinstance(window, RowWindow))
+        return max((w.size.n + w.ago for w in windows if isinstance(w.size, Rows)), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The queries of a plan, looked up at requests. Made by :func:`declare_lookup`, which checks it.
+
+    Parameters
+    ----------
+    parts
+        The queries in parts that share their sorted events.
+    layout
+        ``wide``: a row per request. ``long``: a row per request, query and window.
+    """
+
+    queries: tuple[Query, ...]
+    parts: tuple[LookupPart, ...]
+    layout: LookupLayout
 
     @property
-    def features(self) -> tuple[tuple[str, str, str], ...]:
-        """The columns of the wide layout: the name of the window, the output column, and the name of both together."""
-        return tuple((w.name, alias, f"{alias}_{w.suffix}") for w in self.windows for alias in self.query.columns)
+    def added(self) -> tuple[str, ...]:
+        """The columns that answers add to the requests."""
+        return added_columns(self.queries, self.layout)
+
+
+def answered(query: Query) -> tuple[Answered, ...]:
+    """The windows of a query that have an answer per request."""
+    return tuple(each for window in query.over for each in _one_by_one(window))
+
+
+def features(queries: Iterable[Query]) -> tuple[tuple[str, str, str, str], ...]:
+    """The columns of the wide layout: query, window, output column, and the name of all of it."""
+    return tuple((query.name, *names) for query in queries for names in wide_names(query.over, query.columns))
+
+
+def added_columns(queries: Sequence[Query], layout: LookupLayout) -> tuple[str, ...]:
+    """The columns that the answers of some queries add to the requests."""
+    if layout == "wide":
+        return tuple(name for *_, name in features(queries))
+    return ("query", "window_name", *dict.fromkeys(column for query in queries for column in query.columns))
 
 
 def declare_lookup(
-    *,
-    by: str | Iterable[str],
-    at: str | Sequence[str] | None,
-    select: Mapping[str, Aggregate | ExpressionLike] | None,
-    over: BackLike | Iterable[BackLike] | Mapping[str, BackLike] | None,
-    where: ExpressionLike | None = None,
-    closed: Closed = "right",
-    layout: LookupLayout = "wide",
+    queries: Sequence[Query], *, at: str | None = None, delay: DurationLike | None = None, layout: LookupLayout = "wide"
 ) -> Lookup:
     """Check what a user writes about a lookup.
 
     Examples
     --------
     >>> import panes as pn
-    >>> asked = declare_lookup(by="card", at=("paid", "ts"), select={"n": pn.count()}, over=["1 h", pn.last(10)])
-    >>> asked.features, asked.query.at, asked.asked_at
-    ((('1h', 'n', 'n_1h'), ('last_10', 'n', 'n_last_10')), 'paid', 'ts')
+    >>> card = pn.query(by="card", at="paid", select={"n": pn.count()}, over=[pn.sliding("1 h"), pn.tumbling("1 d")])
+    >>> asked = declare_lookup([card], at="ts", delay="1 min")
+    >>> asked.added, asked.parts[0].at, asked.parts[0].asked_at
+    (('n_1h', 'n_1d'), 'paid', 'ts')
     """
-    _check_choices(closed, layout)
-    for name, value, example in (("select", select, "{'n': pn.count()}"), ("over", over, "['1 hour', '7 days']")):
-        if value is None:
-            raise DeclarationError(f"the lookup has no {name}=. Write {name}={example}, or give a query.")
-    happened, asked = _times(at)
-    windows = _windows(over)
-    # Everything but the windows is what a query has; these only lend it their names.
-    stand_ins = [tumbling("1 us", name=window.name) for window in windows]
-    assert select is not None
-    declared = query("lookup", by=by, at=happened, select=select, over=stand_ins, where=where)
-    return _checked(Lookup(declared, asked, windows, closed, layout))
-
-
-def lookup_of(
-    asked: Query, *, at: str | Sequence[str] | None = None, closed: Closed = "right", layout: LookupLayout = "wide"
-) -> Lookup:
-    """The lookup of what a query over sliding windows answers for every event.
-
-    Parameters
-    ----------
-    at
-        The column of the requests that says when; by default that of the query.
-    """
-    _check_choices(closed, layout)
-    if not isinstance(asked, Query):
-        raise DeclarationError(f"{asked!r} is not a query. Make one with pn.query(..., over=pn.sliding('1 hour')).")
-    if asked.having is not None:
-        raise DeclarationError(
-            f"query {asked.name!r} has having=, but a lookup answers every request. Filter its result instead."
-        )
-    if at is not None and not isinstance(at, str):
-        raise DeclarationError(f"at={at!r} with a query is the time of the requests alone. Write one column.")
-    return _checked(Lookup(asked, asked.at if at is None else at, _windows(asked.over), closed, layout))
-
-
-def _check_choices(closed: str, layout: str) -> None:
-    if closed not in get_args(Closed):
-        raise DeclarationError(
-            f"closed={closed!r}: write 'right' for (t - size, t], 'left' for [t - size, t), 'both' or 'neither'."
-        )
     if layout not in get_args(LookupLayout):
         raise DeclarationError(
-            f"layout={layout!r}: write 'wide' (a row per request) or 'long' (a row per request and window)."
+            f"layout={layout!r}: write 'wide' (a row per request) or 'long' (a row per request, query and window)."
         )
-
-
-def _checked(lookup: Lookup) -> Lookup:
-    _check_aggregates(lookup.query, lookup.windows)
-    if lookup.layout == "wide":
-        _refuse_twins(lookup)
-    return lookup
-
-
-def _times(at: Any) -> tuple[str, str]:
-    both = (at, at) if isinstance(at, str) else at
-    fits = isinstance(both, Sequence) and not isinstance(both, str) and len(both) == 2
-    if not fits or not all(isinstance(name, str) and name for name in both):
+    if at is not None and (not isinstance(at, str) or not at):
         raise DeclarationError(
-            f"at={at!r} is not one column for both sides, nor one for the events and one for the requests. Write "
-            "at='ts', or at=('paid', 'asked')."
+            f"at={at!r} is not the name of a column: it is the time of the requests, and that of the events stands in "
+            "the query. Write one column, as at='asked'."
         )
-    return both[0], both[1]
+    late = 0 if delay is None else parse_duration(delay)
+    if late < 0:
+        raise DurationError(f"delay={delay!r} is negative: answers come after the end of a window. Write '10 min'.")
+    for query in queries:
+        _check_query(query)
+        for window in query.over:
+            if (why := _refused(window)) is not None:
+                raise DeclarationError(f"query {query.name!r} cannot be looked up over {window.name!r}: {why}")
+    if layout == "wide":
+        _refuse_twins(queries)
+    return Lookup(tuple(queries), _parts(queries, at, late), layout)
 
 
-def _windows(over: Any) -> tuple[Back, ...]:
-    if isinstance(over, Mapping):
-        named = [replace(_window(window), name=checked_name(name)) for name, window in over.items()]
-    elif isinstance(over, Iterable) and not isinstance(over, str):
-        named = [_window(window) for window in over]
-    else:
-        named = [_window(over)]
-    if not named:
-        raise DeclarationError("the lookup has no window. Write over=['1 hour', '7 days'], or {'week': '7 days'}.")
-    names = [window.name for window in named]
-    for name in names:
-        if names.count(name) > 1:
-            raise DeclarationError(f"the lookup has two windows called {name!r}; drop one, or name them: over={{...}}.")
-    return tuple(named)
+def _parts(queries: Sequence[Query], at: str | None, delay: int) -> tuple[LookupPart, ...]:
+    found: dict[object, list[Query]] = {}
+    for query in queries:
+        # The last ten of some events are not the last ten of others.
+        rows = any(isinstance(window, RowWindow) for window in query.over)
+        own = (tuple(name.lower() for name in query.ties), query.where) if rows else None
+        found.setdefault((frozenset(key.lower() for key in query.by), query.at.lower(), own), []).append(query)
+    return tuple(LookupPart(tuple(some), some[0].at if at is None else at, delay) for some in found.values())
 
 
-def _window(window: Any) -> Back:
-    if isinstance(window, Sliding) or (isinstance(window, RowWindow) and window.kind == "sliding"):
-        return window
-    if hasattr(window, "windows"):
+def _one_by_one(window: AnyWindow) -> tuple[Answered, ...]:
+    return window.windows if isinstance(window, Nested) else (window,)
+
+
+def _reach(window: Answered, delay: int) -> int:
+    if isinstance(window, Sliding):
+        return window.size + window.ago
+    # The newest instance that is complete ended less than a pace ago.
+    if isinstance(window, Window):
+        return window.geometry.range + window.geometry.slide + delay
+    if isinstance(window, Cumulate):
+        return window.upto + window.step + delay
+    return 0
+
+
+# Checks
+
+
+def _check_query(query: Query) -> None:
+    """Refuse what a query says that no answer to a request has."""
+    name = f"query {query.name!r}"
+    if not query.timed:
+        raise DeclarationError(f"{name} has no at=, and a request asks for what was there at a time. Write at='ts'.")
+    for what, given, why in (
+        ("having", query.having, "a lookup answers every request. Leave it out, and filter the result"),
+        ("groups", query.groups, "a request has one answer per window, not one per group. Write them into by="),
+        ("evict", query.evict, "a lookup has all events before it, and forgets no key. Leave it out"),
+    ):
+        if given:
+            raise DeclarationError(f"{name} has {what}=, but {why}.")
+    if query.asks_for(NUMBER):
         raise DeclarationError(
-            f"over= has the window {str(window)!r}, which has instances of its own; a lookup looks back from each "
-            "request. Write a duration, pn.sliding(size, ago=...) or pn.sliding(pn.rows(10))."
+            f"{name} asks for {NUMBER!r}, which depends on where the extract of events begins. Leave it out."
         )
-    return _window(sliding(window))
 
 
-def _check_aggregates(declared: Query, windows: tuple[Back, ...]) -> None:
-    """Refuse what has no meaning where windows end at any instant."""
-    if declared.expiring:
-        raise DeclarationError("a lookup asks when an answer expires, but answers are for one instant. Leave it out.")
-    for alias, aggregate in declared.aggregates:
-        if aggregate.levels or aggregate.in_order:
-            what = "compares the levels of a nested window" if aggregate.levels else "has a value per tick"
-            raise DeclarationError(
-                f"the lookup selects {alias!r} = {aggregate}, which {what}, and windows of a lookup begin and end at "
-                "any instant. Leave it to a query."
-            )
-        for window in windows:
-            # However few events are counted, the oldest of them may be of any age.
-            size = window.size if isinstance(window, Sliding) else _ANY_AGE
-            if (reason := aggregate.misfit(Geometry(size, 1))) is None:
-                continue
-            if isinstance(window, RowWindow):
-                reason = (
-                    f"{aggregate} suits windows up to some length, and the last {window.size} may lie any "
-                    "time back. Take a window over time, or another aggregate (aged without power= has no such end)."
-                )
-            raise DeclarationError(f"the lookup selects {alias!r} over {window.name!r}: {reason}")
+def _refused(window: AnyWindow) -> str | None:
+    """Why a window cannot be looked up, and what to write instead; None where it can be."""
+    if not isinstance(window, RowWindow):
+        return None
+    phase = "depends on where the extract of events begins, so that a training set would differ from the stream"
+    write = "Write pn.sliding(pn.rows(10)) for the last rows, or pn.sliding('1 hour')."
+    if window.kind == "session":
+        return f"which session a request falls into is known only when it has ended. {write}"
+    if window.deltas:
+        return f"it goes by the column {window.deltas[0].column!r}, and a request has no value of it. {write}"
+    if window.origin != "epoch":
+        return (
+            f"where a window with origin={window.origin!r} begins {phase}. Leave origin= out for the grid of the "
+            "clock, or write pn.sliding('1 hour')."
+        )
+    if window.every is None or (isinstance(window.every, Rows) and not window.each_row):
+        return f"after which row it is answered {phase}. {write}"
+    if not isinstance(window.size, Rows):
+        return f"it is answered with every row, and a request is none. {write}"
+    assert not isinstance(window.every, Delta)
+    return None
 
 
-def _refuse_twins(lookup: Lookup) -> None:
+def _refuse_twins(queries: Sequence[Query]) -> None:
     owners: dict[str, str] = {}
-    for window, alias, name in lookup.features:
+    for query, window, column, name in features(queries):
+        owner = f"{column!r} over {window!r}" + (f" of query {query!r}" if len(queries) > 1 else "")
         if name.lower() in owners:
             raise DeclarationError(
-                f"the lookup would have two columns called {name!r} ({owners[name.lower()]} and {alias!r} over "
-                f"{window!r}). Rename an output column or a window."
+                f"the lookup would have two columns called {name!r} ({owners[name.lower()]}, and {owner}). Rename an "
+                "output column, give a window a name=, or take layout='long'."
             )
-        owners[name.lower()] = f"{alias!r} over {window!r}"
+        owners[name.lower()] = owner

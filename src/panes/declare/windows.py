@@ -58,7 +58,9 @@ class Window:
     @property
     def suffix(self) -> str:
         """What its columns of the wide layout end with."""
-        return _suffix(self.name, default_name(replace(self.geometry, offset=self.geometry.offset - self.shift)))
+        # What is aligned to an initiation time has no offset in its name.
+        offset = 0 if self.since is not None else self.geometry.offset - self.shift
+        return _suffix(self.name, default_name(replace(self.geometry, offset=offset)))
 
     @property
     def shift(self) -> int:

@@ -1,19 +1,19 @@
-"""Answers when asked for: events of a chunk sorted once, then every window back from every request."""
+"""Answers when asked for: events of a chunk sorted once, then every window for every request at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from panes.algebra.component import Component
 from panes.algebra.operations import Array
-from panes.algebra.ordering import codes, is_ordered
-from panes.declare.lookups import Back, Lookup
+from panes.declare.lookups import Answered, LookupPart
 from panes.declare.measures import Rows
-from panes.declare.windows import RowWindow
+from panes.declare.windows import TICK, Cumulate, RowWindow, Sliding, Window, tumbling
 from panes.engine.bags import Spans
 from panes.engine.level import Partials
 from panes.engine.over_pairs import answers_over, lifted
@@ -28,17 +28,17 @@ NEVER = -FARTHEST
 
 @dataclass(frozen=True)
 class BoundLookup:
-    """A lookup over columns of known types.
+    """Queries of a lookup over columns of known types.
 
     Parameters
     ----------
     components, readings
-        What is made of single events, and what is read out of that.
+        What is made of single events, and what each query reads out of that.
     """
 
-    lookup: Lookup
+    part: LookupPart
     components: tuple[Component, ...]
-    readings: tuple[Reading, ...]
+    readings: tuple[tuple[Reading, ...], ...]
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -46,18 +46,27 @@ class BoundLookup:
         return tuple(dict.fromkeys(a for component in self.components for a in component.arguments))
 
 
-def bind_lookup(lookup: Lookup, type_of: TypeOf) -> BoundLookup:
-    """Fix the types; events that do not fulfil the condition never get here."""
-    components, readings = bind_components([(0, lookup.query)], lookup.query.where, type_of)
-    return BoundLookup(lookup, components, readings[0][0])
+def bind_lookup(part: LookupPart, type_of: TypeOf) -> BoundLookup:
+    """Fix the types; events that fulfil none of the conditions never get here."""
+    # How an event becomes a partial does not depend on windows.
+    bare = [(i, replace(query, over=(tumbling("1 us"),))) for i, query in enumerate(part.queries)]
+    components, readings = bind_components(bare, part.kept, type_of)
+    return BoundLookup(part, components, tuple(readings[i][0] for i, _ in bare))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Found:
-    """The answers over one window: where it starts and ends for each request, and the aggregates."""
+    """The answers over one window: where results say that it starts and ends for each request, and the aggregates.
+
+    Parameters
+    ----------
+    known
+        For which requests there is a window at all.
+    """
 
     start: Array
     end: Array
+    known: Array
     columns: tuple[pa.Array, ...]
 
 
@@ -69,23 +78,19 @@ class Lookback:
     instants, key_starts
         When events happen, sorted within each key; the first event of each key, and the number of events.
     arguments
-        The values of each argument, in the same order.
+        The values of each argument, in the same order. Where windows hold a number of rows, it is also that of events
+        of one instant.
     """
 
     def __init__(
         self, bound: BoundLookup, instants: Array, key_starts: Array, arguments: Mapping[str, pa.Array]
     ) -> None:
-        self._bound, self._lookup = bound, bound.lookup
-        events = Positions.of_events(instants, key_starts)
-        if self._lookup.rows:
-            # Events of one instant are apart for a window that counts them: their values give the order.
-            order = pa.array(_by_value(events, [arguments[a] for a in bound.arguments]))
-            arguments = {a: array.take(order) for a, array in arguments.items()}
-        self._events = events
-        together = None if self._lookup.rows else events
-        self._partials = [
-            lifted(c, [arguments[a] for a in c.arguments], len(events), together) for c in bound.components
-        ]
+        self._bound = bound
+        self._events = Positions.of_events(instants, key_starts)
+        self._partials = {
+            apart: _partials(bound, self._events, arguments, apart=apart)
+            for apart in dict.fromkeys(isinstance(window, RowWindow) for _, window in bound.part.views)
+        }
 
     def ask(self, key: Array, instant: Array) -> Asked:
         """Requests, each with the ordinal of its key and its time; sorted by both, as some kernels need it.
@@ -95,50 +100,147 @@ class Lookback:
         return Asked(self._bound, self._events, self._partials, key, instant)
 
 
+def _partials(
+    bound: BoundLookup, events: Positions, arguments: Mapping[str, pa.Array], *, apart: bool
+) -> dict[int, Partials | Spans]:
+    """The components that windows need which part events of one instant, or which do not.
+
+    The latter see events of one instant in the order of their values, as in a run: what other windows there are does
+    not change their answers.
+    """
+    queries = {i for i, window in bound.part.views if isinstance(window, RowWindow) == apart}
+    needed = sorted({c for i in queries for reading in bound.readings[i] for c in reading.components})
+    together = None if apart else events
+    return {
+        c: lifted(bound.components[c], [arguments[a] for a in bound.components[c].arguments], len(events), together)
+        for c in needed
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Instances:
+    """The instance of a window for each request.
+
+    Parameters
+    ----------
+    start, end
+        Its bounds as results show them.
+    lo, hi
+        Its events.
+    levels
+        Where levels of a nested window are looked at apart: the events of each without those below it, the finest
+        first.
+    known
+        For which requests there is one; None for all that have a time.
+    """
+
+    start: Array
+    end: Array
+    lo: Array
+    hi: Array
+    levels: Sequence[tuple[Array, Array]] = ()
+    known: Array | None = None
+
+
 class Asked:
     """Requests about some events; every window is answered for all of them at once."""
 
     def __init__(
-        self, bound: BoundLookup, events: Positions, partials: list[Partials | Spans], key: Array, instant: Array
+        self,
+        bound: BoundLookup,
+        events: Positions,
+        partials: Mapping[bool, Mapping[int, Partials | Spans]],
+        key: Array,
+        instant: Array,
     ) -> None:
         self._bound, self._events, self._partials = bound, events, partials
         self._key, self._instant = key, instant
+        self._by_level = any(reading.bound.by_level for readings in bound.readings for reading in readings)
         self._before: dict[int, Array] = {}
+        self._ended: dict[tuple[int, int, int], tuple[Array, Array]] = {}
 
-    def answer(self, window: Back) -> Found:
-        """The aggregates over one window."""
-        start, end, lo, hi = self._pairs(window)
-        frame = Frame(self._key, start, lo, hi)
-        return Found(start, end, answers_over(self._bound.readings, self._partials, frame, start, end))
+    def answer(self, query: int, window: Answered) -> Found:
+        """The aggregates of a query over one of its windows."""
+        found, partials = self._instances(window), self._partials[isinstance(window, RowWindow)]
+        frame = Frame(self._key, found.start, found.lo, found.hi)
+        levels = [Frame(self._key, found.start, lo, hi) for lo, hi in found.levels]
+        columns = answers_over(self._bound.readings[query], partials, frame, found.start, found.end, levels)
+        known = self._instant != NEVER
+        return Found(found.start, found.end, known if found.known is None else known & found.known, columns)
 
-    def _pairs(self, window: Back) -> tuple[Array, Array, Array, Array]:
-        """Where each window starts and ends, and its events."""
-        lookup, events = self._bound.lookup, self._events
+    def _instances(self, window: Answered) -> _Instances:
+        if isinstance(window, Sliding):
+            return self._sliding(window)
         if isinstance(window, RowWindow):
-            assert isinstance(window.size, Rows)
-            end = self._instant
-            lo, hi = last_rows(events, self._key, self._upto(lookup.holds_end), window.size.n, window.ago)
-            # It starts with its first event; one without events where it ends.
-            start, some = end.copy(), hi > lo
-            start[some] = events.start[lo[some]]
-            return start, end, lo, hi
+            return self._rows(window)
+        return self._cumulating(window) if isinstance(window, Cumulate) else self._on_the_clock(window)
+
+    def _sliding(self, window: Sliding) -> _Instances:
+        """Up to each request, or up to a while before it."""
+        holds_start, holds_end = window.bounds[0] == "[", window.bounds[1] == "]"
         end = self._instant - window.ago
         start = end - window.size
-        lo = rows_before(events, self._key, start + 1 - lookup.holds_start)
-        return start, end, lo, np.maximum(lo, self._upto(lookup.holds_end - window.ago))
+        lo = rows_before(self._events, self._key, start + (0 if holds_start else 1))
+        return _Instances(start, end, lo, np.maximum(lo, self._upto(int(holds_end) - window.ago)))
+
+    def _rows(self, window: RowWindow) -> _Instances:
+        """The last rows at each request, or at the last tick of the clock before it."""
+        assert isinstance(window.size, Rows)
+        if isinstance(window.every, int):
+            shift = TICK if window.bounds == "(]" else 0
+            end, upto = self._newest(window.every, window.offset + shift, shift)
+            end = end - shift
+        else:
+            end, upto = self._instant, self._upto(1)
+        lo, hi = last_rows(self._events, self._key, upto, window.size.n, window.ago)
+        if not window.partial:
+            # As long as it has not been full, a run has no answer.
+            full = upto - self._events.key_starts[self._key] >= window.size.n + window.ago
+            lo = np.where(full, lo, hi)
+        # It starts with its first event; one without events where it ends.
+        start, some = end.copy(), hi > lo
+        start[some] = self._events.start[lo[some]]
+        return _Instances(start, end, lo, hi)
+
+    def _on_the_clock(self, window: Window) -> _Instances:
+        """The newest instance that is complete."""
+        geometry = window.geometry
+        end, upto = self._newest(geometry.slide, geometry.offset + geometry.range, window.end_shift)
+        start = window.begins(end - geometry.range)
+        lo = rows_before(self._events, self._key, start)
+        levels: list[tuple[Array, Array]] = []
+        if self._by_level:
+            edges = [window.begins(end - age) for age in (0, *window.finer, geometry.range)]
+            levels = [(lo, hi) for hi, lo in pairwise(rows_before(self._events, self._key, edge) for edge in edges)]
+        known = None if window.since is None else end > window.since
+        shown = start - window.shift, end - window.end_shift
+        return _Instances(*shown, lo, np.maximum(lo, upto), levels, known)
+
+    def _cumulating(self, window: Cumulate) -> _Instances:
+        """The one whose step is the newest that is complete: each step ends one of them."""
+        shift = TICK if window.bounds == "(]" else 0
+        begins = window.offset + shift
+        end, upto = self._newest(window.step, begins, shift)
+        start = begins + (end - begins - 1) // window.upto * window.upto
+        lo = rows_before(self._events, self._key, start)
+        return _Instances(start - shift, end - shift, lo, np.maximum(lo, upto))
+
+    def _newest(self, period: int, phase: int, shift: int) -> tuple[Array, Array]:
+        """Where the newest instance ends whose answer is there, and how many rows there are before that.
+
+        Instances end at ``phase + m * period``, a ``shift`` later than results say, and are answered when the delay has
+        passed since then. One that holds its end is complete at that very instant: a request sees what happens at its
+        own time.
+        """
+        phase %= period
+        if (period, phase, shift) not in self._ended:
+            over = self._instant - (self._bound.part.delay - shift)
+            end = over - (over - phase) % period
+            self._ended[period, phase, shift] = end, rows_before(self._events, self._key, end)
+        return self._ended[period, phase, shift]
 
     def _upto(self, later: int) -> Array:
         """How many rows there are before instants so much later than the requests: the same for many windows."""
         if later not in self._before:
             self._before[later] = rows_before(self._events, self._key, self._instant + later)
         return self._before[later]
-
-
-def _by_value(events: Positions, values: list[pa.Array]) -> Array:
-    """Events in the order of time, those of one instant by their values; nulls first."""
-    key = np.repeat(np.arange(events.keys), np.diff(events.key_starts))
-    ties: list[Array] = []
-    for array in reversed(values):
-        if is_ordered(array.type):
-            ties += [codes(array).values, array.is_valid().to_numpy(zero_copy_only=False)]
-    return np.lexsort((*ties, events.start, key))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,12 @@ def lifted(
 
 
 def answers_over(
-    readings: Sequence[Reading], partials: Sequence[Partials | Spans], frame: Frame, start: Array, end: Array
+    readings: Sequence[Reading],
+    partials: Sequence[Partials | Spans] | Mapping[int, Partials | Spans],
+    frame: Frame,
+    start: Array,
+    end: Array,
+    levels: Sequence[Frame] = (),
 ) -> tuple[pa.Array, ...]:
     """The aggregates over every pair, of which some may hold no row.
 
@@ -45,16 +50,23 @@ def answers_over(
         One per component; only those that are read are reduced.
     start, end
         Where each window starts and ends, for aggregates that depend on it.
+    levels
+        The levels of a nested window, each without those below it and the finest first, for aggregates that look at
+        them apart.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        reduced = {
-            c: partials[c].reduce(frame, some_empty=True)
-            for c in sorted({c for reading in readings for c in reading.components})
-        }
+        whole = {c for reading in readings if not reading.bound.by_level for c in reading.components}
+        reduced = {c: partials[c].reduce(frame, some_empty=True) for c in sorted(whole)}
         return tuple(
-            _column(reading, [reduced[component] for component in reading.components], start, end)
+            _by_level(reading, [partials[c] for c in reading.components], levels)
+            if reading.bound.by_level
+            else _column(reading, [reduced[c] for c in reading.components], start, end)
             for reading in readings
         )
+
+
+def _by_level(reading: Reading, components: list[Partials | Spans], levels: Sequence[Frame]) -> pa.Array:
+    return reading.bound.lower(*([c.reduce(level, some_empty=True).answers() for level in levels] for c in components))
 
 
 def _column(reading: Reading, needed: list[Partials | Spans], start: Array, end: Array) -> pa.Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from panes.declare.kinds import names_of
+from panes.declare.kinds import wide_names
 from panes.declare.query import RESERVED, Query
 from panes.errors import PlanError, SchemaError, nearest
 
@@ -153,14 +153,12 @@ def wide_columns(queries: Sequence[Query]) -> dict[tuple[int, str, str], str]:
                 f"layout='wide' has one row per key, but {first.name!r} is by ({', '.join(first.by)}) and "
                 f"{query.name!r} by ({', '.join(query.by)}). Plan them apart, or take layout='long'."
             )
-        for window_name in (name for window in query.over for name in names_of(window)):
-            for alias in query.columns:
-                name = f"{alias}_{window_name}"
-                if name in owners or name in first.by or name == "window_end":
-                    raise PlanError(
-                        f"layout='wide' would have two columns called {name!r} "
-                        f"({owners.get(name, 'a key')!r} and {query.name!r}). Rename the output column or the window."
-                    )
-                owners[name] = query.name
-                names[number, window_name, alias] = name
+        for window_name, alias, name in wide_names(query.over, query.columns):
+            if name in owners or name in first.by or name == "window_end":
+                raise PlanError(
+                    f"layout='wide' would have two columns called {name!r} "
+                    f"({owners.get(name, 'a key')!r} and {query.name!r}). Rename the output column or the window."
+                )
+            owners[name] = query.name
+            names[number, window_name, alias] = name
     return names

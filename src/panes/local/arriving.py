@@ -16,9 +16,8 @@ from panes.errors import SchemaError, nearest
 from panes.frames import Positions
 from panes.frames.distances import Values
 from panes.frames.positions import FARTHEST
-from panes.local.columns import column_of
+from panes.local.columns import column_of, instants_of
 from panes.local.evaluate import evaluate, require_boolean
-from panes.local.looking import instants_of
 from panes.operators.declarations import Attribute, Delta, WindowDeclaration
 from panes.operators.over_tables import Stream
 from panes.operators.vectorised import Arrivals, deltas_of

@@ -7,8 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from panes.algebra.operations import Array
 from panes.declare.expressions import Expression
+from panes.engine.lookup import NEVER
 from panes.engine.schema import field_of
+from panes.frames.positions import check_near
 from panes.local.evaluate import evaluate
 
 
@@ -30,3 +33,11 @@ def counting(table: pa.Table, at: str, where: Expression | None) -> pa.Table:
     if where is None:
         return table
     return table.filter(pc.fill_null(whole(evaluate(where, table)), False))
+
+
+def instants_of(column: pa.Array) -> Array:
+    """Times in µs, before all others where there is none."""
+    integers = column.view(pa.int64())
+    # Filling copies, even where there is nothing to fill.
+    instants: Array = (integers.fill_null(NEVER) if column.null_count else integers).to_numpy(zero_copy_only=False)
+    return check_near(instants)

@@ -59,6 +59,19 @@ def as_table(data: Any, used: Collection[str] | None = None) -> pa.Table:
     return pa.table(columns) if columns else table.replace_schema_metadata(None)
 
 
+def with_the_rest(data: Any, table: pa.Table) -> pa.Table:
+    """A table that ``as_table`` made of the data, now with the columns that no query reads; odd types stay null."""
+    unread = [
+        name for name, type_ in zip(table.column_names, table.schema.types, strict=True) if pa.types.is_null(type_)
+    ]
+    for name in unread:
+        try:
+            table = table.set_column(table.column_names.index(name), name, as_table(data, {name.lower()}).column(name))
+        except (SchemaError, KeyError):
+            continue
+    return table
+
+
 def _imported(data: Any, used: Collection[str] | None) -> pa.Table:
     if isinstance(data, pa.Table):
         return data

@@ -14,7 +14,7 @@ from panes.engine.schema import ResultSchema, wide_columns
 
 
 def widen(answers: pa.Table, queries: Sequence[Query], schema: ResultSchema) -> pa.Table:
-    """Spread the answers of every window over columns ``<output column>_<window name>``."""
+    """Spread the answers of every window over columns ``<output column>_<suffix of the window>``."""
     names = wide_columns(queries)
     end = pc.struct_field(answers.column("window"), "end").combine_chunks()
     by = [answers.column(key).combine_chunks() for key in schema.keys]

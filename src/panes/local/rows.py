@@ -26,10 +26,9 @@ from panes.frames import Frame, Positions
 from panes.frames.positions import FARTHEST
 from panes.frames.processed import Processed, key_of_rows
 from panes.local.arriving import by_key, by_time, check_delta, delta_values, sort_ties
-from panes.local.columns import column_of, whole
+from panes.local.columns import column_of, instants_of, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
-from panes.local.intake import as_table
-from panes.local.looking import instants_of
+from panes.local.intake import as_table, with_the_rest
 from panes.local.run import finished
 from panes.local.schema import output_types
 from panes.operators.over_queries import RowsPart
@@ -206,7 +205,7 @@ def _sorted(parts: Sequence[RowsPart], table: pa.Table, data: Any) -> _Rows:
         same = (ordinals[order[1:]] == ordinals[order[:-1]]) & (instants[order[1:]] == instants[order[:-1]])
         if same.any():
             # Columns that no query reads count as well, and are looked at only where they have to be.
-            everything = _orderable(data, table)
+            everything = with_the_rest(data, table)
             names = order_of(parts, everything.schema)
             sort_ties(order, same, [everything.column(name) for name in names])
     return _Rows(table, order, ordinals, instants, arriving, marks, end)
@@ -222,19 +221,6 @@ def _passing(part: RowsPart, table: pa.Table, rows: npt.NDArray[np.bool_]) -> Ar
     passing = np.zeros(len(rows), np.bool_)
     passing[rows] = some.to_numpy(zero_copy_only=False)
     return passing
-
-
-def _orderable(data: Any, table: pa.Table) -> pa.Table:
-    """All columns of the data that can be read; the others have no order."""
-    unread = [
-        name for name, type_ in zip(table.column_names, table.schema.types, strict=True) if pa.types.is_null(type_)
-    ]
-    for name in unread:
-        try:
-            table = table.set_column(table.column_names.index(name), name, as_table(data, {name.lower()}).column(name))
-        except (SchemaError, KeyError):
-            continue
-    return table
 
 
 def _answered(bound: BoundRows, rows: _Rows) -> list[pa.Table]:

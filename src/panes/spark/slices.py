@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from panes.declare.lookups import Lookup
+from panes.declare.lookups import LookupPart
 from panes.spark.binding import Input
 from panes.spark.naming import quoted
 
@@ -64,20 +64,20 @@ class Slices:
         return rows.selectExpr(*names[: len(keys)], f"{sql} AS {SLICE}", *names[len(keys) :])
 
 
-def slices_for(lookup: Lookup, source: Input) -> Slices | None:
+def slices_for(part: LookupPart, source: Input) -> Slices | None:
     """Whether to cut, judged by the first events; without keys, all events are of one.
 
     Windows that count events reach back any time, so that nothing can be cut.
     """
-    if lookup.rows or not lookup.reach:
+    if part.rows or not part.reach:
         return None
-    if not lookup.query.by:
-        return Slices(lookup.reach, None)
-    hashes = source.events.selectExpr(f"{_hash(lookup.query.by)} AS hash").limit(_SAMPLE).toArrow().column(0)
+    if not part.by:
+        return Slices(part.reach, None)
+    hashes = source.events.selectExpr(f"{_hash(part.by)} AS hash").limit(_SAMPLE).toArrow().column(0)
     partitions = int(source.events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     share = max(1 / partitions, _LEAST) * len(hashes)
     heavy = tuple(number for number, count in Counter(hashes.to_pylist()).items() if count > share)
-    return Slices(lookup.reach, heavy) if heavy else None
+    return Slices(part.reach, heavy) if heavy else None
 
 
 def _hash(keys: Sequence[str]) -> str:

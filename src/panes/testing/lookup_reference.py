@@ -2,66 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from panes.algebra.aggregates import Aggregate
+from panes.algebra.ordering import is_ordered
 from panes.declare.expressions import expression
-from panes.declare.kinds import Last
-from panes.declare.lookups import Lookup, declare_lookup
+from panes.declare.lookups import Answered, answered, declare_lookup, features
+from panes.declare.measures import Rows
+from panes.declare.query import Query
+from panes.declare.windows import Cumulate, RowWindow, Sliding
 from panes.local.evaluate import evaluate
 from panes.testing.reference import answers_of, comparable
+from panes.timeline import DurationLike
+
+_Held: TypeAlias = tuple[list[int], int, int]
+"""The rows of a window, and its bounds in µs."""
 
 
-def brute_force_lookup(events: pa.Table, requests: pa.Table, **asked: Any) -> pa.Table:
-    """What :func:`panes.lookup` answers, one request and window at a time; slow, and meant to be obviously right.
+def brute_force_lookup(
+    queries: Query | Iterable[Query],
+    events: pa.Table,
+    requests: pa.Table,
+    *,
+    at: str | None = None,
+    delay: DurationLike | None = None,
+) -> pa.Table:
+    """What ``plan.lookup`` answers, one request and window at a time; slow, and meant to be obviously right.
 
     Examples
     --------
     >>> import panes as pn
     >>> events = pa.table({"ts": pa.array([1, 5, 9], pa.timestamp("us")), "x": [3, 1, 2]})
     >>> requests = pa.table({"ts": pa.array([5, 9], pa.timestamp("us"))})
-    >>> brute_force_lookup(events, requests, at="ts", select={"low": pn.min("x")}, over=["4us", pn.last(1)]).to_pydict()
-    {'ts': [...], 'low_4us': [1, 2], 'low_last_1': [1, 2]}
+    >>> over = [pn.sliding("4us"), pn.sliding(pn.rows(1)), pn.tumbling("4us", name="panes")]
+    >>> query = pn.query(at="ts", select={"low": pn.min("x")}, over=over)
+    >>> brute_force_lookup(query, events, requests).to_pydict()
+    {'ts': [...], 'low_4us': [1, 2], 'low_1row': [1, 2], 'low_panes': [3, 1]}
     """
-    lookup = declare_lookup(**{"by": (), **asked})
-    query = lookup.query
+    declared = declare_lookup((queries,) if isinstance(queries, Query) else tuple(queries), at=at, delay=delay)
+    found = {}
+    for part in declared.parts:
+        for query in part.queries:
+            aggregates = dict(query.aggregates)
+            for window in answered(query):
+                held = _held(query, window, events, requests, part.asked_at, part.delay)
+                for alias, aggregate in aggregates.items():
+                    found[query.name, window.name, alias] = answers_of(aggregate, events, held, at=query.at)
+    for name, window_name, alias, column in features(declared.queries):
+        requests = requests.append_column(column, found[name, window_name, alias])
+    return requests
+
+
+def _held(
+    query: Query, window: Answered, events: pa.Table, requests: pa.Table, asked_at: str, delay: int
+) -> list[_Held]:
+    """What a window holds for each request."""
     instants = events.column(query.at).combine_chunks().cast(pa.int64()).to_pylist()
     passed = [True] * len(events) if query.where is None else evaluate(query.where, events).to_pylist()
-    keys = _keys(events, query.by)
-    # Ties by value: the columns in the order in which aggregates name them, nulls before values.
-    ties = _ties(events, dict(query.aggregates))
+    keys, ties = _keys(events, query.by), _ties(query, events)
     kept = [i for i, t in enumerate(instants) if t is not None and passed[i]]
     kept.sort(key=lambda i: (instants[i], [column[i] for column in ties]))
-    asking = requests.column(lookup.asked_at).combine_chunks().cast(pa.int64()).to_pylist()
-    seen: dict[str, list[tuple[list[int], int, int]]] = {window.name: [] for window in lookup.windows}
+    found = []
+    asking = requests.column(asked_at).combine_chunks().cast(pa.int64()).to_pylist()
     for t, key in zip(asking, _keys(requests, query.by), strict=True):
         own = [] if t is None else [i for i in kept if keys[i] == key]
-        for window in lookup.windows:
-            seen[window.name].append(_window(lookup, window, own, instants, 0 if t is None else t))
-    found, of = requests, dict(query.aggregates)
-    for name, alias, column in lookup.features:
-        found = found.append_column(column, answers_of(of[alias], events, seen[name], at=query.at))
+        found.append(_instance(window, own, instants, 0 if t is None else t, delay))
     return found
 
 
-def _window(lookup: Lookup, window: Any, own: list[int], instants: list[int], t: int) -> tuple[list[int], int, int]:
-    if isinstance(window, Last):
-        before = [i for i in own if instants[i] < t or (lookup.holds_end and instants[i] == t)]
-        rows = before[: max(len(before) - window.skip, 0)][-window.count :]
-        return rows, instants[rows[0]] if rows else t, t
-    end = t - window.ago
-    start = end - window.size
+def _instance(window: Answered, own: list[int], instants: list[int], t: int, delay: int) -> _Held:
+    if isinstance(window, RowWindow):
+        end, holds_end = t, True
+        if isinstance(window.every, int):
+            end, holds_end = _tick(window.every, window.offset, t - delay), window.bounds == "(]"
+        return _last_rows(
+            window, [i for i in own if instants[i] < end or (holds_end and instants[i] == end)], instants, end
+        )
+    bounds, since = window.bounds, None
+    if isinstance(window, Sliding):
+        start, end = t - window.ago - window.size, t - window.ago
+    elif isinstance(window, Cumulate):
+        end = _tick(window.step, window.offset, t - delay)
+        start = _tick(window.upto, window.offset, end - 1)
+    else:
+        geometry, shift = window.geometry, window.shift
+        end = _tick(geometry.slide, geometry.offset - shift + geometry.range, t - delay)
+        start = end - geometry.range
+        since = None if window.since is None else window.since - shift
+        start = start if since is None else max(start, since)
     rows = [
         i
         for i in own
         if start < instants[i] < end
-        or (instants[i] == start and lookup.holds_start)
-        or (instants[i] == end and lookup.holds_end)
+        or (instants[i] == start and start < end and bounds[0] == "[")
+        or (instants[i] == end and start < end and bounds[1] == "]")
     ]
     return rows, start, end
+
+
+def _last_rows(window: RowWindow, before: list[int], instants: list[int], end: int) -> _Held:
+    assert isinstance(window.size, Rows)
+    rows = before[: max(len(before) - window.ago, 0)][-window.size.n :]
+    if not window.partial and len(before) < window.size.n + window.ago:
+        rows = []
+    return rows, instants[rows[0]] if rows else end, end
+
+
+def _tick(period: int, phase: int, t: int) -> int:
+    """The last instant of a grid that is not after another one."""
+    return t - (t - phase) % period
 
 
 def _keys(table: pa.Table, by: tuple[str, ...]) -> list[Any]:
@@ -69,7 +120,13 @@ def _keys(table: pa.Table, by: tuple[str, ...]) -> list[Any]:
     return [comparable(row) for row in rows]
 
 
-def _ties(events: pa.Table, aggregates: Mapping[str, Aggregate]) -> list[list[Any]]:
-    arguments = dict.fromkeys(argument for aggregate in aggregates.values() for argument in aggregate.arguments)
-    columns = [evaluate(expression(argument), events).to_pylist() for argument in arguments]
-    return [[(value is not None, comparable(value) if value is not None else 0) for value in c] for c in columns]
+def _ties(query: Query, events: pa.Table) -> list[list[Any]]:
+    """What orders rows of one instant: ties=, or all columns by their names; then arguments; nulls before values."""
+    shared = {name.lower() for name in (*query.by, query.at)}
+    names = query.ties or sorted((n for n in events.column_names if n.lower() not in shared), key=str.lower)
+    columns = [events[name] for name in names if is_ordered(events.schema.field(name).type)]
+    columns += [evaluate(expression(a), events) for _, aggregate in query.aggregates for a in aggregate.arguments]
+    return [
+        [(value is not None, comparable(value) if value is not None else 0) for value in column.to_pylist()]
+        for column in columns
+    ]
