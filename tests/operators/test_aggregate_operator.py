@@ -16,6 +16,7 @@ import panes as pn
 from panes.errors import StateError
 from panes.operators import PUNCTUATION, Aggregate, EventClock
 from panes.operators.declarations import Count, Partitions, Sliding, Time
+from panes.operators.lowering import declaration_of
 from tests.operators.configurations import AGGREGATE, name, window_of
 from tests.operators.drawing import windows
 from tests.operators.playing import HOLISTIC, SELECT, STREAM, answers, contents, events
@@ -80,7 +81,7 @@ def test_aggregate(declared, happened, group_by, partial, evicted, rewrite, holi
     operator = Aggregate(
         declared,
         SELECT | (HOLISTIC if holistic else {}),
-        group_by="g" if group_by else (),
+        groups="g" if group_by else (),
         partial_windows=partial,
         evicted_partitions=evicted,
         rewrite=rewrite,
@@ -100,7 +101,7 @@ def test_aggregate_has_52_configurations():
 def test_every_configuration_of_aggregate(configuration, partitioned):
     declared = window_of(configuration, partitioned=partitioned)
     clock = EventClock(0)
-    operator = Aggregate(declared, SELECT, group_by="g", clock=clock)
+    operator = Aggregate(declared, SELECT, groups="g", clock=clock)
     expected = list(aggregated(declared, STREAM, True, True, False, EXPECTED))
     assert expected.count(PUNCTUATION) > 3
     assert answers(operator, clock, STREAM) == expected
@@ -120,7 +121,7 @@ def test_windows_that_are_followed(configuration, evicted):
 
 
 def test_what_is_summarized_is_not_stored():
-    declared = pn.policy.tumbling(pn.policy.count(1000), partitioned="k")
+    declared = declaration_of(pn.tumbling(pn.rows(1000)), by="k")
     operator = Aggregate(declared, SELECT)
     for number in range(100):
         operator.process({"k": number % 3, "v": number, "number": number})
@@ -163,7 +164,7 @@ def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, partitione
 
 def test_a_rewritten_window_holds_summaries_instead_of_tuples():
     clock = EventClock(0)
-    hour = pn.policy.sliding(pn.policy.time("1 hour"), pn.policy.time("1 min"))
+    hour = pn.hopping("1 hour", every="1 min", origin="first")
     operator = Aggregate(hour, {"mean": pn.mean("v")}, clock=clock)
     for second in range(2 * 3600):
         clock.advance(second * 1_000_000)
@@ -174,7 +175,7 @@ def test_a_rewritten_window_holds_summaries_instead_of_tuples():
 
 def test_pieces_without_tuples_are_one_object():
     """Many partitions that are quiet most of the time do not hold a summary for every piece of each."""
-    hour = pn.policy.sliding(pn.policy.time("1 hour"), pn.policy.time("1 min"), partitioned="k")
+    hour = declaration_of(pn.hopping("1 hour", every="1 min", origin="first"), by="k")
     clock = EventClock(0)
     first = Aggregate(hour, {"mean": pn.mean("v")}, clock=clock)
     for k in range(3):
@@ -189,7 +190,7 @@ def test_pieces_without_tuples_are_one_object():
 
 
 def test_the_state_of_a_window_that_was_not_rewritten_is_refused():
-    window = pn.policy.sliding(pn.policy.time("10 s"), pn.policy.time("5 s"), partitioned="k")
+    window = declaration_of(pn.hopping("10 s", every="5 s", origin="first"), by="k")
     before = Aggregate(window, {"n": pn.count()}, rewrite=False, clock=EventClock(0))
     with pytest.raises(StateError, match="state of Aggregate was saved by one that was declared with"):
         Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).load(before.save())
@@ -198,14 +199,12 @@ def test_the_state_of_a_window_that_was_not_rewritten_is_refused():
 @pytest.mark.parametrize(
     "window",
     [
-        pn.policy.sliding(pn.policy.count(10), pn.policy.count(3)),
-        pn.policy.sliding(pn.policy.count(10), pn.policy.time("1 s")),
-        pn.policy.sliding(pn.policy.time("10 s"), pn.policy.time("3001 ms")),
-        pn.policy.sliding(
-            pn.policy.time("10 s"), pn.policy.time("5 s"), partitioned=pn.policy.partitions("k", age="1 min")
-        ),
-        pn.policy.sliding(pn.policy.delta("ts", 10), pn.policy.delta("ts", 5)),
-        pn.policy.sliding(pn.policy.count(10), pn.policy.count(5), partitioned=pn.policy.partitions("k", count=2)),
+        pn.hopping(pn.rows(10), every=pn.rows(3)),
+        pn.hopping(pn.rows(10), every="1 s", origin="first"),
+        pn.hopping("10 s", every="3001 ms", origin="first"),
+        declaration_of(pn.hopping("10 s", every="5 s", origin="first"), by="k", evict=pn.evict(age="1 min")),
+        pn.hopping(pn.delta("ts", 10), every=pn.delta("ts", 5)),
+        declaration_of(pn.hopping(pn.rows(10), every=pn.rows(5)), by="k", evict=pn.evict(keys=2)),
     ],
     ids=str,
 )
@@ -214,5 +213,5 @@ def test_windows_that_cannot_be_rewritten(window):
 
 
 def test_functions_that_cannot_be_merged_keep_the_window():
-    window = pn.policy.sliding(pn.policy.count(10), pn.policy.count(5))
+    window = pn.hopping(pn.rows(10), every=pn.rows(5))
     assert Aggregate(window, {"n": pn.count(), "m": pn.quantile("v", 0.5)}).stages == (window,)

@@ -12,6 +12,7 @@ import pytest
 
 import panes as pn
 from panes.operators import PUNCTUATION, Aggregate, EventClock, Replay, tuples_of
+from panes.operators.lowering import declaration_of
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 
@@ -36,10 +37,10 @@ FUNCTIONS = {
 def replay(case, how):
     window, keys = case["window"], tuple(case["key"])
     partitioned = keys or None
-    size, every = pn.policy.count(window["n"]), pn.policy.count(window["every"])
-    declared = pn.policy.sliding(size, every, partitioned=partitioned)
+    size, every = pn.rows(window["n"]), pn.rows(window["every"])
+    declared = declaration_of(pn.hopping(size, every=every), **partitioned)
     if how == "tumbling":
-        declared = pn.policy.tumbling(size, partitioned=partitioned)
+        declared = declaration_of(pn.tumbling(size), **partitioned)
     select = {f"agg{number}": FUNCTIONS[kind](column) for number, (kind, column) in enumerate(case["aggs"])}
     operator = Aggregate(declared, select, rewrite=how == "rewritten")
     rows = [dict(zip(case["columns"], row, strict=True)) for row in case["input"]]
@@ -79,7 +80,7 @@ def test_rows_preceding(name, followed):
     if not followed:
         select["a"] = lambda rows: rows[-1]["a"]
         columns = case["expected_columns"]
-    window = pn.policy.sliding(pn.policy.count(case["window"]["n"] + 1), pn.policy.count(1), partitioned=key)
+    window = declaration_of(pn.sliding(pn.rows(case["window"]["n"] + 1)), by=key)
     operator = Aggregate(window, select, clock=clock)
     assert operator._follows == followed
     operator.connect(out.append)
@@ -99,6 +100,6 @@ def test_rows_preceding(name, followed):
 
 def test_ibm_streams_fires_from_the_first_tuples_on():
     """``last(10).trigger(2)`` of IBM Streams (streamsx.topology, test_BasicCountCountWindow): partial windows count."""
-    window = pn.policy.sliding(pn.policy.count(10), pn.policy.count(2))
+    window = pn.hopping(pn.rows(10), every=pn.rows(2))
     found = Aggregate(window, {"mean": pn.mean("x")}).run({"x": x} for x in range(1, 16))
     assert [row["mean"] for row in found if row is not PUNCTUATION] == [1.5, 2.5, 3.5, 4.5, 5.5, 7.5, 9.5]

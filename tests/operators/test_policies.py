@@ -13,41 +13,43 @@ from panes import windowing
 from panes.errors import DeclarationError, OrderError, PanesError, SchemaError, StateError
 from panes.operators import Event, EventClock, SlidingWindow, TumblingWindow
 from panes.operators.declarations import Partitions, Sliding, Tumbling
+from panes.operators.lowering import declaration_of
 from tests.operators.drawing import make
-
-p = pn.policy
 
 
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: p.count(-1), "a whole number, 0 or more"),
-        (lambda: p.count(1.5), "a whole number"),
-        (lambda: p.count(True), "a whole number"),
-        (lambda: p.time("0 s"), "Write for example '10 s'"),
-        (lambda: p.time(10), "as '5 minutes'"),
-        (lambda: p.delta(None, 1), "names no attribute"),
-        (lambda: p.delta("x", -1), "0 or more"),
-        (lambda: p.delta("x", float("nan")), "0 or more"),
-        (lambda: p.delta("x", float("inf")), "finite"),
-        (lambda: p.delta("x", None), "Write a number, or a duration"),
-        (lambda: p.delta("x", True), "Write a number, or a duration"),
-        (lambda: p.tumbling(p.count(0)), "never hold a tuple"),
-        (lambda: p.tumbling("10 s"), r"Write count\(n\)"),
-        (lambda: p.sliding(p.count(1), p.count(0)), "a trigger after no tuple"),
-        (lambda: p.sliding(p.count(1), p.punctuation()), "cannot trigger a sliding window"),
-        (lambda: p.sliding(5), "no policy of a sliding window"),
-        (lambda: p.partitions("a", "a"), "names an attribute twice"),
-        (lambda: p.partitions(1.5), "names no attribute"),
-        (lambda: p.partitions("a", count=1, age="1 s"), "write one of count=, tuples= and age="),
-        (lambda: p.partitions("a", count=0), "1 or more"),
-        (lambda: p.partitions("a", tuples=-1), "1 or more"),
-        (lambda: p.partitions("a", age="0 s"), "'1 hour'"),
-        (lambda: p.partitions("a", count=1, select="newest"), "'least recently updated', 'least frequently updated'"),
-        (lambda: p.partitions("a", select="oldest"), "write one of them"),
-        (lambda: p.partitions("a", age="1 s", select="oldest"), "write one of them"),
-        (lambda: p.tumbling(p.count(1), partitioned=1.5), "an attribute, as 'state'"),
-        (lambda: SlidingWindow(p.sliding(p.count(0))), "only a one-sided Join"),
+        (lambda: pn.rows(-1), "a whole number, 0 or more"),
+        (lambda: pn.rows(1.5), "a whole number"),
+        (lambda: pn.rows(True), "a whole number"),
+        (lambda: "0 s", "Write for example '10 s'"),
+        (lambda: 10, "as '5 minutes'"),
+        (lambda: pn.delta(None, 1), "names no attribute"),
+        (lambda: pn.delta("x", -1), "0 or more"),
+        (lambda: pn.delta("x", float("nan")), "0 or more"),
+        (lambda: pn.delta("x", float("inf")), "finite"),
+        (lambda: pn.delta("x", None), "Write a number, or a duration"),
+        (lambda: pn.delta("x", True), "Write a number, or a duration"),
+        (lambda: pn.tumbling(pn.rows(0)), "never hold a tuple"),
+        (lambda: pn.tumbling("10 s"), r"Write count\(n\)"),
+        (lambda: pn.hopping(pn.rows(1), every=pn.rows(0)), "a trigger after no tuple"),
+        (lambda: pn.hopping(pn.rows(1), every=pn.punctuation()), "cannot trigger a sliding window"),
+        (lambda: pn.sliding(5), "no policy of a sliding window"),
+        (lambda: {"by": ["a", "a"]}, "names an attribute twice"),
+        (lambda: {"by": 1.5}, "names no attribute"),
+        (lambda: {"by": "a", "evict": pn.evict(keys=1, age="1 s")}, "write one of count=, tuples= and age="),
+        (lambda: {"by": "a", "evict": pn.evict(keys=0)}, "1 or more"),
+        (lambda: {"by": "a", "evict": pn.evict(rows=-1)}, "1 or more"),
+        (lambda: {"by": "a", "evict": pn.evict(age="0 s")}, "'1 hour'"),
+        (
+            lambda: {"by": "a", "evict": pn.evict(keys=1, choose="newest")},
+            "'least recently updated', 'least frequently updated'",
+        ),
+        (lambda: {"by": "a", "evict": pn.evict(choose="oldest")}, "write one of them"),
+        (lambda: {"by": "a", "evict": pn.evict(age="1 s", choose="oldest")}, "write one of them"),
+        (lambda: declaration_of(pn.tumbling(pn.rows(1)), by=1.5), "an attribute, as 'state'"),
+        (lambda: SlidingWindow(pn.sliding(pn.rows(0))), "only a one-sided Join"),
     ],
 )
 def test_refused(build, message):
@@ -57,16 +59,18 @@ def test_refused(build, message):
 
 
 def test_declarations_are_plain_values():
-    window = p.sliding(p.count(100), p.delta("ts", "10 s"), partitioned=p.partitions("a", "b", age="1 h"))
+    window = declaration_of(
+        pn.hopping(pn.rows(100), every=pn.delta("ts", "10 s")), by=["a", "b"], evict=pn.evict(age="1 h")
+    )
     assert pickle.loads(pickle.dumps(window)) == window
     assert len({window, pickle.loads(pickle.dumps(window))}) == 1
     assert str(window) == "sliding, partitioned, count(100), delta(ts, 10s)"
-    assert p.tumbling(p.count(1), partitioned=["a", "b"]) == Tumbling(p.count(1), Partitions(("a", "b")))
-    assert p.sliding(p.count(3)) == Sliding(p.count(3), p.count(1))
+    assert declaration_of(pn.tumbling(pn.rows(1)), by=["a", "b"]) == Tumbling(pn.rows(1), Partitions(("a", "b")))
+    assert pn.sliding(pn.rows(3)) == Sliding(pn.rows(3), pn.rows(1))
 
 
 @pytest.mark.parametrize(
-    "declared", [p.tumbling(p.delta("d", 5)), p.sliding(p.delta("d", 5), p.delta("d", 2))], ids=str
+    "declared", [pn.tumbling(pn.delta("d", 5)), pn.hopping(pn.delta("d", 5), every=pn.delta("d", 2))], ids=str
 )
 @pytest.mark.parametrize(
     ("item", "error", "message"),
@@ -89,7 +93,7 @@ def test_a_bad_tuple_changes_nothing(declared, item, error, message):
 
 
 def test_a_bad_first_tuple_opens_no_subwindow():
-    window, _, _ = make(p.sliding(p.delta("d", 5), partitioned=p.partitions("k", count=1)))
+    window, _, _ = make(declaration_of(pn.sliding(pn.delta("d", 5)), by="k", evict=pn.evict(keys=1)))
     window.insert({"k": "a", "d": 1})
     with pytest.raises(SchemaError):
         window.insert({"k": "b", "d": None})
@@ -109,20 +113,20 @@ def test_a_bad_first_tuple_opens_no_subwindow():
 )
 def test_the_delta_invariant_is_exact(by, values):
     """Values that lie exactly the threshold apart share a window."""
-    window, recorder, _ = make(p.tumbling(p.delta("d", by)))
+    window, recorder, _ = make(pn.tumbling(pn.delta("d", by)))
     for value in values:
         window.insert({"d": value})
     assert [len(contents) for event, _, contents in recorder.log if event == "before_flush"] == [3]
 
 
 def test_a_partition_that_nobody_names():
-    window = TumblingWindow(p.tumbling(p.count(1), partitioned=p.partitions()))
+    window = TumblingWindow(pn.tumbling(pn.rows(1)), by=())
     with pytest.raises(DeclarationError, match=r"insert\(tuple, partition\) has to say"):
         window.insert(1)
 
 
 def test_handlers_come_before_tuples_and_have_methods():
-    window = TumblingWindow(p.tumbling(p.count(9)))
+    window = TumblingWindow(pn.tumbling(pn.rows(9)))
     with pytest.raises(DeclarationError, match="object has no method before_flush"):
         window.register(object(), Event.BEFORE_FLUSH)
     window.insert(1)
@@ -131,12 +135,12 @@ def test_handlers_come_before_tuples_and_have_methods():
 
 
 def test_states_that_cannot_be_loaded():
-    window = SlidingWindow(p.sliding(p.count(2)), clock=EventClock(0))
+    window = SlidingWindow(pn.sliding(pn.rows(2)), clock=EventClock(0))
     window.insert(1)
     with pytest.raises(StateError, match="an empty window"):
         window.load(window.save())
     with pytest.raises(StateError, match="the format 99"):
-        SlidingWindow(p.sliding(p.count(2))).load({"format": 99})
+        SlidingWindow(pn.sliding(pn.rows(2))).load({"format": 99})
 
 
 def test_public_names_are_documented():
@@ -149,7 +153,7 @@ def test_public_names_are_documented():
 
 
 def test_a_partition_of_a_window_that_has_none():
-    window = TumblingWindow(p.tumbling(p.count(2)))
+    window = TumblingWindow(pn.tumbling(pn.rows(2)))
     window.insert(1, ())
     with pytest.raises(DeclarationError, match="the window is not partitioned"):
         window.insert(1, "a")
