@@ -22,7 +22,7 @@ from tests.operators.drawing import windows
 from tests.operators.playing import HOLISTIC, SELECT, STREAM, answers, contents, events
 
 
-def aggregated(declared, happened, group_by, partial, evicted, functions):
+def aggregated(declared, happened, group_by, evicted, functions):
     full = set()
     for event, partition, held in contents(declared, happened):
         if event == "initial_full":
@@ -32,7 +32,7 @@ def aggregated(declared, happened, group_by, partial, evicted, functions):
                 full.discard(gone)
                 if evicted:
                     yield from _rows(declared, gone, rows, group_by, functions)
-        elif event == "before_flush" or (event == "trigger" and (partial or partition in full)):
+        elif event == "before_flush" or (event == "trigger" and (declared.partial or partition in full)):
             yield from _rows(declared, partition, held, group_by, functions)
 
 
@@ -75,20 +75,19 @@ EXPECTED_HOLISTIC = {
 
 
 @settings(max_examples=150)
-@given(windows(("k",)), events(), st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
-def test_aggregate(declared, happened, group_by, partial, evicted, rewrite, holistic):
+@given(windows(("k",)), events(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_aggregate(declared, happened, group_by, evicted, rewrite, holistic):
     clock = EventClock(0)
     operator = Aggregate(
         declared,
         SELECT | (HOLISTIC if holistic else {}),
         groups="g" if group_by else (),
-        partial_windows=partial,
         evicted_partitions=evicted,
         rewrite=rewrite,
         clock=clock,
     )
     functions = EXPECTED | (EXPECTED_HOLISTIC if holistic else {})
-    expected = list(aggregated(declared, happened, group_by, partial, evicted, functions))
+    expected = list(aggregated(declared, happened, group_by, evicted, functions))
     assert answers(operator, clock, happened) == expected
 
 
@@ -102,7 +101,7 @@ def test_every_configuration_of_aggregate(configuration, partitioned):
     declared = window_of(configuration, partitioned=partitioned)
     clock = EventClock(0)
     operator = Aggregate(declared, SELECT, groups="g", clock=clock)
-    expected = list(aggregated(declared, STREAM, True, True, False, EXPECTED))
+    expected = list(aggregated(declared, STREAM, True, False, EXPECTED))
     assert expected.count(PUNCTUATION) > 3
     assert answers(operator, clock, STREAM) == expected
 
@@ -114,7 +113,7 @@ def test_windows_that_are_followed(configuration, evicted):
     declared = window_of(configuration, every=1)
     clock = EventClock(0)
     operator = Aggregate(declared, SELECT, evicted_partitions=evicted, clock=clock)
-    expected = list(aggregated(declared, STREAM, False, True, evicted, EXPECTED))
+    expected = list(aggregated(declared, STREAM, False, evicted, EXPECTED))
     assert operator._follows
     assert answers(operator, clock, STREAM) == expected
     assert operator._following.keys() == operator.windows[0].subwindows.keys()
@@ -136,20 +135,22 @@ def test_what_is_summarized_is_not_stored():
 @given(
     st.integers(1, 12),
     st.integers(1, 12),
-    st.sampled_from(["count", "time"]),
+    st.sampled_from(["count", "time", "clock"]),
+    st.integers(0, 11),
     st.booleans(),
     st.booleans(),
     st.booleans(),
     events(),
 )
-def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, partitioned, partial, group_by, happened):
+def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, phase, partitioned, partial, group_by, happened):
     """Beside the window as it was declared, and beside the reference."""
-    policy = {"count": Count, "time": Time}[kind]
-    declared = Sliding(policy(size), policy(slide), Partitions(("k",)) if partitioned else None)
+    policy = Count if kind == "count" else Time
+    trigger = Time(slide, "epoch", phase) if kind == "clock" else policy(slide)
+    declared = Sliding(policy(size), trigger, Partitions(("k",)) if partitioned else None, partial)
 
     def run(rewrite):
         clock = EventClock(0)
-        options = {"group_by": "g" if group_by else (), "partial_windows": partial, "clock": clock}
+        options = {"groups": "g" if group_by else (), "clock": clock}
         operator = Aggregate(declared, SELECT, rewrite=rewrite, **options)
         return operator, answers(operator, clock, happened)
 
@@ -157,9 +158,9 @@ def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, partitione
     rewritten, found = run(True)
     assert len(direct.stages) == 1
     piece = math.gcd(size, slide)
-    gains = slide // piece <= 8 and (kind == "time" or piece > 1)
+    gains = slide // piece <= (1 if kind == "clock" else 8) and (kind != "count" or piece > 1)
     assert len(rewritten.stages) == (2 if gains else 1)
-    assert found == expected == list(aggregated(declared, happened, group_by, partial, False, EXPECTED))
+    assert found == expected == list(aggregated(declared, happened, group_by, False, EXPECTED))
 
 
 def test_a_rewritten_window_holds_summaries_instead_of_tuples():
@@ -209,9 +210,9 @@ def test_the_state_of_a_window_that_was_not_rewritten_is_refused():
     ids=str,
 )
 def test_windows_that_cannot_be_rewritten(window):
-    assert Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).stages == (window,)
+    assert Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).stages == (declaration_of(window),)
 
 
 def test_functions_that_cannot_be_merged_keep_the_window():
     window = pn.hopping(pn.rows(10), every=pn.rows(5))
-    assert Aggregate(window, {"n": pn.count(), "m": pn.quantile("v", 0.5)}).stages == (window,)
+    assert Aggregate(window, {"n": pn.count(), "m": pn.quantile("v", 0.5)}).stages == (declaration_of(window),)
