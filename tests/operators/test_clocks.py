@@ -307,8 +307,8 @@ def test_a_graph_is_replayed():
     assert out == [(0, 2), (1, 2), PUNCTUATION, (1, 6), PUNCTUATION]
 
 
-@pytest.mark.parametrize("partitioned", [None, {"by": "k"}])
-def test_a_flush_that_fails_is_tried_again_a_period_later(partitioned):
+@pytest.mark.parametrize(("by", "origin"), [(None, "first"), ("k", "row"), ("k", "epoch"), (None, "epoch")])
+def test_a_flush_that_fails_is_tried_again_a_period_later(by, origin):
     clock, flushed = EventClock(0), []
 
     class FailsOnce:
@@ -320,7 +320,7 @@ def test_a_flush_that_fails_is_tried_again_a_period_later(partitioned):
                 raise ZeroDivisionError
             flushed.append(list(window.tuples(partition)))
 
-    window = TumblingWindow(pn.tumbling("5 us", origin="row"), **partitioned, clock=clock)
+    window = TumblingWindow(pn.tumbling("5 us", origin=origin), by=by, clock=clock)
     window.register(FailsOnce(), Event.BEFORE_FLUSH)
     window.insert({"k": 1})
     with pytest.raises(ZeroDivisionError):

@@ -12,7 +12,6 @@ import pytest
 
 import panes as pn
 from panes.operators import PUNCTUATION, Aggregate, EventClock, Replay, tuples_of
-from panes.operators.lowering import declaration_of
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 
@@ -36,13 +35,12 @@ FUNCTIONS = {
 
 def replay(case, how):
     window, keys = case["window"], tuple(case["key"])
-    partitioned = keys or None
     size, every = pn.rows(window["n"]), pn.rows(window["every"])
-    declared = declaration_of(pn.hopping(size, every=every), **partitioned)
+    declared = pn.hopping(size, every=every)
     if how == "tumbling":
-        declared = declaration_of(pn.tumbling(size), **partitioned)
+        declared = pn.tumbling(size)
     select = {f"agg{number}": FUNCTIONS[kind](column) for number, (kind, column) in enumerate(case["aggs"])}
-    operator = Aggregate(declared, select, rewrite=how == "rewritten")
+    operator = Aggregate(declared, select, by=keys or None, rewrite=how == "rewritten")
     rows = [dict(zip(case["columns"], row, strict=True)) for row in case["input"]]
     return [[row[name] for name in (*keys, *select)] for row in operator.run(rows) if row is not PUNCTUATION]
 
@@ -80,8 +78,8 @@ def test_rows_preceding(name, followed):
     if not followed:
         select["a"] = lambda rows: rows[-1]["a"]
         columns = case["expected_columns"]
-    window = declaration_of(pn.sliding(pn.rows(case["window"]["n"] + 1)), by=key)
-    operator = Aggregate(window, select, clock=clock)
+    window = pn.sliding(pn.rows(case["window"]["n"] + 1))
+    operator = Aggregate(window, select, by=key, clock=clock)
     assert operator._follows == followed
     operator.connect(out.append)
     arriving = Replay(operator, clock, at=case["time_col"])

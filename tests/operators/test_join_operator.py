@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.operators import PUNCTUATION, EventClock, Join
 from panes.operators.declarations import Count
-from panes.operators.lowering import declaration_of
 from panes.testing.operators_reference import ReferenceWindow
 from tests.operators.configurations import JOIN, window_of
 from tests.operators.playing import STREAM, events, numbers_of, play, two_windows
@@ -134,8 +133,7 @@ def test_unmatched_tuples_on_ports_of_their_own():
 
 
 def test_a_one_sided_partitioned_join_looks_up_the_last_row_of_each_key():
-    last = declaration_of(pn.sliding(pn.rows(1)), by="k")
-    join = Join(last, pn.sliding(pn.rows(0)), by="k")
+    join = Join(pn.sliding(pn.rows(1)), pn.sliding(pn.rows(0)), by="k")
     for k, price in (("a", 1), ("b", 2), ("a", 3)):
         join.process({"k": k, "price": price})
     assert join.run([{"k": "a", "asks": 1}, {"k": "c", "asks": 2}], port=1) == [

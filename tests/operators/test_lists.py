@@ -67,7 +67,7 @@ def run(make, lists, at_once, timed):
 @given(windows(("k",)), streams(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_aggregate(declared, lists, timed, group_by, rewrite, holistic):
     select = STATISTICS | (HOLISTIC if holistic else {})
-    options = {"group_by": "g" if group_by else (), "rewrite": rewrite}
+    options = {"groups": "g" if group_by else (), "rewrite": rewrite}
 
     def make(clock):
         return Aggregate(declared, select, clock=clock, **options)

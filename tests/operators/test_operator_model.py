@@ -13,7 +13,7 @@ from panes.operators.lowering import declaration_of
 from panes.operators.operator_model import PARTITIONS, Configuration
 
 PARTITIONED = {
-    "not partitioned": None,
+    "not partitioned": {},
     "never evicted": {"by": "k"},
     "partition count": {"by": "k", "evict": pn.evict(keys=1)},
     "tuple count": {"by": "k", "evict": pn.evict(rows=9)},
@@ -29,12 +29,12 @@ def model(*families):
 @pytest.mark.parametrize("declared", PARTITIONS)
 def test_a_model_says_which_partitions_it_supports(supported, declared):
     checked = model(replace(EVERY_TUPLE, partitions=(supported,)))
-    window = declaration_of(pn.sliding(pn.rows(3)), by=PARTITIONED[declared])
+    window = declaration_of(pn.sliding(pn.rows(3)), **PARTITIONED[declared])
     if supported == declared:
         checked.check(window)
         assert Configuration.of(window) in checked.configurations()
     else:
-        with pytest.raises(DeclarationError, match=r"Mine does not support the window .* It supports sliding\("):
+        with pytest.raises(DeclarationError, match=r"Mine does not support the window .* It supports pn.sliding\("):
             checked.check(window)
 
 
@@ -50,10 +50,13 @@ def test_configurations_are_counted_once():
 @pytest.mark.parametrize(
     ("families", "message"),
     [
-        ((EVERY_TUPLE,), r"'tumbling, count\(2\)'. It supports sliding\(.*\); each of them partitioned or not\.$"),
+        (
+            (EVERY_TUPLE,),
+            r"pn.tumbling\(pn.rows\(2\)\). It supports pn.sliding\(.*; each of them partitioned or not\.$",
+        ),
         (
             (replace(EVERY_TUPLE, partitions=("not partitioned",)),),
-            r"\); each of them not partitioned\.$",
+            r"partial=False; each of them not partitioned\.$",
         ),
         (
             (replace(EVERY_TUPLE, partitions=("never evicted", "partition age")), replace(EVERY_TUPLE, every=2)),
@@ -65,13 +68,13 @@ def test_configurations_are_counted_once():
 )
 def test_an_error_says_what_partitions_may_be(families, message):
     with pytest.raises(DeclarationError, match=message):
-        model(*families).check(pn.tumbling(pn.rows(2)))
+        model(*families).check(declaration_of(pn.tumbling(pn.rows(2))))
 
 
 def test_an_error_names_the_eviction_that_is_not_supported():
-    with pytest.raises(DeclarationError, match=r"partitioned, count\(2\)' \(partition count\)\. It supports"):
+    with pytest.raises(DeclarationError, match=r"pn.tumbling\(pn.rows\(2\)\) \(partition count\)\. It supports"):
         model(replace(TUMBLING_WINDOWS, partitions=PARTITIONS[:2])).check(
-            declaration_of(pn.tumbling(pn.rows(2)), by=PARTITIONED["partition count"])
+            declaration_of(pn.tumbling(pn.rows(2)), **PARTITIONED["partition count"])
         )
 
 
@@ -86,8 +89,8 @@ def test_what_an_operator_excludes_is_refused_when_it_is_built():
         kept = replace(EVERY_TUPLE, partitions=("not partitioned", "never evicted"))
         model = OperatorModel("Deduplicator", (InputPort((kept,)),), (FREE,))
 
-        def __init__(self, window):
-            super().__init__(window)
+        def __init__(self, window, **options):
+            super().__init__(window, **options)
             self.window(window, Event.AFTER_INSERTION, Event.BEFORE_EVICTION)
 
     Deduplicator(pn.sliding(pn.rows(3)), by=0)

@@ -143,7 +143,8 @@ def test_nothing_of_an_evicted_subwindow_stays(evict, trigger):
     """Deadlines lie a day ahead; the tuples are gone at once, and the queue does not grow."""
     policy = {"by": (), "evict": pn.evict(keys=3)}
     clock = EventClock(0)
-    window = SlidingWindow(pn.hopping(evict, every=trigger), **policy, clock=clock)
+    origin = "first" if trigger == "1 day" else "epoch"
+    window = SlidingWindow(pn.hopping(evict, every=trigger, origin=origin), **policy, clock=clock)
     watched = Tuple()
     gone = weakref.ref(watched)
     window.insert(watched, "first")

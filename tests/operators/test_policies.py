@@ -22,9 +22,9 @@ ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: pn.rows(-1), "a whole number, 0 or more"),
-        (lambda: pn.rows(1.5), "a whole number"),
-        (lambda: pn.rows(True), "a whole number"),
+        (lambda: pn.rows(-1), "Write a whole number"),
+        (lambda: pn.rows(1.5), "Write a whole number"),
+        (lambda: pn.rows(True), "Write a whole number"),
         (lambda: pn.tumbling("0 s"), "Write for example '5 min'"),
         (lambda: pn.tumbling(10), "such as '5 min'"),
         (lambda: pn.delta(None, 1), "names no column"),

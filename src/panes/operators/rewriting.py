@@ -51,8 +51,10 @@ def rewrite(window: Sliding) -> tuple[Tumbling, Sliding] | None:
         return Tumbling(Count(piece), partitioned), small
     if isinstance(evict, Time) and isinstance(trigger, Time):
         piece = gcd(evict.period, trigger.period)
-        # On the grid of the clock the first piece is cut short, so that only every piece is a moment that is known.
-        if trigger.period > (1 if trigger.origin == "epoch" else _PIECES) * piece:
+        # On the grid of the clock the first piece is cut short: pieces cannot be counted until a window is answered, or
+        # until it is full.
+        cut = trigger.origin == "epoch"
+        if trigger.period > (1 if cut else _PIECES) * piece or (cut and not window.partial):
             return None
         small = Sliding(Count(evict.period // piece), Count(trigger.period // piece), second, window.partial)
         return Tumbling(replace(trigger, period=piece), partitioned), small
