@@ -90,6 +90,36 @@ def test_an_operator_answers_what_a_query_does(window, by, steps):
         assert here == there
 
 
+RECORDED = [
+    *(each for each in WINDOWS if "/event" not in str(each) and not isinstance(each, type(pn.tumbling("1 s")))),
+    pn.sliding(pn.rows(3), ago=pn.rows(2)),
+    pn.tumbling(pn.punctuation("mark")),
+    pn.tumbling(pn.punctuation("mark", scope="key")),
+]
+
+
+@pytest.mark.parametrize("window", RECORDED, ids=str)
+@settings(max_examples=10)
+@given(steps=st.lists(st.tuples(st.sampled_from([0, 1, 2, 9]), st.sampled_from("ab"), st.booleans()), max_size=25))
+def test_eviction_that_never_evicts_changes_nothing(window, steps):
+    """Queries whose keys are evicted run these windows tuple by tuple; others are computed at once."""
+    rows, now = [], 20
+    for step, key, mark in steps:
+        now += step
+        rows.append({"ts": now, "k": key, "d": now // 2, "x": len(rows), "mark": mark})
+    schema = pa.schema(
+        {"ts": pa.timestamp("us"), "k": pa.string(), "d": pa.int64(), "x": pa.int64(), "mark": pa.bool_()}
+    )
+    table = pa.Table.from_pylist(rows, schema=schema)
+
+    def answers(evict):
+        select = {"n": pn.count(), "xs": pn.sum("x")}
+        query = pn.query(by="k", at="ts", ties="x", select=select, over=window, evict=evict)
+        return Counter(map(str, pn.plan(query).run(table).to_pylist()))
+
+    assert answers(pn.evict(keys=99)) == answers(None)
+
+
 def test_one_sided_joins_evict_on_one_side():
     last, none = pn.sliding(pn.rows(1)), pn.sliding(pn.rows(0))
     join = Join(last, none, by="k", evict=[pn.evict(keys=1), None])
