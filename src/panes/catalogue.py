@@ -48,7 +48,7 @@ class Catalogue:
     >>> import tempfile, panes as pn
     >>> catalogue = pn.Catalogue(tempfile.mkdtemp())
     >>> catalogue.register(pn.query("hourly", at="ts", by="k", select={"n": pn.count()}, over=pn.tumbling("1h")))
-    >>> catalogue.register("-- name: daily\nSELECT k, COUNT(*) AS n FROM ev GROUP BY k, window(ts, '1 day')")
+    >>> catalogue.register("-- name: daily\\nSELECT k, COUNT(*) AS n FROM ev GROUP BY k, window(ts, '1 day')")
     >>> catalogue.suspend("hourly")
     >>> for listed in catalogue.list():
     ...     print(listed)

@@ -102,6 +102,7 @@ class Query:
     **dict.fromkeys(("window", "windows"), "over"),
     **dict.fromkeys(("aggregates", "agg", "aggs", "columns"), "select"),
     **dict.fromkeys(("filter", "condition"), "where"),
+    hidden="select it, and drop its column from the answers.",
     group_by="keys of windows are called by=; groups= groups the rows inside a window of rows.",
     order_by="write ties= for the order of rows of one instant.",
     partial="it stands on the window, as pn.hopping(pn.rows(100), every=pn.rows(10), partial=False).",
