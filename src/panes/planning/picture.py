@@ -48,7 +48,7 @@ def explain(blueprint: Blueprint) -> str:
 
 def told_of(some: ByEvents) -> str:
     """What is done for windows that go by events."""
-    return f"query {some.query!r} by {_listed(some.keys)}: from its events in the order of time, one shuffle"
+    return f"query {some.query!r} by {listed(some.keys)}: from its events in the order of time, one shuffle"
 
 
 def mermaid(blueprint: Blueprint) -> str:
@@ -73,7 +73,7 @@ def mermaid(blueprint: Blueprint) -> str:
             lines.append(f"  class {','.join(factors)} factor")
     for number, some in enumerate(blueprint.by_events):
         lines += [
-            f'  e{number}[("events by {_listed(some.keys)}<br/>in the order of time")]',
+            f'  e{number}[("events by {listed(some.keys)}<br/>in the order of time")]',
             f"  stream --> e{number}",
         ]
         for i, name in enumerate(some.windows):
@@ -136,8 +136,7 @@ def _tree(store: StorePlan) -> Iterator[str]:
     elif store.strategy == "columnar":
         origin = "events" if store.source is None else "the panes above"
         origin += ", sorted by key and time" if store.from_events else ""
-        packed = f", {store.lanes} side by side in a row" if store.lanes > 1 else ""
-        yield f"  {origin} → panes {_edges(store)}{packed}"
+        yield f"  {origin} → panes {panes_told(store)}"
     else:
         yield "  events"
     children = store.forest.children()
@@ -164,6 +163,11 @@ def window_titles(store: StorePlan) -> dict[Geometry, str]:
     titles = {geometry: ", ".join(dict.fromkeys(some)) for geometry, some in names.items()}
     factors = (node.window for node in store.forest.nodes if node.window not in titles)
     return titles | {geometry: f"factor window {default_name(geometry)}" for geometry in factors}
+
+
+def panes_told(store: StorePlan) -> str:
+    """Where the panes of a store are cut, and how they lie in rows."""
+    return f"{_edges(store)}{f', {store.lanes} side by side in a row' if store.lanes > 1 else ''}"
 
 
 def panes_of_store(store: StorePlan) -> str:
@@ -219,10 +223,11 @@ def _edges(store: StorePlan) -> str:
 
 
 def _keys(store: StorePlan) -> str:
-    return _listed(store.keys)
+    return listed(store.keys)
 
 
-def _listed(keys: Keys) -> str:
+def listed(keys: Keys) -> str:
+    """Some keys, for messages."""
     return f"({', '.join(keys)})" if keys else "nothing"
 
 
