@@ -86,17 +86,15 @@ class Steps:
     def __len__(self) -> int:
         return len(self._steps)
 
-    def add(
-        self, name: Name, detail: str, work: Callable[..., Any], *reads: int, windows: Iterable[str] = ()
-    ) -> int:
+    def add(self, name: Name, detail: str, work: Callable[..., Any], *reads: int, windows: Iterable[str] = ()) -> int:
         """One more step; its number, for steps that read it."""
         self._steps.append(Step(name, detail, reads, work, tuple(windows)))
         return len(self._steps) - 1
 
-    def because(self, blueprint: Blueprint) -> None:
-        """Note what the planner knew, and why it decided as it did."""
+    def because(self, blueprint: Blueprint, why: Iterable[str] = ()) -> None:
+        """Note what the planner knew, why it decided as it did, and what else there was to heed."""
         known = blueprint.statistics
-        self.notes.append(f"{known.origin}: {known.rate:,.6g} events/s")
+        self.notes += [*why, f"{known.origin}: {known.rate:,.6g} events/s"]
         for store in blueprint.stores:
             self.notes += [title_of(store), *(f"  {line}" for line in (*figures_of(blueprint, store), *store.trace))]
 
@@ -145,4 +143,3 @@ class Steps:
         if self.notes:
             lines += ["", *self.notes]
         return "\n".join(lines)
-

@@ -169,7 +169,9 @@ def _add_native(steps: Steps, read: int, checked: Checked, number: int) -> list[
     for place, query in checked.blueprint.stores[number].queries:
         for window in query.windows:
 
-            def group(events: DataFrame, place: int = place, query: Query = query, window: Window = window) -> DataFrame:
+            def group(
+                events: DataFrame, place: int = place, query: Query = query, window: Window = window
+            ) -> DataFrame:
                 rows = native(query, window, replace(source, events=events))
                 return finish_one(Answered(place, window, rows), query, checked.shape)
 
@@ -183,23 +185,21 @@ def _add_tree(steps: Steps, read: int, checked: Checked, number: int) -> int:
     blueprint, program, source = checked.blueprint, checked.programs[number], checked.source
     store, at, told = blueprint.stores[number], list[int](), windows_told(program)
     for node, title in zip(program.nodes, told, strict=True):
-        if node.provider is None:
+        provider = None if node.provider is None else program.nodes[node.provider]
 
-            def group(events: DataFrame, node: Node = node) -> DataFrame:
-                return from_events(store, program, node, replace(source, events=events))
+        def group(rows: DataFrame, node: Node = node, provider: Node | None = provider) -> DataFrame:
+            if provider is None:
+                return from_events(store, program, node, replace(source, events=rows))
+            return from_partials(store, program, node, rows, provider)
 
-            detail, reads = f"events by {listed(store.keys)} and window", read
-        else:
-
-            def group(partials: DataFrame, node: Node = node) -> DataFrame:
-                assert node.provider is not None
-                return from_partials(store, program, node, partials, program.nodes[node.provider])
-
-            detail, reads = f"the groups of another window by {listed(store.keys)} and window", at[node.provider]
-        at.append(steps.add("group", detail, group, reads, windows=[title]))
+        what = "events" if provider is None else "the groups of another window"
+        reads = read if node.provider is None else at[node.provider]
+        at.append(steps.add("group", f"{what} by {listed(store.keys)} and window", group, reads, windows=[title]))
 
     def answers(*partials: DataFrame) -> DataFrame:
-        views = [(v, node.geometry, some) for node, some in zip(program.nodes, partials, strict=True) for v in node.views]
+        views = [
+            (v, node.geometry, some) for node, some in zip(program.nodes, partials, strict=True) for v in node.views
+        ]
         read_out = [read_view(store, program.views[v], geometry, some, source) for v, geometry, some in views]
         return union([finish_one(one, blueprint.queries[one.query], checked.shape) for one in read_out])
 
