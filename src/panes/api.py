@@ -288,7 +288,7 @@ class Plan:
           4 union   all answers (3)
           5 sort    events by nothing and time (1)
           6 answer  windows by rows, from one sorted column (5)
-              10rows
+              10rows/event
           7 union   the answers of all parts (4, 6)
         """
         if data is None:

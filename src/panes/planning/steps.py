@@ -22,6 +22,9 @@ SHUFFLES: Final[frozenset[Name]] = frozenset({"panes", "merge", "group", "sort",
 IN_PYTHON: Final[frozenset[Name]] = frozenset({"answer", "pack", "unpack"})
 """The steps that take columns out of the JVM and bring columns back."""
 
+_PASSES: Final[frozenset[Name]] = frozenset({"panes", "group", "sort", "pack"})
+"""The steps that go through all events if they read them."""
+
 FACTOR: Final = "factor window "
 """How the name of a window begins that nobody asked for."""
 
@@ -65,13 +68,15 @@ class Steps:
     --------
     >>> steps = Steps("a sum")
     >>> numbers = steps.add("read", "numbers", lambda: [1, 2])
-    >>> _ = steps.add("answer", "their sum", sum, numbers, windows=["all"])
+    >>> ordered = steps.add("sort", "numbers", sorted, numbers)
+    >>> _ = steps.add("answer", "their sum", sum, ordered, windows=["all"])
     >>> steps.carry_out()
     3
     >>> print(steps)
     a sum: 1 window, 1 pass over the events
       1 read    numbers
-      2 answer  their sum (1)
+      2 sort    numbers (1)
+      3 answer  their sum (2)
           all
     """
 
@@ -121,7 +126,7 @@ class Steps:
     def passes(self) -> int:
         """How often the events are read."""
         roots = {number for number, step in enumerate(self._steps) if step.name in ("read", "count")}
-        return sum(bool(roots & {*step.reads}) for step in self._steps if step.name not in ("count", "look", "union"))
+        return sum(bool(roots & {*step.reads}) for step in self._steps if step.name in _PASSES)
 
     @property
     def shuffles(self) -> int:
