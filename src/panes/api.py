@@ -284,7 +284,7 @@ class Plan:
           2 sort    events by nothing and time (1)
           3 answer  panes every 10m, and every window from them (2)
               10m
-              1h_by_10m ← 10m
+              1h/10m
           4 union   all answers (3)
           5 sort    events by nothing and time (1)
           6 answer  windows by rows, from one sorted column (5)
