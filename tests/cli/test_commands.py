@@ -79,11 +79,11 @@ def test_explain_shows_what_a_run_does(spark, queries, tmp_path):
     assert "panes" in said
     (tmp_path / "readings").mkdir()
     pq.write_table(EVENTS, tmp_path / "readings" / "0.parquet")
-    said = panes("explain", queries, "-i", tmp_path / "readings", "--format", "parquet", "--watermark", "1 min")
+    said = panes("explain", queries, "-i", tmp_path / "readings", "--format", "parquet", "--watermark", "1 minute")
     assert "plan.stream" in said
     assert "state" in said
     with pytest.raises(PanesError, match="--watermark is about events: add --input"):
-        panes("explain", queries, "--watermark", "1 min")
+        panes("explain", queries, "--watermark", "1 minute")
     with pytest.raises(PanesError, match="--json shows the plan and not a run"):
         panes("explain", queries, "--json", "-i", tmp_path / "readings.parquet")
 
