@@ -72,6 +72,22 @@ def test_explain_has_several_forms(queries, tmp_path):
     assert {"events", "20m", "1h/10m"} <= texts
 
 
+def test_explain_shows_what_a_run_does(spark, queries, tmp_path):
+    pq.write_table(EVENTS, tmp_path / "readings.parquet")
+    said = panes("explain", queries, "-i", tmp_path / "readings.parquet")
+    assert "plan.run on a DataFrame" in said
+    assert "panes" in said
+    (tmp_path / "readings").mkdir()
+    pq.write_table(EVENTS, tmp_path / "readings" / "0.parquet")
+    said = panes("explain", queries, "-i", tmp_path / "readings", "--format", "parquet", "--watermark", "1 minute")
+    assert "plan.stream" in said
+    assert "state" in said
+    with pytest.raises(PanesError, match="--watermark is about events: add --input"):
+        panes("explain", queries, "--watermark", "1 minute")
+    with pytest.raises(PanesError, match="--json shows the plan and not a run"):
+        panes("explain", queries, "--json", "-i", tmp_path / "readings.parquet")
+
+
 def test_csv_to_answers_with_malformed_rows(spark, queries, tmp_path):
     pa.csv.write_csv(EVENTS, tmp_path / "readings.csv")
     with (tmp_path / "readings.csv").open("a") as file:

@@ -88,11 +88,29 @@ def explain(
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
     svg: Annotated[Path | None, typer.Option(help="Draw the plan into a file.", dir_okay=False)] = None,
+    input_: Annotated[
+        str | None, typer.Option("--input", "-i", help="Show the steps that a run on these events takes.")
+    ] = None,
+    format_: Format = None,
+    schema: Schema = None,
+    watermark: Annotated[str | None, typer.Option(help="Take them as a stream: how late they may come.")] = None,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
-    """Show how the queries are planned together, and what that saves."""
-    from panes.cli.explaining import explain_file
+    """Show how the queries are planned together, what that saves, and what a run on some events does."""
+    from panes.cli.explaining import explain_file, explain_run
 
-    explain_file(queries, at, bounds.value, rate=rate, keys=keys, mermaid=mermaid, json=json, svg=svg)
+    if input_ is None:
+        how = {"--format": format_, "--schema": schema, "--watermark": watermark, "--master": master, "--conf": conf}
+        _refuse([name for name, value in how.items() if value], "is about events: add --input, or leave it out.")
+        explain_file(queries, at, bounds.value, rate=rate, keys=keys, mermaid=mermaid, json=json, svg=svg)
+        return
+    drawn = {"--mermaid": mermaid, "--json": json, "--svg": svg}
+    _refuse([name for name, value in drawn.items() if value], "shows the plan and not a run: leave --input out.")
+    from panes.spark.source import Source
+
+    source, start = Source(input_, format_, schema, strict=False), _starting(master, conf, stream=watermark is not None)
+    explain_run(queries, at, bounds.value, source, start, rate=rate, keys=keys, watermark=watermark)
 
 
 @app.command()
