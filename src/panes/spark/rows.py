@@ -23,15 +23,15 @@ from panes.engine.program import View, argument_expressions
 from panes.engine.schema import ResultSchema, field_of, result_schema
 from panes.errors import PlanError
 from panes.frames import Positions
-from panes.local.arriving import delta_values
+from panes.local.arriving import delta_values, marks_of
 from panes.local.rows import END as ROWS_END
-from panes.local.rows import ENDLESS, answer, bind_rows, flat, marks_of, order_of, windows_of
+from panes.local.rows import ENDLESS, bind_rows, flat, order_of, windows_of
 from panes.local.rows import START as ROWS_START
 from panes.local.rows_stream import KeySet, Own, PartRows, Shape
 from panes.local.schema import output_types
 from panes.local.waiting import INSTANT
 from panes.operators.declarations import Punctuation
-from panes.operators.over_queries import RowsPart
+from panes.operators.over_queries import RowsPart, by_clock, is_complete
 from panes.operators.vectorised import Arrivals
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input, examine
@@ -232,7 +232,7 @@ def _when(prepared: Prepared) -> tuple[int, list[Array]]:
     instant = F.expr(micros(quoted(at), prepared.source.spark_type(at))).alias(INSTANT)
     end = ENDLESS
     windows = [window for part in prepared.parts for window in part.windows]
-    if any(isinstance(each.size, int) or isinstance(each.every, int) for each in windows if each.kind != "session"):
+    if any(by_clock(window) for window in windows):
         last = events.select(instant).agg(F.max(INSTANT)).toArrow().column(0)[0].as_py()
         end = 0 if last is None else last + 1
     marks = []
@@ -285,10 +285,10 @@ def _answers(mine: PartRows, keys: int, end: int, marks: list[Array]) -> Iterato
     ended = None if mine.marks is None else _marks_by_key(mine, own)
     attributes, groups, arguments = mine.attributes, mine.groups, mine.arguments
     for number, stream in enumerate(bound.part.streams):
-        until = ENDLESS if bound.part.windows[number].kind == "session" else end
+        until = ENDLESS if is_complete(bound.part.windows[number]) else end
         arrivals = Arrivals(events, until, delta_values(stream.window, attributes), punctuations, ended)
         windows = windows_of(stream, arrivals)
-        yield number, answer(bound, number, arrivals, *windows, own, groups, arguments)
+        yield number, bound.answer(number, arrivals, *windows, own, groups, arguments)
 
 
 def _marks_by_key(mine: PartRows, keys: list[pa.Array]) -> Positions:
