@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +14,18 @@ from panes.declare.expressions import ExpressionLike
 from panes.declare.kinds import AnyWindow
 from panes.errors import DeclarationError, PlanError
 from panes.inputs import is_arrow, is_spark
-from panes.operators.over_functions import Function, function_of
-from panes.operators.over_operators import MakeOperator, operator_of, sort_of, stream_of
+from panes.operators.over_functions import Function, WindowedFunction, function_of
+from panes.operators.over_operators import (
+    MakeOperator,
+    WindowedOperator,
+    follows,
+    one_window,
+    operator_of,
+    order_of,
+    sort_of,
+    stream_of,
+)
+from panes.operators.over_queries import is_session
 
 _RENAMED = {
     **dict.fromkeys(("window", "windows"), "over"),
@@ -123,19 +134,13 @@ def apply(
         )
     streaming = _check_data("apply a function to", data, checkpoint)
     if operator is not None:
-        stream = stream_of(over, by, at, where, ties, evict, port)
+        stream = stream_of(one_window(over), by, at, where, ties, evict, port)
         return _operated(operator_of(stream, operator, schema), data, streaming, shards, checkpoint)
     assert function is not None
     if port is not None:
         raise DeclarationError("port= is for operator=: a function has one input. Leave it out.")
     declared = function_of(function, over=over, by=by, at=at, where=where, ties=ties, evict=evict, schema=schema)
-    if is_spark(data):
-        from panes.spark.apply import apply_batch, apply_stream
-
-        return apply_stream(declared, data, shards, checkpoint) if streaming else apply_batch(declared, data)
-    from panes.local.apply import applied
-
-    return applied(declared, data)
+    return _applied(declared, data, streaming, shards, checkpoint)
 
 
 @helpful(
@@ -188,14 +193,33 @@ def sort(
     [9, 7, 5, 8, 1]
     """
     streaming = _check_data("sort", data, checkpoint)
-    asked = {"over": over, "by": by, "at": at, "where": where, "ties": ties}
-    declared = sort_of(over, order, by=by, at=at, where=where, ties=ties)
-    if isinstance(declared, WindowedFunction):
-        raise NotImplementedError(asked)
-    return _operated(declared, data, streaming, shards, checkpoint)
+    asked: dict[str, Any] = {"by": by, "at": at, "where": where, "ties": ties}
+    by_what = order_of(order)
+    if is_session(window := one_window(over)) or (streaming and follows(window)):
+        from panes.local.operators_in_columns import SortRows
+
+        function = function_of(SortRows(by_what), over=window, evict=None, schema=None, **asked)
+        return _applied(
+            replace(function, order=tuple(name for name, _ in by_what)), data, streaming, shards, checkpoint
+        )
+    return _operated(sort_of(stream_of(window, **asked), by_what), data, streaming, shards, checkpoint)
 
 
-def _operated(declared: Any, data: Any, streaming: bool, shards: int, checkpoint: str | None) -> Any:
+def _applied(declared: WindowedFunction, data: Any, streaming: bool, shards: int, checkpoint: str | None) -> Any:
+    if streaming:
+        from panes.spark.apply import apply_stream
+
+        return apply_stream(declared, data, shards, checkpoint)
+    if is_spark(data):
+        from panes.spark.apply import apply_batch
+
+        return apply_batch(declared, data)
+    from panes.local.apply import applied
+
+    return applied(declared, data)
+
+
+def _operated(declared: WindowedOperator, data: Any, streaming: bool, shards: int, checkpoint: str | None) -> Any:
     if streaming:
         from panes.spark.operated import operated_stream
 

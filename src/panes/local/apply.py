@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from panes.declare.query import ARRIVAL
 from panes.declare.windows import Window
 from panes.engine.schema import ResultSchema, field_of
 from panes.frames.processed import Processed
+from panes.local.arriving import check_order
 from panes.local.collected import Collected
 from panes.local.columns import column_of, whole
 from panes.local.evaluate import require_boolean
@@ -107,9 +108,7 @@ class AppliedRows(BoundRows):
         columns |= {OUTPUT + name: whole(table.column(name)) for name in table.column_names}
         return pa.table(columns)
 
-    def _told(
-        self, window: Any, instants: Array, start: Array, end: Array, numbers: Array
-    ) -> Iterator[Instance]:
+    def _told(self, window: Any, instants: Array, start: Array, end: Array, numbers: Array) -> Iterator[Instance]:
         """What the function is told of windows."""
         time, count = self.schema.instant, len(start)
         nothing = [None] * count
@@ -140,12 +139,13 @@ def held_by(window: Any, arrivals: Arrivals, found: Processed, numbers: Array) -
 def bind_function(declared: WindowedFunction, part: RowsPart, schema: pa.Schema) -> AppliedRows:
     """Fix the types, and refuse what does not fit the data."""
     check_part(part, schema)
+    check_order(declared.order, schema)
     if part.query.where is not None:
         require_boolean(part.query.where, schema)
     keys = {name: field_of(schema, name).type for name in part.query.by}
     result = ResultSchema(keys, {}, field_of(schema, part.query.at).type)
     columns = tuple(name for name in schema.names if name != ARRIVAL)
-    return AppliedRows(part, (), (), result, columns, declared.function, declared.schema, declared.bare)
+    return AppliedRows(part, (), (), result, columns, declared.function, declared.schema, bool(declared.order))
 
 
 def applied(declared: WindowedFunction, data: Any) -> pa.Table:
@@ -157,6 +157,8 @@ def applied(declared: WindowedFunction, data: Any) -> pa.Table:
         A pyarrow Table, or anything with the Arrow C interface.
     """
     table = as_table(data)
+    if declared.order:
+        declared = replace(declared, schema=table.schema)
     if not declared.query.timed:
         table = table.append_column(ARRIVAL, pa.array(np.arange(len(table)), pa.timestamp("us")))
     bounds = {part: bind_function(declared, part, table.schema) for part in declared.parts(table.schema)}
@@ -185,11 +187,7 @@ def _applied(bound: AppliedRows, rows: SortedRows) -> list[pa.Table]:
 def _labelled(bound: AppliedRows, number: int, answers: pa.Table) -> pa.Table:
     """What the function returned with windows and keys as results show them."""
     instant = bound.schema.instant
-    own = {
-        name.removeprefix(OUTPUT): answers.column(name)
-        for name in answers.column_names
-        if name.startswith(OUTPUT)
-    }
+    own = {name.removeprefix(OUTPUT): answers.column(name) for name in answers.column_names if name.startswith(OUTPUT)}
     if bound.bare:
         return pa.table(own)
     edges = [whole(answers.column(name)) for name in (START, END)]

@@ -22,6 +22,7 @@ from panes.operators.declarations import Attribute, Delta, WindowDeclaration
 from panes.operators.over_tables import Stream
 from panes.operators.vectorised import Arrivals, deltas_of
 
+
 @dataclass(frozen=True, eq=False)
 class Arrived:
     """Tuples in the order of partitions and arrival, and what windows go by."""
@@ -67,16 +68,22 @@ def check_tuples(stream: Stream, schema: pa.Schema, order: Iterable[str] = ()) -
         The columns that a sort goes by.
     """
     check_stream(stream, schema)
-    for name in order:
-        _check_name("order", name, schema)
-        if not is_ordered(field_of(schema, name).type):
-            raise SchemaError(f"order={name!r} is of type {field_of(schema, name).type}, which has no order.")
-    for name in (*stream.by, *stream.deltas, *order, *(() if stream.port is None else (stream.port,))):
+    check_order(order, schema)
+    for name in (*stream.by, *stream.deltas, *(() if stream.port is None else (stream.port,))):
         if name not in schema.names:
             raise SchemaError(
                 f"{name!r} is spelt {field_of(schema, name).name!r} in the data, and upper and lower case count in the "
                 "dicts that an operator is given. Spell it as the data do."
             )
+
+
+def check_order(order: Iterable[str], schema: pa.Schema) -> None:
+    """Refuse to sort by columns that are not there, or have no order."""
+    for name in order:
+        if name not in schema.names:
+            raise SchemaError(f"order={name!r} is not a column of the data ({nearest(name, schema.names)})")
+        if not is_ordered(schema.field(name).type):
+            raise SchemaError(f"order={name!r} is of type {schema.field(name).type}, which has no order to sort by.")
 
 
 def arrive(stream: Stream, table: pa.Table) -> Arrived:

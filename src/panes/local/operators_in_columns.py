@@ -15,7 +15,7 @@ outer join what depends on when tuples leave.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from panes.frames.positions import Integers
 from panes.frames.processed import key_of_rows
 from panes.frames.ranges import ranges
 from panes.frames.sliding_policies import Moments
-from panes.local.arriving import attributes_of
+from panes.local.arriving import delta_values
 from panes.local.columns import column_of, whole
 from panes.local.rows import ENDLESS
 from panes.operators.clocks import EventClock
@@ -68,6 +68,18 @@ def _sorted(operator: Sort, window: Tumbling, table: pa.Table, arrivals: Arrival
     width = found.hi - found.lo
     rows, owner = ranges(found.lo, width), np.repeat(np.arange(len(found)), width)
     return table.take(pa.array(rows[in_order(operator.order, table, rows, owner)]))
+
+
+@dataclass(frozen=True)
+class SortRows:
+    """A function that sorts the rows of a window."""
+
+    order: tuple[tuple[str, bool], ...]
+
+    def __call__(self, key: object, window: object, rows: pa.Table) -> pa.Table:
+        """The rows in order."""
+        everything = np.arange(len(rows))
+        return rows.take(pa.array(in_order(self.order, rows, everything, np.zeros(len(rows), np.int64))))
 
 
 def in_order(order: Sequence[tuple[str, bool]], table: pa.Table, rows: Integers, owner: Integers) -> Integers:
@@ -146,7 +158,7 @@ def _candidates(
     events, starts = arrivals.events, arrivals.events.key_starts
     own = Positions.of_events(events.start[rows], np.searchsorted(rows, starts))
     other = Positions.of_events(events.start[others], np.searchsorted(others, starts))
-    held = Arrivals(other, arrivals.end, attributes_of(window, tuples.take(pa.array(others))))
+    held = Arrivals(other, arrivals.end, delta_values(window, tuples.take(pa.array(others))))
     check_order(window, held)
     # What the other window holds when a tuple comes: of those that came before it.
     key, hi = key_of_rows(own), np.searchsorted(others, rows)

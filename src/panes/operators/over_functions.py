@@ -58,14 +58,14 @@ class WindowedFunction:
         The windows, and which rows they see.
     schema
         The columns of what it returns; None to see from the values.
-    bare
-        Whether results are what it returns alone, without windows and keys: rows as they are.
+    order
+        Of a sort the columns that it goes by: results are what it returns alone, rows as they are.
     """
 
     query: Query
     function: Function
     schema: pa.Schema | None
-    bare: bool = False
+    order: tuple[str, ...] = ()
 
     def parts(self, schema: pa.Schema) -> tuple[RowsPart, ...]:
         """The windows, by which of them see the same rows in the same order.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -12,7 +12,7 @@ import pyarrow as pa
 from panes.declare.eviction import Evict
 from panes.declare.expressions import ExpressionLike, expression
 from panes.declare.kinds import AnyWindow
-from panes.declare.windows import RowWindow
+from panes.declare.windows import RowWindow, Window
 from panes.errors import DeclarationError
 from panes.operators.clocks import Clock, EventClock
 from panes.operators.declarations import Count, Punctuation, Tumbling
@@ -47,6 +47,26 @@ class WindowedOperator:
     order: tuple[str, ...] = ()
 
 
+def one_window(over: AnyWindow | Iterable[AnyWindow]) -> AnyWindow:
+    """The window of what has only one."""
+    if not isinstance(over, Iterable) or isinstance(over, str):
+        return over
+    listed = tuple(over)
+    if len(listed) != 1:
+        raise DeclarationError(
+            f"over= has {len(listed)} windows, and this takes one. Call it for each of them; pn.apply with a function "
+            "takes any number."
+        )
+    return listed[0]
+
+
+def follows(window: object) -> bool:
+    """Whether windows follow one another, so that each row is in one of them."""
+    if isinstance(window, RowWindow):
+        return window.kind in ("tumbling", "session")
+    return isinstance(window, Window) and window.geometry.tumbling
+
+
 def stream_of(
     window: AnyWindow,
     by: str | Iterable[str] = (),
@@ -57,14 +77,6 @@ def stream_of(
     port: str | None = None,
 ) -> Stream:
     """Check how rows arrive at the one window of an operator."""
-    if isinstance(window, Iterable):
-        listed = tuple(window)
-        if len(listed) != 1:
-            raise DeclarationError(
-                f"an operator has one window, and over= has {len(listed)}. Call it for each of them, or write a function "
-                "of key, window and rows."
-            )
-        (window,) = listed
     keys, order = (_names(what, value) for what, value in (("by", by), ("ties", ties)))
     for what, name in (("at", at), ("port", port)):
         if name is not None:
@@ -87,7 +99,7 @@ def stream_of(
         elif evict is not None:
             raise DeclarationError(
                 "evict= gives all keys to one operator, which is told of marks for all of them. Write "
-                f"pn.punctuation({policies.evict.column!r}) without scope='key', or leave evict= out."
+                "pn.punctuation(...) without scope='key', or leave evict= out."
             )
     return Stream(policies, keys, at, None if where is None else expression(where), port, ties=order)
 
@@ -128,26 +140,30 @@ def operator_of(
     return WindowedOperator(stream, operator, schema, f"{type(probe).__name__}: {probe.declaration()}", order)
 
 
-def sort_of(stream: Stream, order: str | Iterable[str]) -> WindowedOperator:
-    """Check a sort.
-
-    Parameters
-    ----------
-    order
-        Columns, each with ``desc`` behind it where the largest goes first.
-    """
-    listed = (order,) if isinstance(order, str) else tuple(order)
-    parts = [_ordered(each) for each in listed]
-    if not parts:
-        raise DeclarationError("order= names no column. Write order='price', or order=['price desc', 'ts'].")
-    names, down = tuple(name for name, _ in parts), [descending for _, descending in parts]
-    if not isinstance(stream.window, Tumbling) and getattr(stream.window, "trigger", None) != Count(1):
+def sort_of(stream: Stream, order: Sequence[tuple[str, bool]]) -> WindowedOperator:
+    """Check a sort of tumbling windows, or one of a stream as far as a window up to each row reaches."""
+    if not isinstance(stream.window, Tumbling) and stream.window.trigger != Count(1):
         raise DeclarationError(
             "pn.sort puts windows in order that follow one another, as pn.tumbling('1 min'), or a stream as far as a "
             "window up to each row reaches, as pn.sliding('10 s'). Rows of windows that overlap would come out several "
             "times: write pn.apply with a function that sorts."
         )
+    names, down = tuple(name for name, _ in order), [descending for _, descending in order]
     return operator_of(stream, partial(Sort, by=names, descending=down), None, names)
+
+
+def order_of(order: str | Iterable[str]) -> tuple[tuple[str, bool], ...]:
+    """What to sort by: columns, each with whether the largest goes first, as ``desc`` behind its name says.
+
+    Examples
+    --------
+    >>> order_of(["price desc", "ts"])
+    (('price', True), ('ts', False))
+    """
+    found = tuple(_ordered(each) for each in ((order,) if isinstance(order, str) else order))
+    if not found:
+        raise DeclarationError("order= names no column. Write order='price', or order=['price desc', 'ts'].")
+    return found
 
 
 def _ordered(value: object) -> tuple[str, bool]:

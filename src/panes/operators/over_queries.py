@@ -112,7 +112,7 @@ def over_everything(query: Query) -> tuple[RowsPart, ...]:
     return (RowsPart(replace(query, over=declared), windows, streams), *by_rows)
 
 
-def is_session(window: RowWindow | Window) -> bool:
+def is_session(window: object) -> bool:
     """Whether it is a session."""
     return isinstance(window, RowWindow) and window.kind == "session"
 
