@@ -199,9 +199,8 @@ def sort(
         from panes.local.operators_in_columns import SortRows
 
         function = function_of(SortRows(by_what), over=window, evict=None, schema=None, **asked)
-        return _applied(
-            replace(function, order=tuple(name for name, _ in by_what)), data, streaming, shards, checkpoint
-        )
+        sorts = replace(function, order=tuple(name for name, _ in by_what))
+        return _applied(sorts, data, streaming, shards, checkpoint)
     return _operated(sort_of(stream_of(window, **asked), by_what), data, streaming, shards, checkpoint)
 
 
@@ -238,8 +237,8 @@ def _check_data(what: str, data: Any, checkpoint: str | None) -> bool:
     on_spark = is_spark(data)
     if not on_spark and not is_arrow(data):
         raise PlanError(
-            f"cannot {what} a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the Arrow "
-            "C interface, such as a pandas or polars DataFrame."
+            f"cannot {what} a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
+            "Arrow C interface, such as a pandas or polars DataFrame."
         )
     streaming = bool(on_spark and data.isStreaming)
     if checkpoint is not None and not streaming:

@@ -45,7 +45,7 @@ OVER = [
     pn.hopping("15 s", every="4 s", bounds="(]"),
     pn.cumulate("5 s", upto="20 s"),
     pn.nested(["40 s", "20 s"], ["20 s", "10 s"]),
-    pn.nested(["30 s", "10 s"], ["10 s", "5 s"], since="1970-01-01 00:01:03", names=["wide", "narrow"]),
+    pn.nested(["30 s", "10 s"], ["10 s", "5 s"], since="1970-01-01 00:01:03", name="late"),
     pn.sliding("7 s"),
     pn.sliding("7 s", ago="3 s", bounds="[]"),
     pn.session("3 s"),

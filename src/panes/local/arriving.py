@@ -45,8 +45,8 @@ def check_stream(stream: Stream, schema: pa.Schema) -> None:
         type_ = field_of(schema, stream.mark.column).type
         if not pa.types.is_boolean(type_):
             raise SchemaError(
-                f"punctuation({stream.mark.column!r}) is of type {type_}, and has to say true or false. Compare it with "
-                "something first."
+                f"punctuation({stream.mark.column!r}) is of type {type_}, and has to say true or false. Compare it "
+                "with something first."
             )
     if stream.port is not None:
         _check_name("port", stream.port, schema)
@@ -170,6 +170,7 @@ def _check_name(what: str, name: str, schema: pa.Schema) -> None:
 
 
 def check_delta(policy: Delta, type_: pa.DataType) -> None:
+    """Refuse to go by a column that has no distances."""
     if pa.types.is_timestamp(type_):
         if not policy.temporal:
             raise SchemaError(

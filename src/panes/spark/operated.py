@@ -40,7 +40,7 @@ _ROWS = 1 << 18
 
 
 def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
-    """What an operator submits, one key after another; nothing runs until it is used, but what ``_when`` has to know."""
+    """What an operator submits, one key after another."""
     declared, schema = _checked(declared, events)
     stream = declared.stream
     names = tie_order(stream, schema)
@@ -108,6 +108,7 @@ def _checked(declared: WindowedOperator, events: DataFrame) -> tuple[WindowedOpe
 
 
 def _output(declared: WindowedOperator) -> t.StructType:
+    assert declared.schema is not None
     return t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in declared.schema])
 
 

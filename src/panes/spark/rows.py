@@ -266,7 +266,7 @@ def _task(
                 typed(column, field.type) for column, field in zip(chunk.columns, keys.shape.schema, strict=True)
             ]
             rows = pa.RecordBatch.from_arrays(columns, schema=keys.shape.schema)
-            for part, bound in enumerate(keys.bounds):
+            for part in range(len(keys.bounds)):
                 first = keys.first_view(part)
                 mine = keys.rows_of(part, rows)
                 for number, table in _answers(mine, count, end, marks):
