@@ -149,7 +149,7 @@ def sort_of(stream: Stream, order: Sequence[tuple[str, bool]]) -> WindowedOperat
             "times: write pn.apply with a function that sorts."
         )
     names, down = tuple(name for name, _ in order), [descending for _, descending in order]
-    return operator_of(stream, partial(Sort, by=names, descending=down), None, names)
+    return operator_of(stream, partial(Sort, order=names, descending=down), None, names)
 
 
 def order_of(order: str | Iterable[str]) -> tuple[tuple[str, bool], ...]:
