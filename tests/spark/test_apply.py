@@ -138,9 +138,7 @@ def test_sorts_of_batches(spark):
 def test_sorts_of_streams(spark, tmp_path, one_partition, over):
     table = events(5)
     asked = {"order": "x desc", "over": over, "at": "ts"}
-    _, found = streamed(
-        spark, tmp_path, table, lambda stream, place: pn.sort(stream, checkpoint=place, **asked)
-    )
+    _, found = streamed(spark, tmp_path, table, lambda stream, place: pn.sort(stream, checkpoint=place, **asked))
     here = pn.sort(table, **asked).to_pylist()
     assert found.to_pylist()[: len(here)] == here
 
