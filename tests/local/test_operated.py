@@ -267,7 +267,7 @@ AGED = pn.evict(age="1 s")
         (DeclarationError, "is several windows at once", {"over": pn.cumulate("1 s", upto="2 s")}),
         (DeclarationError, "names a column twice", {"by": ["k", "k"]}),
         (DeclarationError, "at=5 is not the name of a column", {"at": 5}),
-        (DeclarationError, "Changes does not support the window 'tumbling", {"over": pn.tumbling(pn.rows(2))}),
+        (DeclarationError, "Changes does not support the window pn.tumbling", {"over": pn.tumbling(pn.rows(2))}),
         (DeclarationError, "schema=5 is not a pyarrow Schema", {"schema": 5}),
         (DeclarationError, "makes no operator", {"operator": 5}),
         (DeclarationError, "and that failed: .*'select'. Write a function", {"operator": Aggregate}),

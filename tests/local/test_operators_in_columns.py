@@ -10,14 +10,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from panes.windowing import Join, Sort
-from panes.windowing.over_tables import operator_of, stream_of
 
 import panes as pn
 from panes.errors import OrderError, SchemaError
 from panes.local.arriving import arrive
 from panes.local.operated import answered, rows_of, submitted
 from panes.local.operators_in_columns import in_columns
+from panes.operators import Join, Sort
+from panes.operators.lowering import lowered
+from panes.operators.over_operators import operator_of, stream_of
 
 ORIGINS = st.sampled_from(["epoch", "first", "row"])
 SIZES = st.one_of(
