@@ -123,7 +123,7 @@ def test_joins_by_two_windows(data, right, limit):
     for part, watermark in data.draw(micro_batches(rows)):
         stream.step(part, watermark)
     asked = {"over": EVERY, "by": "k", "at": "ts", "operator": join, "schema": schema, "port": "y"}
-    whole = pn.windowed(table_of(rows), **asked)
+    whole = pn.apply(table_of(rows), **asked)
     assert sorted(map(repr, stream.found)) == sorted(map(repr, whole.to_pylist()))
 
 

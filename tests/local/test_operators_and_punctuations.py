@@ -143,7 +143,7 @@ def test_who_is_told(by, wanted):
         assert [row["n"] for row in found] == [-1] * wanted
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(rows=happenings())
 def test_marks_of_a_key(rows):
     """Of one key it is the same whether marks are for all keys; of several, each has its own."""
