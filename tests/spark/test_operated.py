@@ -157,8 +157,8 @@ def test_a_stream(spark, tmp_path, one_partition):
     for known, other in others:
         with pytest.raises(StateError, match=f"the checkpoint was written with {known}="):
             pn.apply(again, **{"shards": 2, **asked, **other}, checkpoint=str(tmp_path / "checkpoint"))
+    counted = pn.plan(pn.query(by="k", at="ts", select={"n": pn.count()}, over=asked["over"]))
     with pytest.raises(StateError, match="the checkpoint was written with"):
-        counted = pn.plan(pn.query(by="k", at="ts", select={"n": pn.count()}, over=asked["over"]))
         counted.stream(again, shards=2, checkpoint=str(tmp_path / "checkpoint"))
 
 
