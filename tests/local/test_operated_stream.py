@@ -148,7 +148,7 @@ def test_another_operator_does_not_go_on():
         return lambda window, clock: Aggregate(window, {"total": pn.sum(name)}, clock=clock)
 
     one, other = (Stream(window, summing(name), schema) for name in ("x", "odometer"))
-    assert one.declared.declaration.startswith("Aggregate: total=sum(x), group_by=[], ")
+    assert one.declared.declaration.startswith("Aggregate: total=sum(x), groups=[], ")
     assert one.declared.declaration.endswith("tumbling, partitioned, count(4) by k")
     one.step([row(1)], 2)
     other.cabinet = one.cabinet
@@ -159,7 +159,7 @@ def test_another_operator_does_not_go_on():
 
 
 def by_level(window, clock):
-    return Aggregate(window, {"n": pn.count()}, group_by="level", clock=clock)
+    return Aggregate(window, {"n": pn.count()}, groups="level", clock=clock)
 
 
 def sorted_by_level(window, clock):
