@@ -548,8 +548,8 @@ def _check_rows(part: RowsPart, given: Mapping[str, Any]) -> None:
 def _check_wide(parts: Iterable[RowsPart]) -> None:
     for part in parts:
         raise PlanError(
-            f"layout='wide' has a row per key and window end, and those of the window {part.windows[0].name!r} of query "
-            f"{part.query.name!r} go by rows, of which several may share an instant. Take layout='long'; "
+            f"layout='wide' has a row per key and window end, and those of the window {part.windows[0].name!r} of "
+            f"query {part.query.name!r} go by rows, of which several may share an instant. Take layout='long'; "
             "plan.lookup(data, data) has a row per event with sliding windows side by side."
         )
 

@@ -30,7 +30,7 @@ def helpful(example: str | None = None, /, **renamed: str) -> Callable[[Callable
     >>> hop("1 hour", slide="5 min")
     Traceback (most recent call last):
     ...
-    panes.errors.DeclarationError: hop() has no slide=: it is called every=. Write for example hop('1 hour', every='5 min').
+    panes.errors.DeclarationError: hop() has no slide=: it is called every=. Write for example hop('1 hour', ...
     """
 
     def wrap(function: Callable[P, R]) -> Callable[P, R]:

@@ -121,13 +121,13 @@ def test_a_stream_goes_on_where_it_was_and_keeps_malformed_rows(spark, queries, 
     cumulating = SQL.replace("TumblingWindow(minute, 20)", "CumulateWindow(minute, 60, 20)")
     queries.write_text(cumulating)
     schema = ["--schema", "ts TIMESTAMP, device STRING, temp DOUBLE", "--format", "csv"]
-    streamed = ["--stream", "--watermark", "0 seconds", "--once"]
+    streamed = ["--watermark", "0 seconds", "--once", "--shards", 2]
     told = 0
     for part in range(2):
         pa.csv.write_csv(EVENTS.slice(30 * part, 30), folder / f"{part}.csv")
         with (folder / f"{part}.csv").open("a") as file:
             file.write(f'2026-01-01T00:00:00Z,"a",warm{part}\n')
-        said = panes("run", queries, "-i", folder, "-o", tmp_path / "answers", *schema, *streamed)
+        said = panes("stream", queries, "-i", folder, "-o", tmp_path / "answers", *schema, *streamed)
         assert "from 30 events" in said
         assert "1 malformed row left out" in said
         told += int(re.search(r"^(\d+) answers, from", said, re.MULTILINE)[1])
@@ -156,8 +156,8 @@ def test_ctrl_c_stops_a_stream(spark, queries, tmp_path):
     pressing = threading.Thread(target=press)
     pressing.start()
     try:
-        streamed = ["--stream", "--watermark", "0 seconds"]
-        said = panes("run", queries, "-i", f"{tmp_path}/events/", "-o", tmp_path / "answers", *streamed)
+        streamed = ["--watermark", "0 seconds"]
+        said = panes("stream", queries, "-i", f"{tmp_path}/events/", "-o", tmp_path / "answers", *streamed)
     finally:
         done.set()
         pressing.join()
@@ -227,10 +227,11 @@ def test_mistakes_are_sentences(queries, tmp_path):
         for place in ("x.parquet", "x.orc", "a_table"):
             with pytest.raises(PanesError, match=f"{given[0]} is for CSV and JSON"):
                 panes("run", queries, "-i", place, "-o", "y", *given)
-    with pytest.raises(PanesError, match="--watermark"):
-        panes("run", queries, "-i", "x.csv", "-o", "y", "--stream")
-    with pytest.raises(PanesError, match="is for streams"):
-        panes("run", queries, "-i", "x.csv", "-o", "y", "--once")
+    assert "--watermark" in panes("stream", queries, "-i", "x.csv", "-o", "y", code=2)
+    assert "--once" in panes("run", queries, "-i", "x.csv", "-o", "y", "--once", code=2)
+    kept = ["--watermark", "0 s", "--history", "1 day"]
+    with pytest.raises(PanesError, match="add --catalogue"):
+        panes("stream", queries, "-i", "x.csv", "-o", "y", *kept)
     with pytest.raises(PanesError, match="no rate"):
         panes("explain", queries, "--rate", "often")
     wrong = tmp_path / "wrong.sql"

@@ -49,14 +49,18 @@ def written(window: WindowDeclaration) -> str:
         return f"pn.tumbling({_measure(window.evict)}{_grid(window.evict)})"
     evict, trigger = window.evict, window.trigger
     full = "" if window.partial else ", partial=False"
-    if trigger != Count(1):
-        return f"pn.hopping({_measure(evict)}, every={_measure(trigger)}{_grid(trigger)}{full})"
-    if not isinstance(evict, Time):
-        return f"pn.sliding({_measure(evict)}{full})"
-    open_start = replace(evict, period=evict.period + 1)
-    if window.partial and evict.period % 1000 == 999:
-        return f"pn.sliding({_measure(open_start)})"
-    return f"pn.hopping({_measure(evict)}, every=pn.rows(1), bounds='[]'{full})"
+    size, bounds = _measure(evict), ""
+    if isinstance(evict, Time) and isinstance(trigger, Count):
+        # Without its start a window is a µs shorter; round sizes are of such windows.
+        open_start = evict.period % 1000 == 999
+        size = _measure(replace(evict, period=evict.period + open_start))
+        bounds = "" if open_start else ", bounds='[]'"
+    if trigger == Count(1) and not bounds and not (full and isinstance(evict, Time)):
+        return f"pn.sliding({size}{full})"
+    if isinstance(evict, Time) and isinstance(trigger, Time):
+        # On the clock windows are counted from where they begin.
+        trigger = replace(trigger, phase=(trigger.phase - evict.period) % trigger.period)
+    return f"pn.hopping({size}, every={_measure(trigger)}{bounds}{_grid(trigger)}{full})"
 
 
 def _measure(policy: Policy | Gap) -> str:

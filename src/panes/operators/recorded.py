@@ -104,22 +104,27 @@ class Recording:
         keys = key_of_rows(events)[order].tolist() if partitioned else [WHOLE] * len(order)
         names, columns = self._attributes(arrivals, order)
         places = (_ROW, *names)
-        punctuations, done = arrivals.punctuations.tolist(), 0
+        punctuations, done = _punctuations(arrivals), 0
         insert, advance = self._window.insert, self._clock.advance
         for row, instant, key, *values in zip(
             order.tolist(), events.start[order].tolist(), keys, *columns, strict=True
         ):
-            while done < len(punctuations) and punctuations[done] < instant:
-                advance(punctuations[done])
-                self._window.punctuate()
+            while done < len(punctuations) and punctuations[done][0] < instant:
+                self._punctuate(*punctuations[done])
                 done += 1
             advance(instant)
             insert(dict(zip(places, (row, *values), strict=True)), key)
-        for instant in punctuations[done:]:
-            advance(instant)
-            self._window.punctuate()
+        for instant, marked in punctuations[done:]:
+            self._punctuate(instant, marked)
         if len(events):
             advance(max(arrivals.end, self._clock.now()))
+
+    def _punctuate(self, instant: int, marked: int | None) -> None:
+        self._clock.advance(instant)
+        if marked is None:
+            self._window.punctuate()
+        else:
+            self._window.punctuate_one(marked)
 
     def found(self) -> tuple[Processed, Integers]:
         """Every window that held a tuple, in the order of partitions, and which one of its partition it was.
@@ -173,6 +178,14 @@ class Recording:
     def _attributes(self, arrivals: Arrivals, rows: Integers) -> tuple[list[Attribute], list[list[Any]]]:
         names = list(dict.fromkeys(policy.attribute for policy in deltas_of(self._declared)))
         return names, [arrivals.attributes[name][rows].tolist() for name in names]
+
+
+def _punctuations(arrivals: Arrivals) -> list[tuple[int, int | None]]:
+    """When windows end, and those of which key; None for all."""
+    if arrivals.marks is None:
+        return [(instant, None) for instant in arrivals.punctuations.tolist()]
+    marks = arrivals.marks
+    return sorted(zip(marks.start.tolist(), key_of_rows(marks).tolist(), strict=True))
 
 
 def recorded(window: WindowDeclaration, arrivals: Arrivals) -> tuple[Processed, Integers]:

@@ -107,6 +107,12 @@ class TumblingWindow(ListWindow[T]):
         for subwindow in list(self.subwindows.values()):
             self._flush(subwindow)
 
+    def punctuate_one(self, partition: Hashable) -> None:
+        """Take in a window punctuation that is for one partition alone."""
+        subwindow = self.subwindows.get(partition)
+        if subwindow is not None:
+            self._flush(subwindow)
+
     def summarizer(self, partition: Hashable = WHOLE) -> Any:
         """The summarizer of a subwindow, also of one without tuples; None where there is none."""
         subwindow = self.subwindows.get(partition)
