@@ -6,7 +6,6 @@ rows that arrive before the watermark says so.
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
