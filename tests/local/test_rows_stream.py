@@ -1,7 +1,7 @@
 """Shards of windows by rows: what they keep, write and count while rows come bit by bit.
 
-Catches state that is forgotten or kept for too long, windows that are cut where micro-batches or pieces of time are, and
-rows that arrive before the watermark says so.
+Catches state that is forgotten or kept for too long, windows that are cut where micro-batches or pieces of time are,
+and rows that arrive before the watermark says so.
 """
 
 from __future__ import annotations
