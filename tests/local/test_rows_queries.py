@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from panes.local.windowed_aggregates import bind_aggregates
 
 import panes as pn
 from panes.declare.expressions import expression
@@ -21,7 +22,6 @@ from panes.errors import DeclarationError, PlanError, StateError
 from panes.local.arriving import tie_order
 from panes.local.evaluate import evaluate, result_type
 from panes.local.session_stream import SessionShard
-from panes.local.windowed_aggregates import bind_aggregates
 from panes.local.windowed_stream import Shape
 from panes.operators.over_queries import over_rows
 

@@ -309,3 +309,8 @@ def _starting(master: str | None, conf: list[str] | None, *, stream: bool = Fals
         return session(master, settings, stream=stream)
 
     return start
+
+
+def _refuse(given: list[str], why: str) -> None:
+    if given:
+        raise PanesError(f"{', '.join(given)} {why}")

@@ -395,7 +395,7 @@ def _check_rows(query: Query) -> None:
     if query.evict is not None and (callable(query.evict.choose) or query.evict.choose == BY_OPERATOR):
         raise DeclarationError(
             f"query {query.name!r}: keys that a function or an operator chooses are chosen by their rows, and "
-            "aggregates are computed from columns. Write pn.apply(data, operator) with an operator of your own."
+            "aggregates are computed from columns. Write pn.apply(data, operator=...) with one of your own."
         )
 
 

@@ -23,15 +23,15 @@ from panes.engine.program import View, argument_expressions
 from panes.engine.schema import ResultSchema, field_of, result_schema
 from panes.errors import PlanError
 from panes.frames import Positions
-from panes.local.arriving import delta_values
+from panes.local.arriving import delta_values, marks_of
 from panes.local.rows import END as ROWS_END
-from panes.local.rows import ENDLESS, answer, bind_rows, flat, marks_of, order_of, windows_of
+from panes.local.rows import ENDLESS, BoundRows, bind_rows, flat, order_of, windows_of
 from panes.local.rows import START as ROWS_START
 from panes.local.rows_stream import KeySet, Own, PartRows, Shape
 from panes.local.schema import output_types
 from panes.local.waiting import INSTANT
 from panes.operators.declarations import Punctuation
-from panes.operators.over_queries import RowsPart
+from panes.operators.over_queries import RowsPart, by_clock, is_complete
 from panes.operators.vectorised import Arrivals
 from panes.planning.picture import counted, listed
 from panes.planning.steps import Steps
@@ -45,7 +45,7 @@ from panes.spark.naming import END, START, VIEW, key, micros, quoted
 from panes.spark.operator import ShardProcessor
 from panes.spark.packing import typed
 from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
-from panes.spark.rows_job import NUMBERED, SHARD, TRAVELLING, WHICH, Answering, RowsJob, packing
+from panes.spark.rows_job import NUMBERED, SHARD, TRAVELLING, WHICH, Answering, OperatorJob, RowsJob, packing
 from panes.spark.stream import check_session, check_shards, check_watermark, prepare
 from panes.timeline import Geometry
 
@@ -78,8 +78,7 @@ class Prepared:
     @property
     def clocked(self) -> bool:
         """Whether the clock answers windows, which then has to stop at the last event."""
-        windows = [window for part in self.parts for window in part.windows if window.kind != "session"]
-        return any(isinstance(window.size, int) or isinstance(window.every, int) for window in windows)
+        return any(by_clock(window) for part in self.parts for window in part.windows)
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -90,12 +89,12 @@ class Prepared:
     def answering(self) -> Answering:
         """How the answers of all windows travel together."""
         keys = [(key(i), type_) for i, type_ in enumerate(self.schema.keys.values())]
-        aliases = {r.alias: r.bound.type for bound in self.keys.bounds for r in bound.readings}
+        outputs = {name: type_ for bound in self.keys.bounds for name, type_ in bound.outputs.items()}
         instant = self.schema.instant
         bounds = [(VIEW, pa.int32()), (START, instant), (END, instant), (NUMBERED, pa.int64())]
         names = {name: key(i) for i, name in enumerate(self.schema.keys)}
         names |= {ROWS_START: START, ROWS_END: END, NUMBER: NUMBERED}
-        return Answering(pa.schema([*bounds, *keys, *aliases.items()]), names)
+        return Answering(pa.schema([*bounds, *keys, *outputs.items()]), names)
 
     @property
     def travelling(self) -> t.StructType:
@@ -137,7 +136,7 @@ def prepare_rows(parts: Sequence[RowsPart], events: DataFrame) -> Prepared:
         types = source.types_of(argument_expressions([(0, query)], query.where))
         bounds.append(bind_rows(part, source.schema, types.__getitem__))
     schema = _result(parts, bounds, source)
-    return _travelling(tuple(parts), source, tuple(bounds), schema)
+    return prepared_with(tuple(parts), source, tuple(bounds), schema)
 
 
 def _result(parts: Sequence[RowsPart], bounds: Sequence[Any], source: Input) -> ResultSchema:
@@ -150,7 +149,13 @@ def _result(parts: Sequence[RowsPart], bounds: Sequence[Any], source: Input) -> 
     return result_schema(queries, keys, types, [field_of(source.schema, query.at).type for query in queries])
 
 
-def _travelling(parts: tuple[RowsPart, ...], source: Input, bounds: tuple[Any, ...], schema: ResultSchema) -> Prepared:
+def prepared_with(
+    parts: tuple[RowsPart, ...],
+    source: Input,
+    bounds: tuple[BoundRows, ...],
+    schema: ResultSchema,
+    make: type[Prepared] = Prepared,
+) -> Prepared:
     """Which columns travel: what all parts need, each once."""
     stream = parts[0].stream
     counts = [_counts(part) for part in parts]
@@ -184,7 +189,7 @@ def _travelling(parts: tuple[RowsPart, ...], source: Input, bounds: tuple[Any, .
         *map(quoted, ties),
     )
     travels = counts[0] if alike else " OR ".join(flags) if None not in counts else None
-    return Prepared(parts, source, KeySet(bounds, tuple(own), shape), schema, sqls, travels, tuple(marks))
+    return make(parts, source, KeySet(bounds, tuple(own), shape), schema, sqls, travels, tuple(marks))
 
 
 def _place(flags: list[str], sql: str) -> int:
@@ -296,7 +301,7 @@ def _task(
                 typed(column, field.type) for column, field in zip(chunk.columns, keys.shape.schema, strict=True)
             ]
             rows = pa.RecordBatch.from_arrays(columns, schema=keys.shape.schema)
-            for part, bound in enumerate(keys.bounds):
+            for part in range(len(keys.bounds)):
                 first = keys.first_view(part)
                 mine = keys.rows_of(part, rows)
                 for number, table in _answers(mine, count, end, marks):
@@ -321,10 +326,10 @@ def _answers(mine: PartRows, keys: int, end: int, marks: list[Array]) -> Iterato
     ended = None if mine.marks is None else _marks_by_key(mine, own)
     attributes, groups, arguments = mine.attributes, mine.groups, mine.arguments
     for number, stream in enumerate(bound.part.streams):
-        until = ENDLESS if bound.part.windows[number].kind == "session" else end
+        until = ENDLESS if is_complete(bound.part.windows[number]) else end
         arrivals = Arrivals(events, until, delta_values(stream.window, attributes), punctuations, ended)
         windows = windows_of(stream, arrivals)
-        yield number, answer(bound, number, arrivals, *windows, own, groups, arguments)
+        yield number, bound.answer(number, arrivals, *windows, own, groups, arguments)
 
 
 def _marks_by_key(mine: PartRows, keys: list[pa.Array]) -> Positions:
@@ -361,45 +366,67 @@ def add_row_stream(
     job = RowsJob(_declared_as(prepared, shards), prepared.keys, prepared.answering)
     if checkpoint is not None:
         check_declared(session, checkpoint, job.declared_as)
+    conditions = [] if prepared.travels is None else [f"({prepared.travels})"]
+    columns = list(zip(prepared.keys.shape.schema, prepared.sqls, strict=True))
 
     def pack(events: DataFrame) -> DataFrame:
-        return _packed(prepared, events, shards)
+        return packed(events, stream.by, shards, columns, conditions, prepared.marks)
 
-    def work(packed: DataFrame) -> DataFrame:
-        prepare(session)
-        operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
-        worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, "append", "EventTime")
-        figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
-        return worked.observe(metrics, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
+    def work(rows: DataFrame) -> DataFrame:
+        return worked(rows, job, metrics)
 
     def unpack(found: DataFrame) -> DataFrame:
         return prepared.finished(found.mapInArrow(unpack_answers, prepared.travelling))
 
-    packed = steps.add("pack", f"events by {listed(stream.by)}, as they are", pack, read)
+    rows = steps.add("pack", f"events by {listed(stream.by)}, as they are", pack, read)
     detail = f"rows in the order of time, in {counted(shards, 'shard')}, and every window from them"
-    found = steps.add("state", detail, work, packed, windows=prepared.titles)
+    found = steps.add("state", detail, work, rows, windows=prepared.titles)
     return steps.add("unpack", "answers", unpack, found)
 
 
-def _packed(prepared: Prepared, events: DataFrame, shards: int) -> DataFrame:
-    """Rows on their way to shards."""
-    stream, schema = prepared.parts[0].stream, prepared.keys.shape.schema
-    hashed = f"pmod(xxhash64({', '.join(map(quoted, stream.by))}), {shards})" if shards > 1 else "0"
-    which = [f"WHEN coalesce({quoted(column)}, false) THEN {i}" for i, column in enumerate(prepared.marks)]
-    marks = [f"coalesce({quoted(column)}, false)" for column in prepared.marks]
+def packed(
+    events: DataFrame,
+    by: Sequence[str],
+    shards: int,
+    columns: Sequence[tuple[pa.Field, str]],
+    conditions: Sequence[str],
+    marked: Sequence[str],
+) -> DataFrame:
+    """Rows on their way to shards.
+
+    Parameters
+    ----------
+    columns
+        What travels, and its SQL.
+    conditions
+        Which rows do, beside marks; none for all.
+    marked
+        The columns whose marks are for all keys.
+    """
+    hashed = f"pmod(xxhash64({', '.join(map(quoted, by))}), {shards})" if shards > 1 else "0"
+    which = [f"WHEN coalesce({quoted(column)}, false) THEN {i}" for i, column in enumerate(marked)]
+    marks = [f"coalesce({quoted(column)}, false)" for column in marked]
     # Rows that count nowhere are read to be counted, and travel no further than to Python where they are packed.
-    conditions = [] if prepared.travels is None else [f"({prepared.travels})", *marks]
-    arriving = events.where(" OR ".join(conditions)) if conditions else events
+    arriving = events.where(" OR ".join([*conditions, *marks])) if conditions else events
     arrays = (
         f"filter(array({', '.join(f'CASE {each} END' for each in which)}), x -> x IS NOT NULL)" if which else "NULL"
     )
     rows = arriving.selectExpr(
         f"CAST({hashed} AS INT) AS {SHARD}",
         f"CAST({arrays} AS ARRAY<INT>) AS {WHICH}",
-        *(f"{sql} AS {quoted(name)}" for sql, name in zip(prepared.sqls, schema.names, strict=True)),
+        *(f"{sql} AS {quoted(field.name)}" for field, sql in columns),
     )
-    columns = ", ".join(map(" ".join, TRAVELLING.items()))
-    return rows.mapInArrow(packing(schema, shards, new_name()), columns)
+    travelling = ", ".join(map(" ".join, TRAVELLING.items()))
+    return rows.mapInArrow(packing(pa.schema([field for field, _ in columns]), shards, new_name()), travelling)
+
+
+def worked(packed: DataFrame, job: RowsJob | OperatorJob, metrics: str) -> DataFrame:
+    """What shards make of packed rows, packed."""
+    prepare(packed.sparkSession)
+    operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
+    found = packed.groupBy("shard").transformWithState(operator, OUTPUT, "append", "EventTime")
+    figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
+    return found.observe(metrics, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
 
 
 def _declared_as(prepared: Prepared, shards: int) -> dict[str, Any]:
