@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
+from panes.declare.kinds import names_of
 from panes.declare.windows import RowWindow, Sliding
 from panes.engine.cabinet import InMemory
 from panes.engine.intake import pack_panes, unpack_panes
@@ -158,7 +159,7 @@ def _shard_of(keys, rows: int) -> np.ndarray:
 
 def passed(over, answers: pa.Table, watermark: int) -> pa.Table:
     """The answers that a watermark behind all rows completes; a run also has those that the future may change."""
-    windows = {window.name: window for window in over}
+    windows = {name: window for window in over for name in names_of(window)}
     ends = answers.column("window").combine_chunks().field("end").cast(pa.int64()).to_pylist()
     kept = []
     for name, end in zip(answers.column("window_name").to_pylist(), ends, strict=True):

@@ -32,19 +32,19 @@ def check(query, table, batches):
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(came=arrivals(), by=KEYS, chosen=st.sampled_from(list(CLASSES)), where=st.sampled_from([None, "y < 2"]))
 def test_a_window(window, came, by, chosen, where):
     check(pn.query(by=by, at="ts", select=CLASSES[chosen], over=window, where=where), *came)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(came=arrivals(least=4), by=KEYS, over=st.lists(st.sampled_from(WINDOWS), min_size=2, max_size=6, unique_by=str))
 def test_windows_mixed_as_one_likes(came, by, over):
     check(pn.query(by=by, at="ts", select=CLASSES["group"], over=over), *came)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(came=arrivals(least=4), by=KEYS, over=st.lists(st.sampled_from([*CLOCK, *SLIDING, *SESSIONS]), max_size=4, min_size=1, unique_by=str))
 def test_all_of_it_when_the_watermark_has_passed_the_last_window(came, by, over):
     table, batches = came
@@ -55,21 +55,21 @@ def test_all_of_it_when_the_watermark_has_passed_the_last_window(came, by, over)
     assert rows_of(pa.concat_tables([found, rest])) == rows_of(wanted)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(came=arrivals(least=4), by=KEYS, window=st.sampled_from([*BY_ROWS, *SESSIONS, *MARKS]))
 def test_groups_inside_a_window(came, by, window):
     select = {"n": pn.count(), "low": pn.min("x")}
     check(pn.query(by=by, at="ts", select=select, over=window, groups="g", having="n > 1"), *came)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(came=arrivals(least=6), over=st.lists(st.sampled_from(BY_ROWS), min_size=1, max_size=3, unique_by=str), ties=st.sampled_from(["y", ["z", "g"]]))
 def test_ties(came, over, ties):
     select = {"low": pn.min("x"), "late": pn.last("x"), "early": pn.first("z"), "which": "number"}
     check(pn.query(by="k", at="ts", select=select, over=over, ties=ties), *came)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(came=arrivals(least=6), evict=st.sampled_from([pn.evict(keys=1), pn.evict(rows=4), pn.evict(age="5 us")]), window=st.sampled_from([*BY_ROWS, *MARKS[:1]]))
 def test_keys_that_are_forgotten(came, evict, window):
     check(pn.query(by="k", at="ts", select={"n": pn.count(), "low": pn.min("x")}, over=window, evict=evict), *came)
