@@ -85,9 +85,7 @@ class _OnTheClock:
             for answered in shard.step(letters, watermark):
                 program = replace(self.programs[answered.store], views=(answered.view,))
                 keys = pa.Table.from_batches([answered.dictionary.keys])
-                found.append(
-                    piece_of(self.plan.queries, program, replace(answered.answers, view=0), keys, self.schema)
-                )
+                found.append(piece_of(self.plan.queries, program, replace(answered.answers, view=0), keys, self.schema))
         return found
 
 

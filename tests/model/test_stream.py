@@ -8,8 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from tests.model.drawing import BY_ROWS, CLASSES, CLOCK, MARKS, SCHEMA, SESSIONS, SLIDING, WINDOWS
-from tests.model.drawing import events, micro_batches, rows_of
+from tests.model.drawing import (
+    BY_ROWS,
+    CLASSES,
+    CLOCK,
+    MARKS,
+    SCHEMA,
+    SESSIONS,
+    SLIDING,
+    WINDOWS,
+    events,
+    micro_batches,
+    rows_of,
+)
 from tests.model.streaming import Stream, passed
 
 KEYS = st.sampled_from(["k", ()])
@@ -45,7 +56,11 @@ def test_windows_mixed_as_one_likes(came, by, over):
 
 
 @settings(max_examples=20)
-@given(came=arrivals(least=4), by=KEYS, over=st.lists(st.sampled_from([*CLOCK, *SLIDING, *SESSIONS]), max_size=4, min_size=1, unique_by=str))
+@given(
+    came=arrivals(least=4),
+    by=KEYS,
+    over=st.lists(st.sampled_from([*CLOCK, *SLIDING, *SESSIONS]), max_size=4, min_size=1, unique_by=str),
+)
 def test_all_of_it_when_the_watermark_has_passed_the_last_window(came, by, over):
     table, batches = came
     select = {**CLASSES["idempotent"], "both": "top - low"}
@@ -63,13 +78,21 @@ def test_groups_inside_a_window(came, by, window):
 
 
 @settings(max_examples=20)
-@given(came=arrivals(least=6), over=st.lists(st.sampled_from(BY_ROWS), min_size=1, max_size=3, unique_by=str), ties=st.sampled_from(["y", ["z", "g"]]))
+@given(
+    came=arrivals(least=6),
+    over=st.lists(st.sampled_from(BY_ROWS), min_size=1, max_size=3, unique_by=str),
+    ties=st.sampled_from(["y", ["z", "g"]]),
+)
 def test_ties(came, over, ties):
     select = {"low": pn.min("x"), "late": pn.last("x"), "early": pn.first("z"), "which": "number"}
     check(pn.query(by="k", at="ts", select=select, over=over, ties=ties), *came)
 
 
 @settings(max_examples=15)
-@given(came=arrivals(least=6), evict=st.sampled_from([pn.evict(keys=1), pn.evict(rows=4), pn.evict(age="5 us")]), window=st.sampled_from([*BY_ROWS, *MARKS[:1]]))
+@given(
+    came=arrivals(least=6),
+    evict=st.sampled_from([pn.evict(keys=1), pn.evict(rows=4), pn.evict(age="5 us")]),
+    window=st.sampled_from([*BY_ROWS, *MARKS[:1]]),
+)
 def test_keys_that_are_forgotten(came, evict, window):
     check(pn.query(by="k", at="ts", select={"n": pn.count(), "low": pn.min("x")}, over=window, evict=evict), *came)

@@ -291,9 +291,7 @@ class _Reader:
         if self.placed:
             self.arguments = [instants, *self.arguments]
 
-    def __call__(
-        self, rows: list[int], start: int, end: int, bounds: tuple[int, ...], as_given: bool = False
-    ) -> Any:
+    def __call__(self, rows: list[int], start: int, end: int, bounds: tuple[int, ...], as_given: bool = False) -> Any:
         if self.levels is not None:
             return self.read(self.levels(rows, bounds))
         values = [tuple(argument[i] for argument in self.arguments) for i in rows]
