@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from panes.operators.policy import partitions
 
 import panes as pn
 from panes.errors import OrderError, SchemaError
@@ -19,7 +20,6 @@ from panes.local.windowed_operators import answered, submitted, table_of
 from panes.operators import Join, Sort
 from panes.operators.declarations import Count, Delta, Punctuation, Sliding, Time, Tumbling
 from panes.operators.over_tables import operator_of, stream_of
-from panes.operators.policy import partitions
 
 POLICIES = st.one_of(
     st.builds(Count, st.integers(1, 5)),

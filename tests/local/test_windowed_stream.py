@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from panes.local.windowed_aggregates import bind_aggregates, used_columns
 
 import panes as pn
 from panes.declare.expressions import expression
@@ -22,7 +23,6 @@ from panes.frames import sliding_policies
 from panes.local import windowed_stream
 from panes.local.arriving import tie_order
 from panes.local.evaluate import evaluate, result_type
-from panes.local.windowed_aggregates import bind_aggregates, used_columns
 from panes.local.windowed_stream import Shape, WindowedShard
 from panes.operators.declarations import Sliding, Time
 from panes.operators.over_tables import aggregates_of, stream_of
