@@ -297,7 +297,7 @@ class PickOf(Aggregate):
 
     def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
         order, *ties, value = arguments if self.timed else arguments[::-1]
-        parts = ", ".join(f"{sql} AS {name}" for sql, name in ((order, "o"), *((t, f"t{i}") for i, t in enumerate(ties))))
+        parts = ", ".join([f"{order} AS o", *(f"{sql} AS t{i}" for i, sql in enumerate(ties))])
         pair = f"CASE WHEN {order} IS NOT NULL AND {value} IS NOT NULL THEN struct({parts}, {value} AS v) END"
         return f"{'max' if self.largest else 'min'}({pair}).v"
 

@@ -1,7 +1,7 @@
 """The components behind ``first``, ``last``, ``arg_min`` and ``arg_max``: the least or greatest pair (order, value).
 
-Between the two may stand what a query declares as ``ties=``; what that leaves equal is decided by the value, so that the
-answer never depends on how the data were split. Rows where order or value is null are passed over.
+Between the two may stand what a query declares as ``ties=``; what that leaves equal is decided by the value, so that
+the answer never depends on how the data were split. Rows where order or value is null are passed over.
 """
 
 from __future__ import annotations

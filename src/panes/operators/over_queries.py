@@ -68,8 +68,8 @@ def over_time(queries: Iterable[Query]) -> tuple[Query, ...]:
 def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
     """Queries with their windows that go by rows: a part for all windows that see the same rows in the same order.
 
-    Marks are no rows for the windows that they end, and rows like others for the rest. Columns that sizes and paces go by
-    order the rows of one instant, for these windows alone: adding one changes no other.
+    Marks are no rows for the windows that they end, and rows like others for the rest. Columns that sizes and paces go
+    by order the rows of one instant, for these windows alone: adding one changes no other.
 
     Examples
     --------
