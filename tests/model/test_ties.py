@@ -11,8 +11,19 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError
 from panes.testing import brute_force
-from tests.model.drawing import BY_ROWS, CLOCK, LAST_ROWS, MARKS, SCHEMA, SESSIONS, SLIDING, WINDOWS
-from tests.model.drawing import events, micro_batches, rows_of
+from tests.model.drawing import (
+    BY_ROWS,
+    CLOCK,
+    LAST_ROWS,
+    MARKS,
+    SCHEMA,
+    SESSIONS,
+    SLIDING,
+    WINDOWS,
+    events,
+    micro_batches,
+    rows_of,
+)
 from tests.model.streaming import Stream, passed
 
 PICKS = {"early": pn.first("y"), "late": pn.last("y"), "least": pn.arg_min("y", "x"), "most": pn.arg_max("y", "x")}
