@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.engine.program import emitting_all
-from panes.errors import PlanError
+from panes.errors import DeclarationError, PlanError
 from panes.testing import assert_same_answers, events
 from tests.engine.simulation import windows
 from tests.engine.test_shard import Stream
@@ -90,7 +90,9 @@ def test_a_stream_answers_for_the_keys_it_holds() -> None:
 
 def test_what_cannot_be(spark) -> None:
     plan = pn.plan(queries([pn.tumbling("3s")]))
-    with pytest.raises(PlanError, match="emit='some': write 'occupied'"):
-        plan.run(pa.table({}), emit="some")
-    with pytest.raises(PlanError, match="emit='all' runs in columns"):
+    with pytest.raises(DeclarationError, match=r"has no emit=: write empty=True"):
+        plan.run(pa.table({}), emit="all")
+    with pytest.raises(PlanError, match="empty='some': write True"):
+        plan.run(pa.table({}), empty="some")
+    with pytest.raises(PlanError, match="empty=True runs in columns"):
         plan.run(spark.range(1), empty=True, strategy="native")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from panes.errors import DeclarationError, nearest
 
@@ -30,7 +30,7 @@ def helpful(example: str | None = None, /, **renamed: str) -> Callable[[Callable
     >>> hop("1 hour", slide="5 min")
     Traceback (most recent call last):
     ...
-    panes.errors.DeclarationError: hop() has no slide=: it is called every=. Write for example hop('1 hour', every='5 min').
+    panes.errors.DeclarationError: hop() has no slide=: it is called every=. Write for example hop('1 hour', ...
     """
 
     def wrap(function: Callable[P, R]) -> Callable[P, R]:
@@ -49,6 +49,27 @@ def helpful(example: str | None = None, /, **renamed: str) -> Callable[[Callable
         return call
 
     return wrap
+
+
+def arguments_of(function: Callable[..., object], owner: object, /, *args: object, **kwargs: object) -> dict[str, Any]:
+    """The arguments of a call of a method, with its defaults; a call that does not fit fails as it does itself.
+
+    Examples
+    --------
+    >>> class Hops:
+    ...     @helpful(slide="every")
+    ...     def hop(self, size, *, every="5 min"): ...
+    >>> arguments_of(Hops.hop, Hops(), "1 hour")
+    {'size': '1 hour', 'every': '5 min'}
+    """
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(owner, *args, **kwargs)
+    except TypeError:
+        function(owner, *args, **kwargs)
+        raise
+    bound.apply_defaults()
+    return {name: value for name, value in bound.arguments.items() if name != "self"}
 
 
 def _explained(

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from panes.declare.sliding import Sliding
 
 import panes as pn
 from panes.declare.kinds import names_of
+from panes.declare.windows import Sliding
 from panes.errors import AnswerOverflowError
 from panes.local.run import NULL_TIMESTAMPS, run
 from panes.testing import assert_same_answers, brute_force

@@ -168,7 +168,7 @@ def trend(value: str, *, every: DurationLike | None = None) -> Aggregate:
     --------
     >>> import panes as pn
     >>> rising = pn.query("rising", by="device", at="ts", over=pn.tumbling("1 hour"),
-    ...     hidden={"line": pn.trend("temp")}, select={"per_minute": "line.slope * 60", "fit": "line.r2"})
+    ...     select={"line": pn.trend("temp"), "per_minute": "line.slope * 60", "fit": "line.r2"})
     >>> print(pn.trend("temp"), pn.trend("temp", every="1 min"))
     trend(temp) trend(temp, every=1m)
     """

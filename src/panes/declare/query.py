@@ -102,6 +102,7 @@ class Query:
     **dict.fromkeys(("window", "windows"), "over"),
     **dict.fromkeys(("aggregates", "agg", "aggs", "columns"), "select"),
     **dict.fromkeys(("filter", "condition"), "where"),
+    hidden="select it, and drop its column from the answers.",
     group_by="keys of windows are called by=; groups= groups the rows inside a window of rows.",
     order_by="write ties= for the order of rows of one instant.",
     partial="it stands on the window, as pn.hopping(pn.rows(100), every=pn.rows(10), partial=False).",
@@ -322,8 +323,9 @@ def _no_window(name: str, value: object) -> str:
     """Why something is not a window. A bare duration has no pace, which differs from verb to verb elsewhere."""
     if isinstance(value, (str, timedelta)):
         return (
-            f"query {name!r}: {value!r} is a duration, and a window needs a pace, too. Write pn.tumbling({value!r}) for "
-            f"one after another, pn.hopping({value!r}, every='1 min'), or pn.sliding({value!r}) for one up to each event."
+            f"query {name!r}: {value!r} is a duration, and a window needs a pace, too. Write pn.tumbling({value!r}) "
+            f"for one after another, pn.hopping({value!r}, every='1 min'), or pn.sliding({value!r}) for one up to "
+            "each event."
         )
     if isinstance(value, int) and not isinstance(value, bool):
         return (
@@ -369,8 +371,8 @@ def _check_rows(query: Query) -> None:
             )
     if query.evict is not None and clock is not None:
         raise DeclarationError(
-            f"query {query.name!r}: evict= forgets keys of windows by rows, and {clock} is on the clock. Declare it in a "
-            "query of its own; a stream bounds its state with limits=pn.Limits(...)."
+            f"query {query.name!r}: evict= forgets keys of windows by rows, and {clock} is on the clock. Declare it in "
+            "a query of its own; a stream bounds its state with limits=pn.Limits(...)."
         )
     if query.evict is not None and not query.by:
         raise DeclarationError(f"query {query.name!r}: evict= forgets keys, and there are none. Write by='device'.")
@@ -383,7 +385,8 @@ def _check_rows(query: Query) -> None:
     session = next((window for window in rows if window.kind == "session"), None)
     if session is not None and query.evict is not None:
         raise DeclarationError(
-            f"query {query.name!r}: a session forgets its key when it ends, so that evict= has nothing to do. Leave it out."
+            f"query {query.name!r}: a session forgets its key when it ends, so that evict= has nothing to do. "
+            "Leave it out."
         )
     unnumbered = clock or session
     if unnumbered is not None and query.asks_for(NUMBER):
@@ -393,8 +396,8 @@ def _check_rows(query: Query) -> None:
         )
     if query.evict is not None and (callable(query.evict.choose) or query.evict.choose == BY_OPERATOR):
         raise DeclarationError(
-            f"query {query.name!r}: keys that a function or an operator chooses are chosen by their rows, and aggregates "
-            "are computed from columns. Write pn.apply(data, operator) with an operator of your own."
+            f"query {query.name!r}: keys that a function or an operator chooses are chosen by their rows, and "
+            "aggregates are computed from columns. Write pn.apply(data, operator) with an operator of your own."
         )
 
 

@@ -381,7 +381,8 @@ def sliding(
     length = measure(size, "size")
     if isinstance(length, Punctuation):
         raise DeclarationError(
-            f"marks cut a stream into windows that do not overlap. Write pn.tumbling(pn.punctuation({length.column!r}))."
+            f"marks cut a stream into windows that do not overlap. Write "
+            f"pn.tumbling(pn.punctuation({length.column!r}))."
         )
     if not isinstance(length, int):
         if ago is not None and not (isinstance(ago, Rows) and isinstance(length, Rows)):
@@ -396,8 +397,8 @@ def sliding(
         raise DeclarationError(f"ago=pn.rows({ago.n}) beside a size in time. Write a duration, as ago='1 day'.")
     if not partial:
         raise DeclarationError(
-            "partial=False is for windows of rows, as pn.sliding(pn.rows(10), partial=False): nobody knows since when a "
-            "window in time has been full."
+            "partial=False is for windows of rows, as pn.sliding(pn.rows(10), partial=False): nobody knows since when "
+            "a window in time has been full."
         )
     before = 0 if ago is None else parse_duration(ago)
     if before < 0:
