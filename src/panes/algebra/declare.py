@@ -73,12 +73,12 @@ def std(value: str, *, ddof: int = 1) -> Aggregate:
 
 
 def first(value: str) -> Aggregate:
-    """The earliest value by event time; the smallest of them if several are as early."""
+    """The earliest value by event time; of one instant the first by the query's ``ties=``, or else the smallest."""
     return PickOf(_arguments(value), largest=False, timed=True)
 
 
 def last(value: str) -> Aggregate:
-    """The latest value by event time; the largest of them if several are as late."""
+    """The latest value by event time; of one instant the last by the query's ``ties=``, or else the largest."""
     return PickOf(_arguments(value), largest=True, timed=True)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 
-from panes.algebra.aggregates import Aggregate
+from panes.algebra.aggregates import Aggregate, CustomOf
 from panes.algebra.levelled import LevelledOf
 from panes.calls import helpful
 from panes.declare.eviction import BY_OPERATOR, Evict
@@ -145,8 +145,9 @@ def query(
         Columns that group the rows inside a window of rows, an answer for each group. On the clock they are further
         keys.
     ties
-        Columns that order the rows of one instant. Without it they are in the order of all columns of the data, by the
-        names of these.
+        Columns that order the rows of one instant, for windows by rows and for ``first`` and ``last`` over any window.
+        Without it windows by rows order them by all columns of the data, by the names of these, and ``first`` and
+        ``last`` are the smallest and the largest value of their instant.
     evict
         ``pn.evict(...)``: which keys windows by rows forget.
 
@@ -236,6 +237,7 @@ def declare(
     )
     _check_expiring(made)
     _check_rows(made)
+    _check_ties(made)
     return made
 
 
@@ -396,6 +398,18 @@ def _check_rows(query: Query) -> None:
         raise DeclarationError(
             f"query {query.name!r}: keys that a function or an operator chooses are chosen by their rows, and "
             "aggregates are computed from columns. Write pn.apply(data, operator=...) with one of your own."
+        )
+
+
+def _check_ties(query: Query) -> None:
+    """Refuse an order of one instant where windows on the clock combine values in an order of their own."""
+    clock = next((window for window in query.over if not isinstance(window, RowWindow)), None)
+    own = next((value for _, value in query.aggregates if isinstance(value, CustomOf)), None)
+    if query.ties and clock is not None and own is not None:
+        raise DeclarationError(
+            f"query {query.name!r}: ties= does not reach {own} over {clock}: on the clock, an aggregate of your own sees "
+            "the rows of one instant by their values. Declare it without ties=, in a query of its own, or over windows "
+            "of rows."
         )
 
 

@@ -237,7 +237,8 @@ def _own_condition(query: Query, kept: Expression | None) -> Expression | None:
 
 def _arguments(query: Query, aggregate: Aggregate, condition: Expression | None) -> tuple[str, ...]:
     arguments = tuple(_masked(condition, argument) for argument in aggregate.arguments)
-    return (column(query.at).sql, *arguments) if aggregate.by_time else arguments
+    order = (column(name).sql for name in (query.at, *query.ties))
+    return (*order, *arguments) if aggregate.by_time else arguments
 
 
 def _masked(condition: Expression | None, argument: str) -> str:

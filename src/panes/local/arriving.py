@@ -129,7 +129,8 @@ def arrive(stream: Stream, table: pa.Table) -> Arrived:
 def marks_of(ordinals: Array, instants: Array, present: Array) -> Positions:
     """The marks of some keys, in the order of these; those of other keys have nothing to end."""
     at = np.searchsorted(present, ordinals)
-    known = np.append(present, -1)[at] == ordinals
+    # A key that was never seen is -1, and is not what stands behind the last one.
+    known = np.append(present, -2)[at] == ordinals
     key, instants = at[known], instants[known]
     order = np.lexsort((instants, key))
     starts = np.searchsorted(key[order], np.arange(len(present) + 1))

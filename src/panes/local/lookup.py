@@ -84,7 +84,8 @@ class _Part:
 
     @classmethod
     def of(cls, part: LookupPart, events: Any, asked: pa.Table) -> _Part:
-        table = as_table(events, {name.lower() for query in part.queries for name in query.used})
+        used = part.read.union(*(query.used for query in part.queries))
+        table = as_table(events, {name.lower() for name in used})
         schema = table.schema
         check_columns(part.queries, schema)
         for query in part.queries:
@@ -97,7 +98,7 @@ class _Part:
             return cls(bound, table, None, asked, columns, types)
         # Without ties=, columns that no query reads order events, too.
         table = table if part.ties else with_the_rest(events, table)
-        names = tie_columns(table.schema, part.ties, (*part.by, part.at))
+        names = tie_columns(table.schema, part.ties, (*part.by, part.at), part.read)
         return cls(bound, table, tuple(names), asked, columns, types)
 
     def add(self, steps: Steps, read: int, asking: int) -> int:
@@ -129,8 +130,7 @@ class _Part:
         starts = np.searchsorted(own[order], np.arange(int(ordinals.max(initial=-1)) + 2))
         arguments = {a: whole(evaluate(expression(a), table)) for a in self.bound.arguments}
         if self.ties is not None:
-            ties = table.select(self.ties).columns
-            order_ties(order, instants[order], starts, [*ties, *arguments.values()])
+            order_ties(order, instants[order], starts, table.select(self.ties).columns)
         rows = pa.array(order)
         sorted_arguments = {a: array.take(rows) for a, array in arguments.items()}
         sorted_keys = [array.take(pa.array(turn)) for array in asked_keys]

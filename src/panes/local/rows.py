@@ -152,16 +152,10 @@ def _check_name(part: RowsPart, what: str, name: str, schema: pa.Schema) -> None
 
 
 def order_of(parts: Sequence[RowsPart], schema: pa.Schema) -> list[str]:
-    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs.
-
-    Rows that ``ties=`` leaves equal are ordered by what windows read of them, so that every runner has the same order.
-    """
+    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
     query = parts[0].query
-    shared = {name.lower() for name in (*query.by, query.at)}
-    found = [field_of(schema, name).name for name in parts[0].deltas] + tie_columns(schema, query.ties, shared)
-    if query.ties:
-        read = {name.lower() for name in needed(parts)} - shared
-        found += [name for name in tie_columns(schema, (), shared) if name.lower() in read]
+    found = [field_of(schema, name).name for name in parts[0].deltas]
+    found += tie_columns(schema, query.ties, (*query.by, query.at), needed(parts))
     return list(dict.fromkeys(found))
 
 

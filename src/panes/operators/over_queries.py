@@ -67,9 +67,10 @@ def over_time(queries: Iterable[Query]) -> tuple[Query, ...]:
 
 
 def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
-    """Queries with their windows that go by rows: a part for all windows that see the same rows.
+    """Queries with their windows that go by rows: a part for all windows that see the same rows in the same order.
 
-    Marks are no rows for the windows that they end, and rows like others for the rest.
+    Marks are no rows for the windows that they end, and rows like others for the rest. Columns that sizes and paces go
+    by order the rows of one instant, for these windows alone: adding one changes no other.
 
     Examples
     --------
@@ -86,7 +87,8 @@ def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
             if isinstance(window, RowWindow):
                 marks = window.size if isinstance(window.size, Punctuation) else None
                 # Windows that forget keys forget different ones, and hold different rows.
-                parts.setdefault(marks if query.evict is None else window, []).append(window)
+                order = tuple(dict.fromkeys(each.column.lower() for each in window.deltas))
+                parts.setdefault((marks, order) if query.evict is None else window, []).append(window)
         found += [_part(query, tuple(windows)) for windows in parts.values()]
     return tuple(found)
 

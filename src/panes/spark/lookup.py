@@ -102,7 +102,7 @@ class _Part:
         types = feature_types(bound, source.schema)
         _check_zone(part, source, types)
         request_columns(part, source.schema, asked)
-        ties = tie_columns(source.schema, part.ties, (*part.by, part.at)) if part.rows else []
+        ties = tie_columns(source.schema, part.ties, (*part.by, part.at), part.read) if part.rows else []
         return cls(bound, source, tuple(ties), types)
 
     def add(self, steps: Steps, read: int, asking: int, layout: LookupLayout) -> int:
@@ -256,7 +256,7 @@ class _Task:
         instants, columns = piece.events.column(keys).to_numpy(), piece.events.columns[first : first + self.of_events]
         if self.bound.part.rows:
             order = np.arange(len(instants))
-            order_ties(order, instants, piece.key_starts, [*columns[len(names) :], *columns[: len(names)]])
+            order_ties(order, instants, piece.key_starts, columns[len(names) :])
             columns = [column.take(pa.array(order)) for column in columns[: len(names)]]
         arguments = dict(zip(names, columns, strict=True))
         lookback = Lookback(self.bound, instants, piece.key_starts, arguments)

@@ -46,7 +46,7 @@ def _aggregates(query: Query) -> list[Column]:
     for alias, aggregate in query.aggregates:
         arguments = tuple(expression(argument).sql for argument in aggregate.arguments)
         if aggregate.by_time:
-            arguments = (quoted(query.at), *arguments)
+            arguments = (*map(quoted, (query.at, *query.ties)), *arguments)
         sql = aggregate.native(arguments)
         assert sql is not None
         columns.append(F.expr(sql).alias(alias))

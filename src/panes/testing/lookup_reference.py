@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from panes.algebra.ordering import is_ordered
-from panes.declare.expressions import expression
 from panes.declare.lookups import Answered, answered, declare_lookup, features
 from panes.declare.measures import Rows
 from panes.declare.query import Query
@@ -49,7 +48,10 @@ def brute_force_lookup(
             for window in answered(query):
                 held = _held(query, window, events, requests, part.asked_at, part.delay)
                 for alias, aggregate in aggregates.items():
-                    found[query.name, window.name, alias] = answers_of(aggregate, events, held, at=query.at)
+                    by_rows = isinstance(window, RowWindow)
+                    found[query.name, window.name, alias] = answers_of(
+                        aggregate, events, held, at=query.at, ties=query.ties, as_given=by_rows
+                    )
     for name, window_name, alias, column in features(declared.queries):
         requests = requests.append_column(column, found[name, window_name, alias])
     return requests
@@ -121,11 +123,12 @@ def _keys(table: pa.Table, by: tuple[str, ...]) -> list[Any]:
 
 
 def _ties(query: Query, events: pa.Table) -> list[list[Any]]:
-    """What orders rows of one instant: ties=, or all columns by their names; then arguments; nulls before values."""
+    """What orders rows of one instant: ties= and then what is read, or all columns by their names; nulls first."""
     shared = {name.lower() for name in (*query.by, query.at)}
-    names = query.ties or sorted((n for n in events.column_names if n.lower() not in shared), key=str.lower)
+    listed = sorted((n for n in events.column_names if n.lower() not in shared), key=str.lower)
+    used = {name.lower() for name in query.used}
+    names = [*query.ties, *(n for n in listed if n.lower() in used)] if query.ties else listed
     columns = [events[name] for name in names if is_ordered(events.schema.field(name).type)]
-    columns += [evaluate(expression(a), events) for _, aggregate in query.aggregates for a in aggregate.arguments]
     return [
         [(value is not None, comparable(value) if value is not None else 0) for value in column.to_pylist()]
         for column in columns
