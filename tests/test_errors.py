@@ -38,7 +38,7 @@ def query(name="q", **changes):
 DECLARED_WRONG = {
     "no name": (lambda: query(name=" "), DeclarationError, "needs a name"),
     "no window": (lambda: query(over=[]), DeclarationError, r"over=\[pn.tumbling"),
-    "not a window": (lambda: query(over=["5 min"]), DeclarationError, r"pn.tumbling\(size\)"),
+    "not a window": (lambda: query(over=["5 min"]), DeclarationError, r"pn.tumbling\('5 min'\)"),
     "no aggregate": (lambda: query(select={}), DeclarationError, r"pn.count\(\)"),
     "not an aggregate": (lambda: query(select={"n": 5}), DeclarationError, "Write for example pn.sum"),
     "only derived": (lambda: query(select={"n": "1 + 1"}), DeclarationError, r"pn.count\(\)"),
@@ -72,7 +72,8 @@ DECLARED_WRONG = {
     "too fine": (lambda: pn.tumbling("0.1us"), DurationError, "finer than a microsecond"),
     "window name": (lambda: pn.tumbling("1s", name=""), DeclarationError, "leave it out"),
     "no query": (lambda: pn.plan([]), DeclarationError, "Give at least one"),
-    "not a query": (lambda: pn.plan(["q"]), DeclarationError, r"pn.query\("),
+    "not a query": (lambda: pn.plan([5]), DeclarationError, r"pn.query\("),
+    "not SQL of one": (lambda: pn.plan(["q"]), DeclarationError, "expected SELECT here"),
     "same name": (lambda: pn.plan([query(), query()]), DeclarationError, "a name of its own"),
     "strategy": (lambda: pn.plan(query(), strategy="fast"), PlanError, "native, rewrite, columnar"),
     "rate": (lambda: pn.plan(query(), rate=-1), PlanError, "positive"),

@@ -393,7 +393,13 @@ QueryLike: TypeAlias = Query | str
 """A query, or SQL text of one or several."""
 
 
-@helpful("pn.plan(query)", query="queries", n_keys="keys")
+@helpful(
+    "pn.plan([query, another], rate=1000, keys=50_000)",
+    query="queries",
+    n_keys="keys",
+    **dict.fromkeys(("events", "data", "df"), "a plan is run afterwards: pn.plan(query).run(data)."),
+    **dict.fromkeys(("by", "at", "select", "over", "where"), "it stands in the query: pn.plan(pn.query(...))."),
+)
 def plan(
     queries: QueryLike | Iterable[QueryLike],
     *,
@@ -426,7 +432,7 @@ def plan(
       ...
     """
     _check_strategy(strategy)
-    listed = (queries,) if isinstance(queries, (Query, str)) else tuple(queries)
+    listed = tuple(queries) if isinstance(queries, Iterable) and not isinstance(queries, str) else (queries,)
     declared = tuple(each for some in listed for each in (sql(some) if isinstance(some, str) else [some]))
     made = Plan(check_names(declared), Statistics.given(rate, keys), strategy, factor_windows)
     # So that a mistake shows here, not when it is run.
@@ -435,6 +441,7 @@ def plan(
     return made
 
 
+@helpful("pn.sql('SELECT ...', at='ts')", query="text", statement="text", **dict.fromkeys(("time", "ts"), "at"))
 def sql(text: str, *, at: str | None = None, bounds: Bounds = "[)") -> list[Query]:
     """Queries out of SQL: one statement each, separated by ``;``, in any of the dialects of ``docs/sql.md``.
 
@@ -477,6 +484,7 @@ def explain(text: str, *, at: str | None = None, bounds: Bounds = "[)", rate: fl
     return plan([statement.query for statement in read_statements(text, at=at, bounds=bounds)], rate=rate).explain()
 
 
+@helpful("pn.to_sql(query)", **dict.fromkeys(("table", "name", "events"), "stream"))
 def to_sql(query: Query, *, stream: str = "events") -> str:
     """A query as SQL that :func:`sql` reads back as an equal one.
 
@@ -502,6 +510,7 @@ def to_sql(query: Query, *, stream: str = "events") -> str:
     return printed(query, stream)
 
 
+@helpful("pn.show_progress(spark)", spark="session", **dict.fromkeys(("log", "file", "print"), "tell"))
 def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> Any:
     """Show a line per micro-batch of every stream of Panes in a Spark session, on the standard error output.
 
@@ -548,8 +557,8 @@ def _check_rows(part: RowsPart, given: Mapping[str, Any]) -> None:
 def _check_wide(parts: Iterable[RowsPart]) -> None:
     for part in parts:
         raise PlanError(
-            f"layout='wide' has a row per key and window end, and those of the window {part.windows[0].name!r} of query "
-            f"{part.query.name!r} go by rows, of which several may share an instant. Take layout='long'; "
+            f"layout='wide' has a row per key and window end, and those of the window {part.windows[0].name!r} of "
+            f"query {part.query.name!r} go by rows, of which several may share an instant. Take layout='long'; "
             "plan.lookup(data, data) has a row per event with sliding windows side by side."
         )
 
