@@ -48,7 +48,7 @@ def run(
     check_columns(blueprint.queries, table.schema)
     programs = [program_of(store, table.schema) for store in blueprint.stores]
     if emit_all:
-        programs = [emitting_all(program) for program in programs]
+        programs = emitting_all(programs)
     schema = answer_schema(blueprint.queries, programs, table.schema)
     pieces = [
         piece
@@ -57,7 +57,7 @@ def run(
     ]
     result = pa.concat_tables([schema.long.empty_table(), *pieces])
     if layout == "wide":
-        result = widen(result, blueprint.queries, schema)
+        result = widen(result, blueprint.queries, list(schema.keys))
     missing = sum(column_of(table, at).null_count for at in {query.at for query in blueprint.queries})
     return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
 

@@ -47,7 +47,7 @@ def run(
         source = replace(source, events=observed(source.events, times, observation))
     programs = _programs(blueprint, source)
     if emit_all:
-        programs = [emitting_all(program) for program in programs]
+        programs = emitting_all(programs)
     shape = _shape(blueprint, programs, source)
     if layout == "wide" and all_at_one_instant(blueprint):
         return wide_per_event(blueprint, programs[0], source)

@@ -31,7 +31,8 @@ from panes.spark.checkpoints import check_declared
 from panes.spark.naming import quoted
 from panes.spark.operator import ShardProcessor
 from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
-from panes.spark.stream import METRICS, check_shards, check_watermark, prepare
+from panes.spark.stream import METRICS, check_shards, prepare
+from panes.spark.watermarks import check_watermark
 from panes.spark.windowed_job import (
     MARK,
     SHARD,
