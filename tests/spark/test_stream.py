@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.errors import PlanError, SchemaError, StateError, StateWarning
+from panes.errors import DeclarationError, PlanError, SchemaError, StateError, StateWarning
 from panes.testing import assert_same_answers, spark_answers
 from tests.spark.streams import Collected, Recorded, finished, recorded
 
@@ -164,12 +164,12 @@ def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
         plan.stream(record.stream(), mode="complete")
     with pytest.raises(PlanError, match="shards=0"):
         plan.stream(record.stream(), shards=0)
-    with pytest.raises(PlanError, match="layout='wide'"):
-        plan.stream(record.stream(), layout="wide")
-    with pytest.raises(PlanError, match="late=, limits= is for streams"):
+    with pytest.raises(DeclarationError, match=r"no late=: it is for streams: plan.stream\(events, ...\)"):
         plan.run(pa.table({}), late="emit", limits=pn.Limits(keys=1))
-    with pytest.raises(PlanError, match="for batches"):
+    with pytest.raises(DeclarationError, match="no strategy=: a stream runs one stateful operator"):
         plan.stream(record.stream(), strategy="native")
+    with pytest.raises(PlanError, match="for batches"):
+        plan.run(record.stream(), strategy="native")
     with pytest.raises(SchemaError, match="'kk' is not a column"):
         pn.plan(pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))).stream(record.stream())
 
