@@ -163,9 +163,10 @@ def _left_out(figures: dict[str, Any]) -> list[str]:
     """Which events of a micro-batch are not in all their windows, why, and what would change it."""
     lines = []
     if late := figures.get("late"):
+        lost = figures.get("lost") or 0
         lines.append(
-            f"  {late:,} of its events came after the watermark had passed a window of theirs, {figures.get('lost') or 0:,} "
-            "of them one for every window: they count in the windows that are still open. A longer delay in "
+            f"  {late:,} of its events came after the watermark had passed a window of theirs, {lost:,} of them after "
+            "it had passed all: they count in the windows that are still open. A longer delay in "
             "withWatermark(...) waits for them, and answers come as much later."
         )
     if missing := figures.get("null_timestamps"):
