@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import panes as pn
 from panes.calls import helpful
-from panes.errors import DeclarationError, DurationError
+from panes.errors import DeclarationError, DurationError, PlanError
 
 OVER = pn.tumbling("1 hour")
 
@@ -98,6 +100,31 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "join by": (lambda: pn.join([], [], by="k", at="ts", over="1 min"), "called on="),  # type: ignore[call-arg]
     "join within": (lambda: pn.join([], [], on="k", at="ts", within="1 min"), "called over="),  # type: ignore[call-arg]
     "join left_on": (lambda: pn.join([], [], left_on="k", right_on="l"), "equal names on both sides"),  # type: ignore[call-arg]
+    "a join over rows": (
+        lambda: pn.join([], [], on="k", at="ts", over=pn.rows(3)),  # type: ignore[arg-type]
+        r"over=3rows: two rows match by how far apart their times are.*over=\['10 s', '1 min'\]",
+    ),
+    "a join over a window": (
+        lambda: pn.join([], [], on="k", at="ts", over=pn.sliding(pn.rows(3))),  # type: ignore[arg-type]
+        r"a join looks back from each row.*over=\['10 s', '1 min'\]",
+    ),
+    # Advice for windows by rows.
+    "the last rows but those of a minute": (
+        lambda: pn.sliding(pn.rows(3), ago="1 min"),
+        r"leaves out rows. Write pn.sliding\(pn.rows\(3\), ago=pn.rows\(1\)\)",
+    ),
+    "the last rows without the event": (
+        lambda: pn.sliding(pn.rows(3), bounds="[)"),
+        r"To leave out the event itself, write ago=pn.rows\(1\)",
+    ),
+    "groups of a sliding window": (
+        lambda: query(over=pn.sliding("1 hour"), groups="kind"),
+        r"pn.hopping\('1h', every=pn.rows\(1\)\) for all groups with each event",
+    ),
+    "when answers of rows expire": (
+        lambda: query(over=pn.sliding(pn.rows(3)), select={"n": pn.count(), "until": "expires"}),
+        "Declare that window in a query of its own",
+    ),
     "ttl": (lambda: pn.Limits(ttl="1 hour"), "called age="),  # type: ignore[call-arg]
     "retention": (lambda: pn.Catalogue("x", retention="1 day"), "called history="),  # type: ignore[call-arg]
     "sizes of nested": (lambda: pn.nested(sizes=["1 h"], slides=["1 min"]), "called ranges="),  # type: ignore[call-arg]
@@ -170,3 +197,20 @@ def test_what_a_function_raises_itself_is_left_alone() -> None:
         picky(5)
     with pytest.raises(DeclarationError, match=r"picky\(\) is given value= twice"):
         picky(5, value=6)  # type: ignore[call-arg]
+
+
+def test_a_catalogue_takes_no_windows_by_rows(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match="3rows/event goes by rows, and a running job keeps panes in time"):
+        pn.Catalogue(str(tmp_path)).register(query(over=pn.sliding(pn.rows(3))))
+
+
+def test_advice_of_the_wide_layout_works() -> None:
+    table = pa.table({"ts": [datetime(2026, 1, 1, minute) for minute in (1, 2, 3)], "x": [1, 2, 3]})
+    plan = pn.plan(query(over=[pn.sliding(pn.rows(2)), pn.sliding("1 hour")]))
+    with pytest.raises(PlanError, match=r"Take layout='long'. plan.lookup\(data, data\) has a row per event"):
+        plan.run(table, layout="wide")
+    assert plan.lookup(table, table).select(["n_2rows", "n_1h"]).to_pylist() == [
+        {"n_2rows": n, "n_1h": 1} for n in (1, 2, 2)
+    ]
+    with pytest.raises(PlanError, match=r"Take layout='long'\.$"):
+        pn.plan(query(over=pn.tumbling(pn.rows(2)))).run(table, layout="wide")

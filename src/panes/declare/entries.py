@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from panes.algebra.aggregates import Aggregate
 from panes.declare.query import Query
-from panes.declare.windows import Bounds, Window
+from panes.declare.windows import Bounds, RowWindow, Window
 from panes.errors import DeclarationError, PanesError
 from panes.timeline import Geometry
 
@@ -86,6 +86,12 @@ def registration(query: Query) -> Entry:
         raise DeclarationError(
             f"query {query.name!r} has derived columns or having, which a view of a running job cannot have. Register "
             "it without them, and apply them to the answers."
+        )
+    by_rows = next((window for window in query.over if isinstance(window, RowWindow)), None)
+    if by_rows is not None:
+        raise DeclarationError(
+            f"query {query.name!r}: the window {by_rows} goes by rows, and a running job keeps panes in time, from "
+            "which it could not be answered. Declare it when the job starts, or register a window on the clock."
         )
     for window in query.windows:
         if window.per_event:

@@ -414,7 +414,8 @@ def _check_rows(query: Query) -> None:
     if query.groups and slid is not None:
         raise DeclarationError(
             f"query {query.name!r}: {slid} answers each event about its own key, so there is nothing to group inside. "
-            f"Write by=({', '.join(map(repr, (*query.by, *query.groups)))})."
+            f"Write by=({', '.join(map(repr, (*query.by, *query.groups)))}), or "
+            f"pn.hopping({format_duration(slid.size)!r}, every=pn.rows(1)) for all groups with each event."
         )
     session = next((window for window in rows if window.kind == "session"), None)
     if session is not None and query.evict is not None:
@@ -499,7 +500,8 @@ def _check_expiring(query: Query) -> None:
     if found is not None and query.expiring:
         raise DeclarationError(
             f"query {query.name!r} asks when answers expire, and those of the window {found} do with the next event, "
-            "which nobody knows yet. Leave it out, or take hopping windows."
+            "which nobody knows yet. Declare that window in a query of its own, without it, or take a hopping window "
+            "on the clock."
         )
 
 

@@ -400,12 +400,17 @@ def sliding(
             f"pn.tumbling(pn.punctuation({length.column!r}))."
         )
     if not isinstance(length, int):
-        if ago is not None and not (isinstance(ago, Rows) and isinstance(length, Rows)):
+        if isinstance(length, Rows) and ago is not None and not isinstance(ago, Rows):
+            raise DeclarationError(
+                f"ago={ago!r} beside a size of {text_of(length)}: a window of rows leaves out rows. Write "
+                f"pn.sliding(pn.rows({length.n}), ago=pn.rows(1)), or a duration for the size."
+            )
+        if ago is not None and not isinstance(length, Rows):
             raise DeclarationError(
                 f"ago={ago!r} beside a size of {text_of(length)}: the last rows are left out of a window of rows only. "
                 "Write pn.sliding(pn.rows(100), ago=pn.rows(50))."
             )
-        _no_bounds(bounds, "a window of rows holds its rows")
+        _no_bounds(bounds, "a window of rows holds its rows", "To leave out the event itself, write ago=pn.rows(1)")
         skipped = ago.n if isinstance(ago, Rows) else 0
         return _row_window("sliding", length, Rows(1), name, partial=partial, ago=skipped)
     if isinstance(ago, Rows):
@@ -620,9 +625,9 @@ def _only_grid(offset: DurationLike, origin: Origin, pace: Measure) -> None:
         )
 
 
-def _no_bounds(bounds: Bounds | None, why: str) -> None:
+def _no_bounds(bounds: Bounds | None, why: str, write: str = "Leave it out") -> None:
     if bounds is not None:
-        raise DeclarationError(f"bounds={bounds!r}: {why}, so there are none to choose. Leave it out.")
+        raise DeclarationError(f"bounds={bounds!r}: {why}, so there are none to choose. {write}.")
 
 
 def _row_bounds(bounds: Bounds | None, size: Measure, pace: Measure, origin: Origin) -> Bounds | None:
