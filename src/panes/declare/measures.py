@@ -39,7 +39,7 @@ class Delta:
         Whether the column is a timestamp, and ``by`` therefore in µs.
     """
 
-    column: str
+    column: str | int
     by: Any
     temporal: bool = False
 
@@ -49,13 +49,19 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """Marks that end windows. Made by :func:`punctuation`, which checks it."""
+    """Marks that end windows. Made by :func:`punctuation`, which checks it.
+
+    Parameters
+    ----------
+    column
+        Empty where an operator is given punctuations.
+    """
 
     column: str
     scope: Scope = "stream"
 
     def __str__(self) -> str:
-        return f"until_{self.column}{'_of_key' if self.scope == 'key' else ''}"
+        return f"until_{self.column or 'punctuation'}{'_of_key' if self.scope == 'key' else ''}"
 
 
 Measure: TypeAlias = int | Rows | Delta | Punctuation
@@ -86,11 +92,13 @@ def rows(n: int) -> Rows:
     **dict.fromkeys(("attribute", "on", "name"), "column"),
     **dict.fromkeys(("distance", "size", "threshold", "step"), "by"),
 )
-def delta(column: str, by: DurationLike | Any) -> Delta:
+def delta(column: str | int, by: DurationLike | Any) -> Delta:
     """Measure a window by how far apart the values of a column lie; the column never decreases within a key.
 
     Parameters
     ----------
+    column
+        Its name; for operators of ``panes.operators`` also a place in a tuple.
     by
         A number, or a duration where the column is a timestamp.
 
@@ -100,7 +108,8 @@ def delta(column: str, by: DurationLike | Any) -> Delta:
     >>> str(pn.tumbling(pn.delta("odometer", 100))), str(pn.sliding(pn.delta("ts", "10 s")))
     ('odometer_100', 'ts_10s/event')
     """
-    _check_column(column, "delta", "pn.delta('odometer', 10)")
+    if isinstance(column, bool) or not isinstance(column, int):
+        _check_column(column, "delta", "pn.delta('odometer', 10)")
     temporal = isinstance(by, (str, timedelta))
     threshold: Any = parse_duration(by) if isinstance(by, (str, timedelta)) else by
     if isinstance(threshold, bool) or not isinstance(threshold, (Real, Decimal)):
@@ -115,13 +124,15 @@ def delta(column: str, by: DurationLike | Any) -> Delta:
 
 
 @helpful("pn.punctuation('refuelled')", **dict.fromkeys(("by", "on", "mark", "when", "name"), "column"))
-def punctuation(column: str, *, scope: Scope = "stream") -> Punctuation:
+def punctuation(column: str | None = None, *, scope: Scope = "stream") -> Punctuation:
     """End windows at marks in the stream: the rows where a boolean column is true.
 
     A mark belongs to no window that it ends, and comes after the other rows of its instant.
 
     Parameters
     ----------
+    column
+        Leave it out for operators of ``panes.operators``, which are given punctuations between the tuples.
     scope
         ``stream``: a mark ends the windows of all keys. ``key``: only those of its own key.
 
@@ -131,12 +142,13 @@ def punctuation(column: str, *, scope: Scope = "stream") -> Punctuation:
     >>> str(pn.tumbling(pn.punctuation("refuelled", scope="key")))
     'until_refuelled_of_key'
     """
-    _check_column(column, "punctuation", "pn.punctuation('refuelled')")
+    if column is not None:
+        _check_column(column, "punctuation", "pn.punctuation('refuelled')")
     if scope not in ("stream", "key"):
         raise DeclarationError(
             f"scope={scope!r}: write 'stream' (a mark ends the windows of all keys) or 'key' (only those of its key)."
         )
-    return Punctuation(column, scope)
+    return Punctuation(column or "", scope)
 
 
 def measure(value: MeasureLike, what: str) -> Measure:
