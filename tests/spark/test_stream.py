@@ -170,8 +170,9 @@ def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
         plan.stream(record.stream(), strategy="native")
     with pytest.raises(PlanError, match="for batches"):
         plan.run(record.stream(), strategy="native")
+    unknown = pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))
     with pytest.raises(SchemaError, match="'kk' is not a column"):
-        pn.plan(pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))).stream(record.stream())
+        pn.plan(unknown).stream(record.stream())
 
 
 def test_a_checkpoint_of_another_plan_is_refused_before_the_stream_starts(spark, tmp_path):
