@@ -76,10 +76,7 @@ def test_on_spark(spark):
 def test_a_stream_answers_for_the_keys_it_holds() -> None:
     """A key is held as long as its last event is no older than the widest window."""
     stream = Stream([pn.tumbling("10us"), pn.tumbling("30us")], "append")
-    programs = emitting_all(store.program for store in stream.stores)
-    stream.stores = [
-        type(store)(program, store.keys, store.offer) for store, program in zip(stream.stores, programs, strict=True)
-    ]
+    stream.stores = [type(store)(emitting_all(store.program), store.keys, store.offer) for store in stream.stores]
     stream.step([[(0, 5, 1), (2, 15, -1)]], 0)
     found = stream.step([], 100)
     ends = {(view, key, start): values[0] for (view, key, start), values in found.items() if view < 2}

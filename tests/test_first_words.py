@@ -200,7 +200,7 @@ def test_what_a_function_raises_itself_is_left_alone() -> None:
 
 
 def test_a_catalogue_takes_no_windows_by_rows(tmp_path: Path) -> None:
-    with pytest.raises(DeclarationError, match="3rows/event goes by rows, and a running job keeps panes in time"):
+    with pytest.raises(DeclarationError, match="3rows/event goes by rows, of which a running job keeps only"):
         pn.Catalogue(str(tmp_path)).register(query(over=pn.sliding(pn.rows(3))))
 
 

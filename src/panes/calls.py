@@ -65,6 +65,27 @@ def _checked(
     return call
 
 
+def arguments_of(function: Callable[..., object], owner: object, /, *args: object, **kwargs: object) -> dict[str, Any]:
+    """The arguments of a call of a method, with its defaults; a call that does not fit fails as it does itself.
+
+    Examples
+    --------
+    >>> class Hops:
+    ...     @helpful(slide="every")
+    ...     def hop(self, size, *, every="5 min"): ...
+    >>> arguments_of(Hops.hop, Hops(), "1 hour")
+    {'size': '1 hour', 'every': '5 min'}
+    """
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(owner, *args, **kwargs)
+    except TypeError:
+        function(owner, *args, **kwargs)
+        raise
+    bound.apply_defaults()
+    return {name: value for name, value in bound.arguments.items() if name != "self"}
+
+
 def _explained(
     name: str,
     signature: inspect.Signature,

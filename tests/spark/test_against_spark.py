@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
+from panes.declare.query import declare
 from panes.spark.run import check, run
 from panes.testing import assert_same_answers, brute_force, events, spark_answers
 from panes.timeline import SECOND, Edges
@@ -104,7 +105,7 @@ def random_queries(rng, keys, prefix=""):
             "having": having,
             "hidden": {"unseen": pn.count("i")} if having == "unseen > 2" else {},
         }
-        queries.append(pn.query(f"{prefix}q{i}", at="ts", by=by, select=select, over=over, **asked))
+        queries.append(declare(f"{prefix}q{i}", at="ts", by=by, select=select, over=over, **asked))
     return queries
 
 
@@ -349,7 +350,7 @@ def test_wide_layout_is_the_same_everywhere(spark):
     }
     local = plan.run(table, layout="wide")
     assert local.column_names[:3] == ["k", "j", "window_end"]
-    assert "mean_50s/20s" in local.column_names
+    assert "mean_50s_by_20s" in local.column_names
     for result in wide.values():
         assert_same_answers(result, local, absolute=1e-9)
     long = spark_answers(queries, data).where("query = 'p' AND window_name = 'long' AND mean IS NOT NULL")

@@ -164,12 +164,15 @@ def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
         plan.stream(record.stream(), mode="complete")
     with pytest.raises(PlanError, match="shards=0"):
         plan.stream(record.stream(), shards=0)
-    with pytest.raises(DeclarationError, match=r"no late=: it is for streams: plan.stream\(events, ...\)"):
-        plan.run(pa.table({}), late="emit", limits=pn.Limits(keys=1))
-    with pytest.raises(DeclarationError, match="no strategy=: a stream runs one stateful operator"):
-        plan.stream(record.stream(), strategy="native")
+    for option in ({"late": "emit"}, {"limits": pn.Limits(keys=1)}, {"shards": 2}, {"mode": "update"}):
+        with pytest.raises(DeclarationError, match=rf"run\(\) has no {next(iter(option))}=: it is for streams"):
+            plan.run(pa.table({}), **option)
     with pytest.raises(PlanError, match="for batches"):
         plan.run(record.stream(), strategy="native")
+    with pytest.raises(DeclarationError, match=r"stream\(\) has no strategy=: a stream runs one stateful operator"):
+        plan.stream(record.stream(), strategy="native")
+    with pytest.raises(PlanError, match="takes a streaming DataFrame, and was given a Table"):
+        plan.stream(pa.table({}))
     unknown = pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))
     with pytest.raises(SchemaError, match="'kk' is not a column"):
         pn.plan(unknown).stream(record.stream())

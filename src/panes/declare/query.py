@@ -104,6 +104,7 @@ class Query:
     **dict.fromkeys(("window", "windows", "rolling"), "over"),
     **dict.fromkeys(("aggregates", "agg", "aggs", "aggregations", "columns", "features"), "select"),
     **dict.fromkeys(("filter", "condition"), "where"),
+    hidden="select it, and drop its column from the answers.",
     group_by="keys of windows are called by=; groups= groups the rows inside a window of rows.",
     **dict.fromkeys(
         ("watermark", "delay", "lateness"),

@@ -10,9 +10,10 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 from panes.declare.kinds import AnyWindow
 from panes.declare.query import Query, declare
 from panes.declare.windows import Bounds
+from panes.dialect.brackets import bracket
 from panes.dialect.selecting import Selected
 from panes.dialect.tokens import NAMES, Cursor, fail, same, split, tokenized
-from panes.dialect.windows import FUNCTIONS, TABLE_FUNCTIONS, bracket, function, named, spark_window, table_function
+from panes.dialect.windows import FUNCTIONS, TABLE_FUNCTIONS, function, named, spark_window, table_function
 from panes.errors import DeclarationError, SqlError
 
 _OF_THE_WINDOW = ("window_start", "window_end", "window_time")

@@ -128,18 +128,15 @@ def cut_into_ticks(program: Program) -> Program:
     return replace(program, edges=(*program.edges, *new))
 
 
-def emitting_all(programs: Iterable[Program]) -> list[Program]:
+def emitting_all(program: Program) -> Program:
     """The same views, answered for instances without events too; what is answered with an event always has one.
 
     Every window is read from the panes: another window's instances begin before a key's first event and end after its
     last, so they do not tell where empty ones stop.
     """
-    return [
-        program
-        if all(view.window.per_event for view in program.views)
-        else replace(from_panes(program.views, program), emit_all=True)
-        for program in programs
-    ]
+    if all(view.window.per_event for view in program.views):
+        return program
+    return replace(from_panes(program.views, program), emit_all=True)
 
 
 def bind_components(

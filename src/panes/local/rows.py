@@ -29,12 +29,14 @@ from panes.local.arriving import by_key, by_time, check_delta, delta_values, sor
 from panes.local.columns import column_of, instants_of, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table, with_the_rest
-from panes.local.run import finished
+from panes.local.run import finished, together
 from panes.local.schema import output_types
 from panes.operators.over_queries import RowsPart
 from panes.operators.over_tables import Stream
 from panes.operators.recorded import recorded
 from panes.operators.vectorised import Arrivals, deltas_of, processed
+from panes.planning.picture import listed
+from panes.planning.steps import Steps
 
 ENDLESS = 4 * FARTHEST
 """Later than anything is ever due."""
@@ -135,11 +137,13 @@ def order_of(parts: Sequence[RowsPart], schema: pa.Schema) -> list[str]:
 # The rows of a table
 
 
-def run_rows(parts: Sequence[RowsPart], data: Any) -> list[pa.Table]:
-    """Answer windows that share one sorted column.
+def add_rows(steps: Steps, read: int, parts: Sequence[RowsPart], data: Any) -> int:
+    """List what is to be done to answer windows that share one sorted column, after every check.
 
     Parameters
     ----------
+    read
+        The step that has the events.
     data
         A pyarrow Table, or anything with the Arrow C interface.
     """
@@ -152,8 +156,15 @@ def run_rows(parts: Sequence[RowsPart], data: Any) -> list[pa.Table]:
     for part in parts:
         if part.query.where is not None:
             require_boolean(part.query.where, schema)
-    rows = _sorted(parts, table, data)
-    return [found for bound in bounds for found in _answered(bound, rows)]
+
+    def answer_all(rows: _Rows) -> pa.Table:
+        return together([found for bound in bounds for found in _answered(bound, rows)])
+
+    order = "by time, all keys together" if parts[0].stream.together else f"by {listed(parts[0].stream.by)} and time"
+    detail = f"events {order}" if at is not None else f"events by {listed(parts[0].stream.by)}, in their order"
+    ordered = steps.add("sort", detail, lambda _: _sorted(parts, table, data), read)
+    titles = [window.name for part in parts for window in part.windows]
+    return steps.add("answer", "windows by rows, from one sorted column", answer_all, ordered, windows=titles)
 
 
 @dataclass(frozen=True, eq=False)

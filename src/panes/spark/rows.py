@@ -33,6 +33,8 @@ from panes.local.waiting import INSTANT
 from panes.operators.declarations import Punctuation
 from panes.operators.over_queries import RowsPart
 from panes.operators.vectorised import Arrivals
+from panes.planning.picture import counted, listed
+from panes.planning.steps import Steps
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input, examine
 from panes.spark.checkpoints import check_declared
@@ -44,7 +46,7 @@ from panes.spark.operator import ShardProcessor
 from panes.spark.packing import typed
 from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
 from panes.spark.rows_job import NUMBERED, SHARD, TRAVELLING, WHICH, Answering, RowsJob, packing
-from panes.spark.stream import check_shards, prepare
+from panes.spark.stream import check_session, check_shards, prepare
 from panes.spark.watermarks import check_watermark
 from panes.timeline import Geometry
 
@@ -73,6 +75,17 @@ class Prepared:
     sqls: tuple[str, ...]
     travels: str | None
     marks: tuple[str, ...]
+
+    @property
+    def clocked(self) -> bool:
+        """Whether the clock answers windows, which then has to stop at the last event."""
+        windows = [window for part in self.parts for window in part.windows if window.kind != "session"]
+        return any(isinstance(window.size, int) or isinstance(window.every, int) for window in windows)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The windows, as they are called."""
+        return tuple(window.name for part in self.parts for window in part.windows)
 
     @property
     def answering(self) -> Answering:
@@ -206,17 +219,41 @@ _PLAIN = "UTF8_BINARY"
 # A batch
 
 
-def run_rows(prepared: Prepared) -> DataFrame:
-    """Answer windows over a batch; nothing runs until the result is used, but what ``_when`` has to know."""
-    keys, names = prepared.keys, prepared.keys.shape.schema.names
+def add_rows(steps: Steps, read: int, prepared: Prepared, look_at: int) -> int:
+    """List what is to be done to answer windows over a batch.
+
+    Parameters
+    ----------
+    read
+        The step that has the events.
+    look_at
+        The step that has them for looks, which are not to be counted.
+    """
+    keys, names, answering = prepared.keys, prepared.keys.shape.schema.names, prepared.answering
     own = [name for name in names if name.startswith("key")]
     together = prepared.parts[0].stream.together
-    rows = _rows(prepared, prepared.source.events)
-    shuffled = rows.repartition(*own) if own and not together else rows.repartition(1)
-    ordered = shuffled.sortWithinPartitions(*own, INSTANT, *(name for name in names if name.startswith("tie")))
-    end, marks = _when(prepared)
-    task = _task(keys, len(own), together, end, marks, prepared.answering)
-    return prepared.finished(ordered.mapInArrow(task, prepared.travelling))
+
+    def sort(events: DataFrame) -> DataFrame:
+        rows = _rows(prepared, events)
+        shuffled = rows.repartition(*own) if own and not together else rows.repartition(1)
+        return shuffled.sortWithinPartitions(*own, INSTANT, *(name for name in names if name.startswith("tie")))
+
+    def answer(ordered: DataFrame, when: tuple[int, list[Array]] | None = None) -> DataFrame:
+        end, marks = when or (ENDLESS, [])
+        task = _task(keys, len(own), together, end, marks, answering)
+        return prepared.finished(ordered.mapInArrow(task, prepared.travelling))
+
+    seen = []
+    if prepared.clocked or prepared.marks:
+        marks = f"marks in {listed(prepared.marks)}" if prepared.marks else ""
+        what = " and ".join(filter(None, ["the time of the last event" if prepared.clocked else "", marks]))
+        seen.append(
+            steps.add("look", f"at {what}, in a job of its own", lambda events: _when(prepared, events), look_at)
+        )
+    apart = "time, all keys in one task" if together else f"{listed(prepared.parts[0].stream.by)} and time"
+    ordered = steps.add("sort", f"events by {apart}", sort, read)
+    titles = prepared.titles
+    return steps.add("answer", "windows by rows, from one sorted column", answer, ordered, *seen, windows=titles)
 
 
 def _rows(prepared: Prepared, events: DataFrame) -> DataFrame:
@@ -227,13 +264,12 @@ def _rows(prepared: Prepared, events: DataFrame) -> DataFrame:
     return rows.selectExpr(*(f"{sql} AS {name}" for sql, name in zip(prepared.sqls, names, strict=True)))
 
 
-def _when(prepared: Prepared) -> tuple[int, list[Array]]:
+def _when(prepared: Prepared, events: DataFrame) -> tuple[int, list[Array]]:
     """What every task has to know of all rows: until when the clock runs, and when marks for all keys come."""
-    events, at = prepared.source.events, str(prepared.parts[0].stream.at)
+    at = str(prepared.parts[0].stream.at)
     instant = F.expr(micros(quoted(at), prepared.source.spark_type(at))).alias(INSTANT)
     end = ENDLESS
-    windows = [window for part in prepared.parts for window in part.windows]
-    if any(isinstance(each.size, int) or isinstance(each.every, int) for each in windows if each.kind != "session"):
+    if prepared.clocked:
         last = events.select(instant).agg(F.max(INSTANT)).toArrow().column(0)[0].as_py()
         end = 0 if last is None else last + 1
     marks = []
@@ -311,17 +347,44 @@ def _marks_by_key(mine: PartRows, keys: list[pa.Array]) -> Positions:
 # A stream
 
 
-def stream_rows(prepared: Prepared, shards: int, metrics: str, checkpoint: str | None = None) -> DataFrame:
-    """Answer windows while rows come; a checkpoint that cannot serve them is refused now."""
-    stream, events = prepared.parts[0].stream, prepared.source.events
+def add_row_stream(
+    steps: Steps, read: int, prepared: Prepared, shards: int, metrics: str, checkpoint: str | None = None
+) -> int:
+    """List what is to be done to answer windows while rows come.
+
+    A checkpoint that cannot serve them is refused now.
+    """
+    stream, session = prepared.parts[0].stream, prepared.source.events.sparkSession
     check_shards(shards)
-    check_watermark(events, str(stream.at))
-    prepare(events.sparkSession)
+    check_watermark(prepared.source.events, str(stream.at))
+    check_session(session)
     shards = 1 if stream.alone else shards
     job = RowsJob(_declared_as(prepared, shards), prepared.keys, prepared.answering)
     if checkpoint is not None:
-        check_declared(events.sparkSession, checkpoint, job.declared_as)
-    schema = prepared.keys.shape.schema
+        check_declared(session, checkpoint, job.declared_as)
+
+    def pack(events: DataFrame) -> DataFrame:
+        return _packed(prepared, events, shards)
+
+    def work(packed: DataFrame) -> DataFrame:
+        prepare(session)
+        operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
+        worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, "append", "EventTime")
+        figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
+        return worked.observe(metrics, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
+
+    def unpack(found: DataFrame) -> DataFrame:
+        return prepared.finished(found.mapInArrow(unpack_answers, prepared.travelling))
+
+    packed = steps.add("pack", f"events by {listed(stream.by)}, as they are", pack, read)
+    detail = f"rows in the order of time, in {counted(shards, 'shard')}, and every window from them"
+    found = steps.add("state", detail, work, packed, windows=prepared.titles)
+    return steps.add("unpack", "answers", unpack, found)
+
+
+def _packed(prepared: Prepared, events: DataFrame, shards: int) -> DataFrame:
+    """Rows on their way to shards."""
+    stream, schema = prepared.parts[0].stream, prepared.keys.shape.schema
     hashed = f"pmod(xxhash64({', '.join(map(quoted, stream.by))}), {shards})" if shards > 1 else "0"
     which = [f"WHEN coalesce({quoted(column)}, false) THEN {i}" for i, column in enumerate(prepared.marks)]
     marks = [f"coalesce({quoted(column)}, false)" for column in prepared.marks]
@@ -337,12 +400,7 @@ def stream_rows(prepared: Prepared, shards: int, metrics: str, checkpoint: str |
         *(f"{sql} AS {quoted(name)}" for sql, name in zip(prepared.sqls, schema.names, strict=True)),
     )
     columns = ", ".join(map(" ".join, TRAVELLING.items()))
-    packed = rows.mapInArrow(packing(schema, shards, new_name()), columns)
-    operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
-    worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, "append", "EventTime")
-    figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
-    found = worked.observe(metrics, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
-    return prepared.finished(found.mapInArrow(unpack_answers, prepared.travelling))
+    return rows.mapInArrow(packing(schema, shards, new_name()), columns)
 
 
 def _declared_as(prepared: Prepared, shards: int) -> dict[str, Any]:

@@ -25,13 +25,16 @@ from panes.declare.expressions import Expression
 from panes.declare.limits import Limits
 from panes.engine.eviction import Bounds
 from panes.engine.job import Mode, Store, Terms
-from panes.engine.program import Program, cut_into_ticks, emitting_all
+from panes.engine.program import Program, cut_into_ticks, emitting_all, from_panes
 from panes.engine.schema import field_of
+from panes.engine.telling import windows_told
 from panes.engine.views import Offer
 from panes.errors import PlanError, StateWarning
 from panes.frames.positions import FARTHEST
 from panes.local.schema import answer_schema
 from panes.planning.blueprint import Blueprint, StorePlan
+from panes.planning.picture import counted, cut_told, listed
+from panes.planning.steps import Steps
 from panes.spark.binding import Input, bind, examine
 from panes.spark.changes import changes
 from panes.spark.checkpoints import check_checkpoint
@@ -65,6 +68,8 @@ METRICS = "panes"
 _LOG = logging.getLogger("panes")
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_DEFAULT = "HDFSBackedStateStoreProvider"
+"""What Spark takes by itself."""
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _MOST_SHARDS = 1024
 
@@ -106,14 +111,20 @@ class Asked:
     layout: Literal["long", "wide"] = "long"
 
 
-def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFrame:
-    """Answer every query of a plan while events come; nothing runs until the result is written somewhere."""
+def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame, asked: Asked) -> int:
+    """List what is to be done to answer every query of a plan while events come, after every check.
+
+    Parameters
+    ----------
+    read
+        The step that has the events.
+    """
     _check(blueprint, events, asked)
     source = examine(blueprint.queries, events)
     programs = [cut_into_ticks(bind(store, source)) for store in blueprint.stores]
     _check_components(programs)
     if asked.emit_all:
-        programs = emitting_all(programs)
+        programs = [emitting_all(program) for program in programs]
     schema = answer_schema(blueprint.queries, programs, source.schema)
     shape = Shape(
         {name: source.spark_type(name) for name in schema.keys},
@@ -121,15 +132,8 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     )
     intakes, columns = _columns(blueprint.stores, programs, source, asked.shards)
     kept = _any_of([store.kept for store in blueprint.stores])
-    wanted = events if kept is None else events.where(kept)
     if asked.late == "emit":
         columns.append(f"to_json(struct(*)) AS {EVENT}")
-    work = packing(intakes, asked.shards, themselves=asked.late == "emit")
-    packed = wanted.selectExpr(*columns).mapInArrow(work, ", ".join(map(" ".join, TRAVELLING.items())))
-    if asked.catalogue is not None:
-        packed = packed.unionByName(
-            changes(events.sparkSession, asked.catalogue, asked.shards), allowMissingColumns=True
-        )
     stores = [
         _store(plan, program, source, blueprint, asked.history)
         for plan, program in zip(blueprint.stores, programs, strict=True)
@@ -143,19 +147,48 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant, sieve)
     if asked.checkpoint is not None:
         check_checkpoint(events.sparkSession, asked.checkpoint, job)
-    operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
-    worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, asked.mode, "EventTime")
-    figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
-    observed = worked.observe(METRICS, *figures)
-    instant = source.spark_type(blueprint.queries[0].at)
-    packed_answers = observed.where(f"{DATA} IS NOT NULL").select(DATA)
-    answers = packed_answers.mapInArrow(unpack_answers, _answers(job, shape, instant))
     remarks = None
     if terms.remarks:
         coverage = {"coverage": COVERAGE} if partial else {}
         remarks = Remarks(NAME, WINDOW_NAME, {**coverage, "kind": KIND, "detail": DETAIL})
-    finished = finish_many(answers, views, tuple(schema.keys), blueprint.queries, shape, remarks)
-    return widened(finished, blueprint.queries, shape) if asked.layout == "wide" else finished
+
+    def pack(events: DataFrame) -> DataFrame:
+        wanted = events if kept is None else events.where(kept)
+        work = packing(intakes, asked.shards, themselves=asked.late == "emit")
+        packed = wanted.selectExpr(*columns).mapInArrow(work, ", ".join(map(" ".join, TRAVELLING.items())))
+        if asked.catalogue is None:
+            return packed
+        told = changes(events.sparkSession, asked.catalogue, asked.shards)
+        return packed.unionByName(told, allowMissingColumns=True)
+
+    def work(packed: DataFrame) -> DataFrame:
+        prepare(packed.sparkSession)
+        operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
+        worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, asked.mode, "EventTime")
+        figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
+        return worked.observe(METRICS, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
+
+    def unpack(packed: DataFrame) -> DataFrame:
+        instant = source.spark_type(blueprint.queries[0].at)
+        answers = packed.mapInArrow(unpack_answers, _answers(job, shape, instant))
+        return finish_many(answers, views, tuple(schema.keys), blueprint.queries, shape, remarks)
+
+    granules = " and ".join(
+        f"single instants by {listed(plan.keys)}"
+        if plan.per_event
+        else f"{cut_told(program.edges)} by {listed(plan.keys)}"
+        for plan, program in zip(blueprint.stores, programs, strict=True)
+    )
+    told = "" if asked.catalogue is None else "; changes of the catalogue"
+    packed = steps.add("pack", f"events into granules: {granules}{told}", pack, read)
+    titles = [title for program in programs for title in windows_told(from_panes(program.views, program))]
+    detail = f"granules by key, in {counted(asked.shards, 'shard')}, and every window from them"
+    found = steps.add("state", detail, work, packed, windows=titles)
+    answers = steps.add("unpack", "answers", unpack, found)
+    if asked.layout == "long":
+        return answers
+    detail = "a row per key and window end"
+    return steps.add("widen", detail, lambda rows: widened(rows, blueprint.queries, shape), answers)
 
 
 def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
@@ -183,7 +216,7 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
         )
     check_watermark(events, times[0])
     _warn_of_growth(blueprint, asked)
-    prepare(events.sparkSession)
+    check_session(events.sparkSession)
 
 
 def check_shards(shards: object) -> None:
@@ -232,18 +265,22 @@ def _check_components(programs: Iterable[Program]) -> None:
                 raise PlanError(f"two aggregates of your own are called {name}; give each a name= of its own.")
 
 
-def prepare(session: SparkSession) -> None:
-    """Settings without which ``transformWithState`` does not run; what a user has set is left as it is."""
+def check_session(session: SparkSession) -> None:
+    """Refuse a session whose settings ``transformWithState`` cannot run with."""
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise PlanError("streams need the package protobuf: pip install 'protobuf>=6.33.5'.")
     provider = session.conf.get(_PROVIDER) or ""
-    if provider.endswith("HDFSBackedStateStoreProvider"):
-        # Spark's default, which has no map state. With RocksDB, write changes and not whole snapshots.
+    if not provider.endswith((_DEFAULT, "RocksDBStateStoreProvider")):
+        raise PlanError(f"{_PROVIDER} is {provider}, but the state of Panes needs {_ROCKSDB}. Set that.")
+
+
+def prepare(session: SparkSession) -> None:
+    """Settings without which ``transformWithState`` does not run; what a user has set is left as it is."""
+    if (session.conf.get(_PROVIDER) or "").endswith(_DEFAULT):
+        # It has no map state. With RocksDB, write changes and not whole snapshots.
         session.conf.set(_PROVIDER, _ROCKSDB)
         session.conf.set(_CHANGELOG, "true")
         _LOG.warning("set %s to RocksDB, which streams of Panes need, and %s to true", _PROVIDER, _CHANGELOG)
-    elif not provider.endswith("RocksDBStateStoreProvider"):
-        raise PlanError(f"{_PROVIDER} is {provider}, but the state of Panes needs {_ROCKSDB}. Set that.")
 
 
 def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprint, history: int) -> Store:

@@ -137,14 +137,14 @@ def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
                 shown = first + 1 - window.shift, last + 1 - window.end_shift
                 rows.append((window.name, *shown, keys[i], ids, ()))
             continue
-        groups: dict[Any, tuple[int, Row, list[int]]] = {}
+        instances: dict[Any, tuple[int, Row, list[int]]] = {}
         for i in kept:
             if window.since is not None and instants[i] < window.since:
                 continue
             for start in _starts(window.geometry, instants[i]):
-                groups.setdefault((start, comparable(keys[i])), (start, keys[i], []))[2].append(i)
+                instances.setdefault((start, comparable(keys[i])), (start, keys[i], []))[2].append(i)
         # An instance (start, end] was looked for as the one that begins and ends a microsecond later.
-        for start, held_by, ids in groups.values():
+        for start, held_by, ids in instances.values():
             first = start if window.since is None else max(start, window.since)
             last = start + window.geometry.range
             # Where the levels of a nested window begin, the finest first.
