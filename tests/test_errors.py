@@ -64,7 +64,7 @@ DECLARED_WRONG = {
     "zero size": (lambda: pn.tumbling("0s"), DurationError, "Write for example '5 min'"),
     "negative size": (lambda: pn.tumbling(timedelta(seconds=-1)), DurationError, "Write for example"),
     "zero slide": (lambda: pn.hopping("1h", every="0 min"), DurationError, "every="),
-    "bare number": (lambda: pn.tumbling(5), DurationError, "such as '5 min', pn.rows"),
+    "bare number": (lambda: pn.tumbling(5), DurationError, "as '5 minutes', or pn.rows"),
     "no unit": (lambda: pn.tumbling("5"), DurationError, "a number and a unit"),
     "unknown unit": (lambda: pn.tumbling("5 parsecs"), DurationError, "Units:"),
     "months": (lambda: pn.tumbling("1 month"), DurationError, "30 days"),

@@ -136,7 +136,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'panes' has no attribute {name!r}")
+        from panes.words import missing
+
+        raise AttributeError(missing(name, __all__))
     value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value

@@ -11,6 +11,7 @@ from panes.calls import arguments_of, helpful
 from panes.catalogue import Catalogue
 from panes.declare.limits import Limits
 from panes.declare.lookups import LookupLayout, declare_lookup
+from panes.declare.measures import Rows
 from panes.declare.query import Query, check_names
 from panes.declare.windows import Bounds, RowWindow, Sliding
 from panes.engine.job import Mode
@@ -106,7 +107,7 @@ class Plan:
             ``long``: one row per answer. ``wide``: one row per key and window end.
         empty
             Whether windows on the clock are also answered where they hold no event (``count`` 0, others null), between
-            a key's first and last event.
+            a key's first and last event. Other windows are answered with events and are as they are.
         strategy
             Run all of it one way (``native``, ``rewrite`` or ``columnar``), for comparison.
         observation
@@ -126,7 +127,6 @@ class Plan:
         "plan.stream(events, mode='append')",
         output_mode="mode",
         outputMode="mode",
-        layout="a stream has one row per answer; pivot what you have read back.",
         strategy="a stream runs one stateful operator.",
         observation="a stream's figures are observed metrics of the streaming query.",
         emit="write empty=True to answer windows without events, too.",
@@ -137,6 +137,7 @@ class Plan:
         events: Any,
         *,
         mode: Mode = "append",
+        layout: Layout = "long",
         empty: bool = False,
         late: Literal["count", "emit"] = "count",
         shards: int = 4,
@@ -153,6 +154,8 @@ class Plan:
         mode
             ``append`` gives an answer once, when the watermark has passed its end; ``update`` gives early answers and
             corrections, only what changed. Write the stream with the same output mode.
+        layout
+            ``long``: one row per answer. ``wide``: one row per key and window end, in append mode.
         empty
             Whether windows on the clock are also answered where they hold no event, while the key is held.
         late
@@ -169,7 +172,7 @@ class Plan:
             Where the stream will have its checkpoint. One that cannot serve these queries is then refused here, before
             the stream starts, and otherwise in its first micro-batch.
         """
-        asked = (mode, empty, late, shards, limits, catalogue, checkpoint)
+        asked = (mode, layout, empty, late, shards, limits, catalogue, checkpoint)
         return self._stream_steps(events, *asked).carry_out()
 
     @helpful(
@@ -324,19 +327,15 @@ class Plan:
     # What verbs carry out, and explain shows
 
     def _run_steps(self, data: Any, layout: Layout, empty: bool, strategy: Strategy | None, observation: Any) -> Steps:
-        if layout not in ("long", "wide"):
-            raise PlanError(
-                f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end)."
-            )
+        _check_layout(layout, self._over_rows)
         _check_strategy(strategy)
         _check_empty(self.queries, empty, strategy or self.strategy)
         if layout == "wide":
-            _check_wide(self._over_rows)
             wide_columns(self.queries)
         if is_spark(data):
             if data.isStreaming:
-                _refuse_for_streams(layout, strategy or self.strategy, observation)
-                return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty))
+                _refuse_for_streams(strategy or self.strategy, observation)
+                return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty, layout=layout))
             return self._batch_steps(data, layout, empty, strategy, observation)
         if not is_arrow(data):
             raise PlanError(
@@ -409,6 +408,7 @@ class Plan:
         self,
         events: Any,
         mode: Mode,
+        layout: Layout,
         empty: bool,
         late: Literal["count", "emit"],
         shards: int,
@@ -417,6 +417,7 @@ class Plan:
         checkpoint: str | None,
     ) -> Steps:
         _check_stream(events)
+        _check_layout(layout, self._over_rows)
         _check_empty(self.queries, empty, None)
         _check_mode(self.queries, mode)
         if self._over_rows:
@@ -429,7 +430,7 @@ class Plan:
         if self._over_time:
             blueprint = draw_up(self._over_time, self.statistics, "columnar", factor_windows=False)
             folder, kept = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
-            asked = Asked(mode, shards, folder, kept, late, empty, limits, checkpoint)
+            asked = Asked(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
             parts.append(add_stream(steps, read, blueprint, events, asked))
         for prepared in self._prepared_rows(events):
             from panes.spark.rows import add_row_stream
@@ -463,7 +464,13 @@ QueryLike: TypeAlias = Query | str
 """A query, or SQL text of one or several."""
 
 
-@helpful("pn.plan(query)", query="queries", n_keys="keys")
+@helpful(
+    "pn.plan([query, another], rate=1000, keys=50_000)",
+    query="queries",
+    n_keys="keys",
+    **dict.fromkeys(("events", "data", "df"), "a plan is run afterwards: pn.plan(query).run(data)."),
+    **dict.fromkeys(("by", "at", "select", "over", "where"), "it stands in the query: pn.plan(pn.query(...))."),
+)
 def plan(
     queries: QueryLike | Iterable[QueryLike],
     *,
@@ -496,7 +503,7 @@ def plan(
       ...
     """
     _check_strategy(strategy)
-    listed = (queries,) if isinstance(queries, (Query, str)) else tuple(queries)
+    listed = tuple(queries) if isinstance(queries, Iterable) and not isinstance(queries, str) else (queries,)
     declared = tuple(each for some in listed for each in (sql(some) if isinstance(some, str) else [some]))
     made = Plan(check_names(declared), Statistics.given(rate, keys), strategy, factor_windows)
     # So that a mistake shows here, not when it is run.
@@ -505,6 +512,7 @@ def plan(
     return made
 
 
+@helpful("pn.sql('SELECT ...', at='ts')", query="text", statement="text", **dict.fromkeys(("time", "ts"), "at"))
 def sql(text: str, *, at: str | None = None, bounds: Bounds = "[)") -> list[Query]:
     """Queries out of SQL: one statement each, separated by ``;``, in any of the dialects of ``docs/sql.md``.
 
@@ -547,6 +555,7 @@ def explain(text: str, *, at: str | None = None, bounds: Bounds = "[)", rate: fl
     return plan([statement.query for statement in read_statements(text, at=at, bounds=bounds)], rate=rate).explain()
 
 
+@helpful("pn.to_sql(query)", **dict.fromkeys(("table", "name", "events"), "stream"))
 def to_sql(query: Query, *, stream: str = "events") -> str:
     """A query as SQL that :func:`sql` reads back as an equal one.
 
@@ -572,6 +581,7 @@ def to_sql(query: Query, *, stream: str = "events") -> str:
     return printed(query, stream)
 
 
+@helpful("pn.show_progress(spark)", spark="session", **dict.fromkeys(("log", "file", "print"), "tell"))
 def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> Any:
     """Show a line per micro-batch of every stream of Panes in a Spark session, on the standard error output.
 
@@ -607,26 +617,37 @@ def _side_by_side(steps: Steps, parts: list[int]) -> Steps:
 def _check_rows(part: RowsPart, given: Mapping[str, Any]) -> None:
     """Refuse what makes no sense where windows go by rows, or where it is not there."""
     why = {
-        "mode": "their answers come in the order of time, once, when the watermark has passed them",
-        "late": "a row that comes late would change which rows every later window holds, so it is only counted",
-        "limits": "their state is the rows that windows hold; evict=pn.evict(...) of the query bounds it",
+        "mode": (
+            "which rows they hold depends on all rows before, so that each answer comes once, when the watermark has "
+            "passed it, and is final"
+        ),
+        "late": "a late row is in none of them, and is counted as late and as lost",
+        "limits": "their state is the rows that they hold, and evict=pn.evict(...) of the query bounds it",
         "catalogue": "their state is kept for the declared windows alone, and others could not be answered from it",
     }
     usual = {"mode": "append", "late": "count"}
     for name, value in given.items():
         if value != usual.get(name):
+            shown = f"{value!r}" if isinstance(value, str) else "..."
             raise PlanError(
-                f"{name}={value!r} is for windows on the clock, and query {part.query.name!r} has the window "
+                f"{name}={shown} is for windows on the clock, and query {part.query.name!r} has the window "
                 f"{part.windows[0].name!r}, which goes by rows: {why[name]}. Leave it out, or plan that window apart."
             )
 
 
-def _check_wide(parts: Iterable[RowsPart]) -> None:
-    for part in parts:
+def _check_layout(layout: str, parts: Iterable[RowsPart]) -> None:
+    if layout not in ("long", "wide"):
+        raise PlanError(f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end).")
+    for part in parts if layout == "wide" else ():
+        window = part.windows[0]
+        also = (
+            " plan.lookup(data, data) has a row per event, with the last rows and windows in time side by side."
+            if all(each.each_row and isinstance(each.size, Rows) for part in parts for each in part.windows)
+            else ""
+        )
         raise PlanError(
-            f"layout='wide' has a row per key and window end, and those of the window {part.windows[0].name!r} of "
-            f"query {part.query.name!r} go by rows, of which several may share an instant. Take layout='long'; "
-            "plan.lookup(data, data) has a row per event with sliding windows side by side."
+            f"layout='wide' has a row per key and window end, and those of the window {window.name!r} of query "
+            f"{part.query.name!r} go by rows, of which several may share an instant. Take layout='long'.{also}"
         )
 
 
@@ -639,12 +660,7 @@ def _check_stream(events: Any) -> None:
         )
 
 
-def _refuse_for_streams(layout: str, strategy: str | None, observation: Any) -> None:
-    if layout == "wide":
-        raise PlanError(
-            "layout='wide' puts all windows that end together into one row, which a stream would have to wait for. "
-            "Run it with layout='long', and pivot what you have read back."
-        )
+def _refuse_for_streams(strategy: str | None, observation: Any) -> None:
     if strategy in ("native", "rewrite") or observation is not None:
         raise PlanError(
             "strategy='native' or 'rewrite', and observation=, are for batches. A stream runs one stateful operator; "
@@ -659,14 +675,12 @@ def _check_empty(queries: Iterable[Query], empty: bool, strategy: str | None) ->
         return
     if strategy in ("native", "rewrite"):
         raise PlanError(f"empty=True runs in columns: Spark's group-bys ({strategy}) know no empty groups.")
-    for query in queries:
-        for window in query.over:
-            if isinstance(window, (Sliding, RowWindow)):
-                what = "has an answer per event" if isinstance(window, Sliding) else "goes by rows"
-                raise PlanError(
-                    f"empty=True answers windows without events, but {window} of query {query.name!r} {what}. Plan it "
-                    "apart, or take a hopping window on the clock."
-                )
+    windows = [window for query in queries for window in query.over]
+    if all(isinstance(window, (Sliding, RowWindow)) for window in windows):
+        raise PlanError(
+            f"empty=True answers windows on the clock where they hold no event, and {windows[0]} is answered with "
+            "events, as all windows here are. Leave it out, or take pn.hopping(size, every=...) with two durations."
+        )
 
 
 def _check_mode(queries: Iterable[Query], mode: str) -> None:

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pyarrow import fs
 
+from panes.calls import helpful
 from panes.declare.entries import Entry, read_entry, registration
 from panes.declare.query import Query, check_names
 from panes.errors import DeclarationError, PanesError
@@ -31,6 +32,7 @@ class Listed:
     windows: tuple[str, ...]
 
 
+@helpful("pn.Catalogue('/data/catalogue', history='1 day')", retention="history", keep="history", folder="path")
 class Catalogue:
     """Queries that come and go while a job runs.
 

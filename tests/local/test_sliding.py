@@ -167,7 +167,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     for strategy in ("native", "rewrite"):
         with pytest.raises(PlanError, match="leave strategy="):
             pn.plan(query, strategy=strategy)
-    with pytest.raises(PlanError, match="has an answer per event"):
-        pn.plan(query).run(table([]), empty=True)
+    with pytest.raises(PlanError, match="5m/event is answered with events, as all windows here are"):
+        pn.plan(counted(pn.sliding("5 min"))).run(table([]), empty=True)
     with pytest.raises(DeclarationError, match="Declare it when the job starts"):
         pn.Catalogue(str(tmp_path)).register(query)

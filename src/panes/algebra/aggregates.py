@@ -86,6 +86,15 @@ class Aggregate(ABC):
     levels: ClassVar[bool] = False
     """Whether it looks at the levels of a nested window apart."""
 
+    def __getattr__(self, name: str) -> Any:
+        written = {
+            "alias": f"columns are named by select={{'total': pn.{self.name}(...)}}",
+            "over": "windows stand in the query, as pn.query(..., over=pn.sliding('1 hour'))",
+            "filter": "where= of the query says which events count",
+        }
+        why = f": {written[name]}." if name in written else ""
+        raise AttributeError(f"an aggregate has no attribute {name!r}{why}")
+
     @property
     def idempotent(self) -> bool:
         """Whether partials of overlapping spans may be combined (*covered by* instead of *partitioned by*)."""

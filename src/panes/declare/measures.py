@@ -70,7 +70,7 @@ Measure: TypeAlias = int | Rows | Delta | Punctuation
 MeasureLike: TypeAlias = "DurationLike | Rows | Delta | Punctuation"
 
 
-@helpful()
+@helpful("pn.rows(100)", **dict.fromkeys(("count", "size", "rows"), "n"))
 def rows(n: int) -> Rows:
     """Measure a window in rows: ``pn.sliding(pn.rows(10))`` holds the last ten rows of a key.
 
@@ -87,7 +87,11 @@ def rows(n: int) -> Rows:
     return Rows(n)
 
 
-@helpful(attribute="column", on="column")
+@helpful(
+    "pn.delta('odometer', 10)",
+    **dict.fromkeys(("attribute", "on", "name"), "column"),
+    **dict.fromkeys(("distance", "size", "threshold", "step"), "by"),
+)
 def delta(column: str | int, by: DurationLike | Any) -> Delta:
     """Measure a window by how far apart the values of a column lie; the column never decreases within a key.
 
@@ -119,7 +123,7 @@ def delta(column: str | int, by: DurationLike | Any) -> Delta:
     return Delta(column, threshold, temporal)
 
 
-@helpful(by="column", on="column")
+@helpful("pn.punctuation('refuelled')", **dict.fromkeys(("by", "on", "mark", "when", "name"), "column"))
 def punctuation(column: str | None = None, *, scope: Scope = "stream") -> Punctuation:
     """End windows at marks in the stream: the rows where a boolean column is true.
 
@@ -157,10 +161,14 @@ def measure(value: MeasureLike, what: str) -> Measure:
     """
     if isinstance(value, (Rows, Delta, Punctuation)):
         return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise DurationError(
+            f"{what}={value!r} has no unit. Write it with one, as '5 minutes', or pn.rows(100) for rows."
+        )
     if not isinstance(value, (str, timedelta)):
         raise DurationError(
-            f"{what}={value!r} has no unit. Write a duration such as '5 min', pn.rows(100), "
-            "pn.delta('odometer', 10) or pn.punctuation('mark')."
+            f"{what}={value!r} is no {what}. Write a duration such as '5 min', pn.rows(100), pn.delta('odometer', 10) "
+            "or pn.punctuation('mark')."
         )
     return positive(value, what)
 

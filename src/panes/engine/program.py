@@ -129,11 +129,13 @@ def cut_into_ticks(program: Program) -> Program:
 
 
 def emitting_all(program: Program) -> Program:
-    """The same views, answered for instances without events too.
+    """The same views, answered for instances without events too; what is answered with an event always has one.
 
     Every window is read from the panes: another window's instances begin before a key's first event and end after its
     last, so they do not tell where empty ones stop.
     """
+    if all(view.window.per_event for view in program.views):
+        return program
     return replace(from_panes(program.views, program), emit_all=True)
 
 

@@ -96,7 +96,7 @@ def add_steps(
     def put_together(*pieces: list[pa.Table]) -> pa.Table:
         result = pa.concat_tables([schema.long.empty_table(), *(piece for some in pieces for piece in some)])
         if layout == "wide":
-            result = widen(result, blueprint.queries, schema)
+            result = widen(result, blueprint.queries, list(schema.keys))
         return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
 
     detail = "a row per key and window end" if layout == "wide" else "all answers"

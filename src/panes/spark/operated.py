@@ -33,7 +33,8 @@ from panes.spark.packing import typed
 from panes.spark.processor import unpack_answers
 from panes.spark.rows import packed, worked
 from panes.spark.rows_job import OperatorJob
-from panes.spark.stream import METRICS, check_session, check_shards, check_watermark
+from panes.spark.stream import METRICS, check_session, check_shards
+from panes.spark.watermarks import check_watermark
 
 _INSTANT, _TIE = "__panes_instant", "__panes_tie"
 _ROWS = 1 << 18

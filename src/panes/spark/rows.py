@@ -46,7 +46,8 @@ from panes.spark.operator import ShardProcessor
 from panes.spark.packing import typed
 from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
 from panes.spark.rows_job import NUMBERED, SHARD, TRAVELLING, WHICH, Answering, OperatorJob, RowsJob, packing
-from panes.spark.stream import check_session, check_shards, check_watermark, prepare
+from panes.spark.stream import check_session, check_shards, prepare
+from panes.spark.watermarks import check_watermark
 from panes.timeline import Geometry
 
 _ROWS = 1 << 18

@@ -56,6 +56,8 @@ from panes.spark.processor import (
     unpack_answers,
 )
 from panes.spark.sieve import Sieve
+from panes.spark.watermarks import check_watermark
+from panes.spark.wide_stream import check_wide, widened
 from panes.timeline import format_duration, parse_duration
 
 Late: TypeAlias = Literal["count", "emit"]
@@ -94,6 +96,8 @@ class Asked:
         When keys are evicted.
     checkpoint
         Where the stream will have its checkpoint, to be checked now.
+    layout
+        ``long``: a row per answer. ``wide``: a row per key and window end.
     """
 
     mode: Mode
@@ -104,6 +108,7 @@ class Asked:
     emit_all: bool = False
     limits: Limits | None = None
     checkpoint: str | None = None
+    layout: Literal["long", "wide"] = "long"
 
 
 def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame, asked: Asked) -> int:
@@ -179,7 +184,11 @@ def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame,
     titles = [title for program in programs for title in windows_told(from_panes(program.views, program))]
     detail = f"granules by key, in {counted(asked.shards, 'shard')}, and every window from them"
     found = steps.add("state", detail, work, packed, windows=titles)
-    return steps.add("unpack", "answers", unpack, found)
+    answers = steps.add("unpack", "answers", unpack, found)
+    if asked.layout == "long":
+        return answers
+    detail = "a row per key and window end"
+    return steps.add("widen", detail, lambda rows: widened(rows, blueprint.queries, shape), answers)
 
 
 def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
@@ -190,8 +199,12 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
             "(early answers and corrections). All answers again and again ('complete') would never end."
         )
     if asked.emit_all and mode != "append":
-        raise PlanError("emit='all' needs mode='append': in update mode rows come out for what has changed.")
+        raise PlanError("empty=True needs mode='append': in update mode rows come out for what has changed.")
     check_shards(asked.shards)
+    if asked.layout == "wide":
+        one_by_one = {"mode='update'": mode == "update", "late='emit'": asked.late == "emit"}
+        one_by_one |= {"limits=": asked.limits is not None, "catalogue=": asked.catalogue is not None}
+        check_wide(blueprint.queries, one_by_one)
     if asked.late not in ("count", "emit"):
         raise PlanError(f"late={asked.late!r}: write 'count', or 'emit' to let late events out as rows of kind 'late'.")
     _check_free(blueprint, asked)
@@ -210,16 +223,6 @@ def check_shards(shards: object) -> None:
     """Refuse a number of shards that is none."""
     if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
         raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
-
-
-def check_watermark(events: DataFrame, name: str) -> None:
-    """Refuse a stream of which nobody knows when it is complete; a column that is not there is found elsewhere."""
-    at = {field.name.lower(): field for field in events.schema}.get(name.lower())
-    if at is not None and "spark.watermarkDelayMs" not in at.metadata:
-        raise PlanError(
-            f"the stream has no watermark on {at.name!r}, so no window could ever be known to be complete. Write "
-            f"events.withWatermark({at.name!r}, '10 minutes') first, with the delay that late events may have."
-        )
 
 
 def _warn_of_growth(blueprint: Blueprint, asked: Asked) -> None:
