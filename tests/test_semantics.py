@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 import pytest
 
 import panes as pn
-from panes.declare.query import declare
 
 
 def answers(seconds, over, *, values=None, select=None, **options):
@@ -130,7 +129,7 @@ def test_cumulating_windows_begin_together():
 
 def test_expressions_know_the_window_and_hidden_aggregates():
     table = pa.table({"ts": pa.array([1, 12], pa.timestamp("s")).cast(pa.timestamp("us")), "v": [1, 5]})
-    query = declare(
+    query = pn.query(
         "q",
         at="ts",
         select={"ends": "window.end", "twice": "total * 2", "label": "CONCAT(window_name, '!')"},

@@ -642,13 +642,17 @@ def _check_layout(layout: str, parts: Iterable[RowsPart]) -> None:
         window = part.windows[0]
         also = (
             " plan.lookup(data, data) has a row per event, with the last rows and windows in time side by side."
-            if all(each.each_row and isinstance(each.size, Rows) for part in parts for each in part.windows)
+            if all(_last_rows(each) for part in parts for each in part.windows)
             else ""
         )
         raise PlanError(
             f"layout='wide' has a row per key and window end, and those of the window {window.name!r} of query "
             f"{part.query.name!r} go by rows, of which several may share an instant. Take layout='long'.{also}"
         )
+
+
+def _last_rows(window: object) -> bool:
+    return isinstance(window, RowWindow) and window.each_row and isinstance(window.size, Rows)
 
 
 def _check_stream(events: Any) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.declare.measures import Delta, Punctuation
 from panes.declare.nested import Nested
-from panes.declare.query import declare
 from panes.declare.windows import RowWindow, Sliding
 from panes.errors import DeclarationError
 from tests.model.drawing import WINDOWS
@@ -68,7 +67,7 @@ def queries(draw):
             having = "window_name <> 'x'"
         else:
             hidden = {"count(*)": pn.count()}
-    return declare(
+    return pn.query(
         draw(st.sampled_from(["q", "it's -- a name", "日本", "a: b"])),
         at="ts",
         by=by,
@@ -92,7 +91,7 @@ def test_what_is_printed_reads_back_as_an_equal_query(query):
 
 def test_what_would_be_read_as_another_query_is_refused():
     for select in ({"d": "`sum(x)`"}, {"s": pn.sum("x"), "d": "`sum(x)` + 1"}):
-        query = declare("q", at="ts", select=select, hidden={"sum(x)": pn.sum("x")}, over=pn.tumbling("1h"))
+        query = pn.query("q", at="ts", select=select, hidden={"sum(x)": pn.sum("x")}, over=pn.tumbling("1h"))
         with pytest.raises(DeclarationError, match="reads back as another"):
             pn.to_sql(query)
 
@@ -110,7 +109,7 @@ def test_what_sql_cannot_say_is_refused():
     own = pn.query("q", at="ts", select={"p": product}, over=pn.tumbling("1h"))
     with pytest.raises(DeclarationError, match="SQL has no product"):
         pn.to_sql(own)
-    named = declare("q", at="ts", select={"d": "t * 2"}, hidden={"t": pn.sum("x")}, over=pn.tumbling("1h"))
+    named = pn.query("q", at="ts", select={"d": "t * 2"}, hidden={"t": pn.sum("x")}, over=pn.tumbling("1h"))
     with pytest.raises(DeclarationError, match=r"Call it 'sum\(x\)'"):
         pn.to_sql(named)
 

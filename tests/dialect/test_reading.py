@@ -9,7 +9,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.query import declare
 from panes.errors import PanesError, SqlError
 
 AZURE = """
@@ -84,7 +83,7 @@ SAME = {
     "Spark": (
         "SELECT window, k, MAX(x) - MIN(x) AS spread FROM ev WHERE x > 0 AND k <> 'it''s' "
         "GROUP BY k, window(ts, '1 hour', '5 minutes', '1 minute') HAVING COUNT(*) > 3",
-        declare(
+        pn.query(
             "query1",
             by="k",
             at="ts",

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.declare.entries import registration, signature
-from panes.declare.query import declare
 from panes.engine.program import Reading
 from panes.engine.views import Offer, serve
 from panes.errors import DeclarationError, DurationError, PanesError, SchemaError
@@ -63,7 +62,7 @@ def test_fits_of_every_type(case):
     value = small.get(type_, VALUES[type_])
     table = case.table({("k", pa.string()): one_of("a", "b"), ("x", type_): value, ("y", type_): value})
     select = FITS | {"recent": pn.aged(pn.sum("x"), half_life="40us"), "n": pn.aged(pn.count("y"), half_life="9us")}
-    query = declare("q", at="ts", by="k", select=select, hidden={"line": pn.trend("x")}, over=case.over())
+    query = pn.query("q", at="ts", by="k", select=select, hidden={"line": pn.trend("x")}, over=case.over())
     scale = float(max((abs(v) for v in table["x"].to_pylist() if v is not None and math.isfinite(v)), default=1))
     check([query], table, case.beliefs, absolute={**ROUNDING, "slope": 1e-5 * scale + 1e-2, "intercept": 1e-9 * scale})
 
@@ -79,7 +78,7 @@ def test_regular_series(case, origin, kernel):
         size, step, offset = rng.randint(1, 40), rng.choice([1, 2, 3, 10, 40]), rng.randint(0, 9)
         shape = pn.hopping(f"{size}ms", every=f"{step}ms", offset=f"{offset}ms")
         over[shape.name] = shape
-    query = declare(
+    query = pn.query(
         "q",
         at="ts",
         by="k",

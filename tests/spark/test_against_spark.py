@@ -17,7 +17,6 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
-from panes.declare.query import declare
 from panes.spark.run import check, run
 from panes.testing import assert_same_answers, brute_force, events, spark_answers
 from panes.timeline import SECOND, Edges
@@ -105,7 +104,7 @@ def random_queries(rng, keys, prefix=""):
             "having": having,
             "hidden": {"unseen": pn.count("i")} if having == "unseen > 2" else {},
         }
-        queries.append(declare(f"{prefix}q{i}", at="ts", by=by, select=select, over=over, **asked))
+        queries.append(pn.query(f"{prefix}q{i}", at="ts", by=by, select=select, over=over, **asked))
     return queries
 
 

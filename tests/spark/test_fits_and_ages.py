@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
-from panes.declare.query import declare
 from panes.errors import PlanError
 from panes.spark.run import check, run
 from panes.testing import assert_same_answers, brute_force, events, spark_answers
@@ -43,8 +42,8 @@ def queries(how):
     hidden = {"line": pn.trend("x")}
     # Lanes multiply columns, and what Spark has to compile.
     select = LINE | {"fading": SELECT["fading"]} if how == "panes side by side" else SELECT
-    fine = declare("fine", at="ts", by=["k", "j"], select=select, hidden=hidden, over=over)
-    coarse = declare("coarse", at="ts", by="k", select=select, hidden=hidden, over=over[1], where="y > -50")
+    fine = pn.query("fine", at="ts", by=["k", "j"], select=select, hidden=hidden, over=over)
+    coarse = pn.query("coarse", at="ts", by="k", select=select, hidden=hidden, over=over[1], where="y > -50")
     return [fine, coarse] if how.startswith("panes") else [fine]
 
 
@@ -76,7 +75,7 @@ def test_spark_s_own_functions_agree(spark):
     table = drawn(2)
     data = frame(spark, table)
     over = pn.hopping("100s", every="40s")
-    line = declare("q", at="ts", by="k", select=LINE, hidden={"line": pn.trend("x")}, over=over)
+    line = pn.query("q", at="ts", by="k", select=LINE, hidden={"line": pn.trend("x")}, over=over)
     assert_same_answers(pn.plan(line).run(data), by_spark(data, line, LINE), absolute=ROUNDING)
     corr = pn.query("q", at="ts", by="k", select={"together": pn.corr("x", "d * y")}, over=over)
     expected = spark_answers(corr, data).toArrow()
@@ -88,7 +87,7 @@ def test_spark_s_own_functions_agree(spark):
 
 def test_regular_series(spark):
     table = drawn(5)
-    query = declare(
+    query = pn.query(
         "q",
         at="ts",
         by="k",
@@ -132,7 +131,7 @@ def test_a_stream_with_late_events(spark, tmp_path):
     record = recorded(spark, tmp_path, seed=2, batches=5)
     stream = record.stream(delay="2 seconds").withColumnRenamed("i", "y")
     select = LINE | {"total": pn.aged(pn.sum("y"), half_life="20s")}
-    query = declare(
+    query = pn.query(
         "q", by="k", at="ts", select=select, hidden={"line": pn.trend("x")}, over=pn.hopping("30s", every="10s")
     )
     ours = Collected(pn.plan(query).stream(stream, shards=2), tmp_path / "ours")

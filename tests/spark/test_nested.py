@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
-from panes.declare.query import declare
 from panes.errors import StateWarning
 from panes.testing import assert_same_answers, events, spark_answers
 from tests.spark.streams import START, VALUES, Collected, Recorded, finished, recorded, split
@@ -78,7 +77,7 @@ def test_a_stream_that_is_started_again_looks_at_levels_apart(spark, tmp_path):
         "by_tick": "ticks.slope",
         "median": pn.quantile("i", 0.5),
     }
-    query = declare("q", at="ts", by="k", select=select, hidden=HIDDEN, over=over)
+    query = pn.query("q", at="ts", by="k", select=select, hidden=HIDDEN, over=over)
     table = events(150, keys={"k": pa.string()}, values=VALUES, start=START, seed=5).sort_by("ts")
     record = Recorded(spark, tmp_path, table.schema)
     found = []

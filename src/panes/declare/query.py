@@ -104,7 +104,6 @@ class Query:
     **dict.fromkeys(("window", "windows", "rolling"), "over"),
     **dict.fromkeys(("aggregates", "agg", "aggs", "aggregations", "columns", "features"), "select"),
     **dict.fromkeys(("filter", "condition"), "where"),
-    hidden="select it, and drop its column from the answers.",
     group_by="keys of windows are called by=; groups= groups the rows inside a window of rows.",
     **dict.fromkeys(
         ("watermark", "delay", "lateness"),
@@ -127,6 +126,7 @@ def query(
     groups: str | Iterable[str] = (),
     ties: str | Iterable[str] = (),
     evict: Evict | None = None,
+    hidden: Mapping[str, Aggregate] | None = None,
 ) -> Query:
     """Declare a query: keys, event time, aggregates and windows.
 
@@ -158,6 +158,8 @@ def query(
         ``last`` are the smallest and the largest value of their instant.
     evict
         ``pn.evict(...)``: which keys windows by rows forget.
+    hidden
+        Aggregates that only derived columns and ``having`` use; results do not show them.
 
     Examples
     --------
@@ -169,35 +171,6 @@ def query(
     >>> temps.columns
     ('low', 'high', 'spread')
     """
-    return declare(
-        name,
-        by=by,
-        at=at,
-        select=select,
-        over=over,
-        where=where,
-        having=having,
-        groups=groups,
-        ties=ties,
-        evict=evict,
-    )
-
-
-def declare(
-    name: str | None,
-    *,
-    at: str | None,
-    select: Mapping[str, Aggregate | str | Expression],
-    over: AnyWindow | Iterable[AnyWindow],
-    by: str | Iterable[str] = (),
-    where: str | Expression | None = None,
-    having: str | Expression | None = None,
-    groups: str | Iterable[str] = (),
-    ties: str | Iterable[str] = (),
-    evict: Evict | None = None,
-    hidden: Mapping[str, Aggregate] | None = None,
-) -> Query:
-    """Check what :func:`query` says; ``hidden`` are aggregates that expressions use and results do not show."""
     name = UNNAMED if name is None else name
     if not isinstance(name, str) or not name.strip():
         raise DeclarationError(f"a query needs a name, not {name!r}: it is what its results are called.")
@@ -446,8 +419,8 @@ def _check_ties(query: Query) -> None:
     if query.ties and clock is not None and own is not None:
         raise DeclarationError(
             f"query {query.name!r}: ties= does not reach {own} over {clock}: on the clock, an aggregate of your own "
-            "sees the rows of one instant by their values. Declare it without ties=, in a query of its own, or over windows "
-            "of rows."
+            "sees the rows of one instant by their values. Declare it without ties=, in a query of its own, or over "
+            "windows of rows."
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.declare.kinds import AnyWindow
-from panes.declare.query import Query, declare
+from panes.declare.query import Query, query
 from panes.declare.windows import Bounds
 from panes.dialect.brackets import bracket
 from panes.dialect.selecting import Selected
@@ -161,7 +161,7 @@ class _Reader:
             if key.lower() == event_time.lower():
                 words.fail("this is the event time, so that every event would be a group. Leave it out.", place)
         try:
-            made = declare(
+            made = query(
                 name,
                 at=event_time,
                 by=list(self._keys),

@@ -13,7 +13,7 @@ from panes.algebra.declare import count
 from panes.declare.eviction import Evict
 from panes.declare.expressions import ExpressionLike
 from panes.declare.kinds import AnyWindow
-from panes.declare.query import Query, declare
+from panes.declare.query import Query, query
 from panes.engine.ties import tie_columns
 from panes.errors import DeclarationError
 from panes.operators.over_queries import RowsPart, over_everything
@@ -100,9 +100,9 @@ def function_of(
             f"function={function!r} cannot be called. Write a function of a key, a window and its rows: "
             "lambda key, window, rows: {'n': rows.num_rows}."
         )
-    query = declare("apply", by=by, at=at, select={"rows": count()}, over=over, where=where, ties=ties, evict=evict)
-    check_schema(schema, (*BEFORE, *query.by))
-    return WindowedFunction(query, function, schema)
+    declared = query("apply", by=by, at=at, select={"rows": count()}, over=over, where=where, ties=ties, evict=evict)
+    check_schema(schema, (*BEFORE, *declared.by))
+    return WindowedFunction(declared, function, schema)
 
 
 def check_schema(schema: pa.Schema | None, taken: Iterable[str] = ()) -> None:

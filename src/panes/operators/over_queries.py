@@ -87,7 +87,7 @@ def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
             if isinstance(window, RowWindow):
                 marks = window.size if isinstance(window.size, Punctuation) else None
                 # Windows that forget keys forget different ones, and hold different rows.
-                order = tuple(dict.fromkeys(each.column.lower() for each in window.deltas))
+                order = tuple(dict.fromkeys(str(each.column).lower() for each in window.deltas))
                 parts.setdefault((marks, order) if query.evict is None else window, []).append(window)
         found += [_part(query, tuple(windows)) for windows in parts.values()]
     return tuple(found)

@@ -212,7 +212,7 @@ def _by_rows(
         kept = [i for i in kept if not marked[i]]
     kept = in_order(query, window, groups, table, instants, kept)
     names = {each.column for each in window.deltas}
-    values = {name: dict(enumerate(_numbers(_column(table, name)))) for name in names}
+    values = {name: dict(enumerate(_numbers(_column(table, str(name))))) for name in names}
     end = max((t for t in instants if t is not None), default=-1) + 1
     own_key = [comparable(key[: len(key) - groups]) for key in keys]
     for own in dict.fromkeys(own_key[i] for i in kept):
