@@ -74,9 +74,9 @@ def brute_force(queries: Query | Iterable[Query], table: pa.Table) -> pa.Table:
 
 
 def answers_of(
-    aggregate: Aggregate, table: pa.Table, windows: Iterable[tuple[list[int], int, int]], *, at: str
+    aggregate: Aggregate, table: pa.Table, windows: Iterable[tuple[Any, ...]], *, at: str
 ) -> pa.Array:
-    """One aggregate over windows that no query has: the rows of a table, and the window's bounds in µs.
+    """One aggregate over windows that no query has: their rows, bounds in µs, and where levels of a nested one begin.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def answers_of(
     [45, None]
     """
     reader = _Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist())
-    return pa.array([reader(rows, start, end, ()) for rows, start, end in windows], reader.type)
+    return pa.array([reader(*window) for window in windows], reader.type)
 
 
 def comparable(value: Any) -> Any:
@@ -267,7 +267,7 @@ class _Reader:
         if self.placed:
             self.arguments = [instants, *self.arguments]
 
-    def __call__(self, rows: list[int], start: int, end: int, bounds: tuple[int, ...]) -> Any:
+    def __call__(self, rows: list[int], start: int, end: int, bounds: tuple[int, ...] = ()) -> Any:
         if self.levels is not None:
             return self.read(self.levels(rows, bounds))
         values = [tuple(argument[i] for argument in self.arguments) for i in rows]
