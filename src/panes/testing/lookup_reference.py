@@ -16,8 +16,8 @@ from panes.local.evaluate import evaluate
 from panes.testing.reference import answers_of, comparable
 from panes.timeline import DurationLike
 
-_Held: TypeAlias = tuple[list[int], int, int]
-"""The rows of a window, and its bounds in µs."""
+_Held: TypeAlias = tuple[list[int], int, int, tuple[int, ...]]
+"""The rows of a window, its bounds in µs, and where the levels of a nested one begin."""
 
 
 def brute_force_lookup(
@@ -83,6 +83,7 @@ def _instance(window: Answered, own: list[int], instants: list[int], t: int, del
             window, [i for i in own if instants[i] < end or (holds_end and instants[i] == end)], instants, end
         )
     bounds, since = window.bounds, None
+    levels: tuple[int, ...] = ()
     if isinstance(window, Sliding):
         start, end = t - window.ago - window.size, t - window.ago
     elif isinstance(window, Cumulate):
@@ -94,6 +95,7 @@ def _instance(window: Answered, own: list[int], instants: list[int], t: int, del
         start = end - geometry.range
         since = None if window.since is None else window.since - shift
         start = start if since is None else max(start, since)
+        levels = tuple(end + shift - age for age in (*window.finer, geometry.range))
     rows = [
         i
         for i in own
@@ -101,7 +103,7 @@ def _instance(window: Answered, own: list[int], instants: list[int], t: int, del
         or (instants[i] == start and start < end and bounds[0] == "[")
         or (instants[i] == end and start < end and bounds[1] == "]")
     ]
-    return rows, start, end
+    return rows, start, end, levels
 
 
 def _last_rows(window: RowWindow, before: list[int], instants: list[int], end: int) -> _Held:
@@ -109,7 +111,7 @@ def _last_rows(window: RowWindow, before: list[int], instants: list[int], end: i
     rows = before[: max(len(before) - window.ago, 0)][-window.size.n :]
     if not window.partial and len(before) < window.size.n + window.ago:
         rows = []
-    return rows, instants[rows[0]] if rows else end, end
+    return rows, instants[rows[0]] if rows else end, end, ()
 
 
 def _tick(period: int, phase: int, t: int) -> int:

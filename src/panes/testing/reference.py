@@ -76,13 +76,13 @@ def brute_force(queries: Query | Iterable[Query], table: pa.Table) -> pa.Table:
 def answers_of(
     aggregate: Aggregate,
     table: pa.Table,
-    windows: Iterable[tuple[list[int], int, int]],
+    windows: Iterable[tuple[Any, ...]],
     *,
     at: str,
     ties: tuple[str, ...] = (),
     as_given: bool = False,
 ) -> pa.Array:
-    """One aggregate over windows that no query has: the rows of a table, and the window's bounds in µs.
+    """One aggregate over windows that no query has: their rows, bounds in µs, and where levels of a nested one begin.
 
     Parameters
     ----------
@@ -99,7 +99,8 @@ def answers_of(
     [45, None]
     """
     reader = _Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist(), ties)
-    return pa.array([reader(rows, start, end, (), as_given) for rows, start, end in windows], reader.type)
+    found = [reader(rows, start, end, *levels, as_given=as_given) for rows, start, end, *levels in windows]
+    return pa.array(found, reader.type)
 
 
 def comparable(value: Any) -> Any:
@@ -291,7 +292,9 @@ class _Reader:
         if self.placed:
             self.arguments = [instants, *self.arguments]
 
-    def __call__(self, rows: list[int], start: int, end: int, bounds: tuple[int, ...], as_given: bool = False) -> Any:
+    def __call__(
+        self, rows: list[int], start: int, end: int, bounds: tuple[int, ...] = (), *, as_given: bool = False
+    ) -> Any:
         if self.levels is not None:
             return self.read(self.levels(rows, bounds))
         values = [tuple(argument[i] for argument in self.arguments) for i in rows]
