@@ -177,7 +177,10 @@ def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
     for alias, reader in readers:
         given = [place < len(numbers) for place in range(len(rows))]
         answers[alias] = pa.array(
-            [reader(row[4], row[1], row[2], row[5], by_rows) for row, by_rows in zip(rows, given, strict=True)],
+            [
+                reader(row[4], row[1], row[2], row[5], as_given=by_rows)
+                for row, by_rows in zip(rows, given, strict=True)
+            ],
             reader.type,
         )
     lent: dict[str, pa.Array] = {}
