@@ -22,6 +22,10 @@ SOAK_BATCHES = [
 SOAK_STREAMS = [pytest.param(how, marks=pytest.mark.soak) for how in ("inner", "left", "right")]
 
 
+def windows(over):
+    return [pn.sliding(size, name=name) for name, size in over.items()]
+
+
 def frame(spark, table):
     return spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
 
@@ -43,7 +47,7 @@ def test_batches_equal_one_join_per_window(spark, seed, how):
     left, right = (frame(spark, table) for table in tables)
     expected = spark_joins(left, right, on="key", over=OVER, where=theirs, how=how).toArrow()
     assert len(expected) - expected["expires"].null_count > 50
-    joined = {"on": "key", "at": "ts", "over": OVER, "where": ours, "how": how}
+    joined = {"on": "key", "at": "ts", "over": windows(OVER), "where": ours, "how": how}
     assert_same_answers(pn.join(left, right, **joined), expected)
     assert_same_answers(pn.join(*tables, **joined), expected)
     assert_same_answers(pn.join(left, right, **joined, layout="matches"), pn.join(*tables, **joined, layout="matches"))
@@ -91,7 +95,7 @@ def test_streams_equal_one_streaming_join_per_window(spark, tmp_path, how):
     """
     over = {"near": "2s", "far": "20s"}
     pair = Pair(spark, tmp_path, seed=3)
-    joined = {"on": "key", "at": "ts", "over": over, "how": how}
+    joined = {"on": "key", "at": "ts", "over": windows(over), "how": how}
     runs = []
     for step in ((0,), (1, 2)):
         pair.add(*step)
@@ -118,7 +122,7 @@ def test_streams_equal_one_streaming_join_per_window(spark, tmp_path, how):
         2 if how == "inner" else 2 * len(over),
         2,
     ]
-    all_in_time = pn.join(*pair.tables, on="key", at="ts", over=over)
+    all_in_time = pn.join(*pair.tables, on="key", at="ts", over=windows(over))
     assert 0 < once.num_rows - once["expires"].null_count < all_in_time.num_rows
 
 

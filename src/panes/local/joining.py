@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from panes.algebra.operations import Array
+from panes.declare.expressions import Expression
 from panes.declare.joins import Join as Declared
 from panes.declare.windows import RowWindow
 from panes.engine.join_columns import JoinColumns, Side, join_columns
@@ -61,13 +62,25 @@ def both_sides(
     return both
 
 
+@dataclass(frozen=True)
+class Condition:
+    """What a match has to fulfil, for one row at a time."""
+
+    where: Expression
+    schema: pa.Schema
+
+    def __call__(self, row: dict[str, Any]) -> bool:
+        """Whether a row fulfils it; what is unknown does not."""
+        return evaluate(self.where, pa.Table.from_pylist([row], schema=self.schema))[0].as_py() is True
+
+
 def _check_values(both: BothSides, columns: Mapping[str, pa.ChunkedArray]) -> None:
     """Refuse rows without a value for what the window goes by."""
     for name in both.stream.deltas:
         if missing := columns[name].is_null(nan_is_null=True).to_numpy().sum():
             raise SchemaError(
-                f"{missing} rows have no value for {name!r}, and the window {both.window.suffix!r} goes by it. Leave "
-                "them out of both sides (NaN is no value either), or give them one."
+                f"{name!r} is missing in {missing} of the rows, and the window {both.window.suffix!r} goes by it. "
+                "Leave such rows out of both sides (NaN is no value either), or give them one."
             )
 
 

@@ -12,12 +12,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.declare.expressions import Expression
 from panes.declare.joins import Join
 from panes.declare.windows import RowWindow
 from panes.errors import PlanError
-from panes.local.evaluate import evaluate
-from panes.local.joining import both_sides, result_schema
+from panes.local.joining import Condition, both_sides, result_schema
 from panes.local.joining import join as join_tables
 from panes.operators.over_joins import PORT, BothSides, key_name
 from panes.operators.over_operators import operator_of
@@ -143,15 +141,3 @@ def _together(sides: JoinSides, both: BothSides) -> DataFrame:
 
 def _null(other: DataFrame, called: str) -> Any:
     return F.lit(None).cast(other.schema[called].dataType)
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What a match has to fulfil, for one row at a time."""
-
-    where: Expression
-    schema: pa.Schema
-
-    def __call__(self, row: dict[str, Any]) -> bool:
-        """Whether a row fulfils it; what is unknown does not."""
-        return evaluate(self.where, pa.Table.from_pylist([row], schema=self.schema))[0].as_py() is True
