@@ -24,7 +24,9 @@ MIXED = ["7s", pn.sliding(pn.rows(3)), pn.sliding(pn.delta("ts", "5s"), name="ne
 
 @pytest.mark.parametrize(("how", "time"), [("inner", UTC_TIME), ("full", LOCAL_TIME)])
 def test_batches(spark, how, time):
-    tables = [table.append_column("many", pa.array([[i] for i in range(len(table))])) for table in sides(3, time=time)]
+    tables = [
+        table.append_column("many", pa.array([[i % 60] for i in range(len(table))])) for table in sides(3, time=time)
+    ]
     left, right = (frame(spark, table).repartition(3) for table in tables)
     joined = {"on": "key", "at": "ts", "over": MIXED, "where": "v_left <= v_right", "how": how}
     here = pn.join(*tables, **joined)

@@ -25,6 +25,7 @@ from panes.spark.join_sides import JoinSides
 from panes.spark.naming import quoted, text
 from panes.spark.operated import operated_stream
 from panes.spark.packing import typed
+from panes.spark.stream import METRICS
 from panes.spark.stream_joining import check_watermarks
 
 _LEFT, _RIGHT = "__panes_left", "__panes_right"
@@ -102,10 +103,12 @@ def join_rows_of_streams(sides: JoinSides) -> list[DataFrame]:
                 f"on={key!r} holds {type_}, and on a stream keys of windows of rows are single values. Take a field "
                 "of it, or its text."
             )
-    return [_over_rows(sides, window) for window in sides.declared.rows]
+    # Figures of one name would have to be the same figures.
+    names = (METRICS if number == 0 else f"{METRICS}_{number}" for number in range(len(sides.declared.rows)))
+    return [_over_rows(sides, window, name) for window, name in zip(sides.declared.rows, names, strict=True)]
 
 
-def _over_rows(sides: JoinSides, window: RowWindow) -> DataFrame:
+def _over_rows(sides: JoinSides, window: RowWindow, metrics: str) -> DataFrame:
     declared, match = sides.declared, sides.columns.match
     both = both_sides(declared, sides.columns, sides.schemas, window)
     # Which rows have no match is known inside; matches themselves can be looked at afterwards.
@@ -115,7 +118,7 @@ def _over_rows(sides: JoinSides, window: RowWindow) -> DataFrame:
     if inside:
         assert declared.where is not None
         operator = replace(operator, declaration=f"{operator.declaration}, where={declared.where.sql}")
-    found = operated_stream(operator, _together(sides, both), _SHARDS)
+    found = operated_stream(operator, _together(sides, both), _SHARDS, metrics=metrics)
     if declared.where is not None and not inside:
         found = found.where(declared.where.sql)
     own = [quoted(name) for name in match.names]
