@@ -38,6 +38,14 @@ def test_batches(spark, how, time):
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+def at_the_end(table, after):
+    """A row of each key, long after the others."""
+    values = {name: [1 if name == "v" else ""] * 3 for name in table.column_names}
+    return pa.table(values | {"ts": pa.array([START + after] * 3, UTC_TIME), "key": [True, False, None]}).cast(
+        table.schema
+    )
+
+
 @pytest.mark.usefixtures("one_partition")
 @pytest.mark.parametrize("how", ["inner", "full"])
 def test_streams(spark, tmp_path, how):
@@ -45,26 +53,15 @@ def test_streams(spark, tmp_path, how):
     tables, records, parts = [], [], []
     for number, table in enumerate(sides(4, 90, start=START)):
         table = table.filter(table["ts"].is_valid()).sort_by("ts")
-        far = {
-            "ts": pa.array([START + (number + 1) * 10**13] * 3, UTC_TIME),
-            "key": [True, False, None],
-            "v": [1, 1, 1],
-        }
-        last = pa.Table.from_pydict(far | {table.column_names[-1]: ["", "", ""]}).cast(table.schema)
-        parts.append(
-            [
-                *(
-                    table.slice(at, 50).take(np.random.default_rng(1).permutation(len(table.slice(at, 50))))
-                    for at in (0, 50)
-                ),
-                last,
-            ]
-        )
+        last, beyond = (at_the_end(table, (number + 1) * 10**power) for power in (13, 15))
+        halves = (table.slice(0, 50), table.slice(50))
+        shuffled = [half.take(np.random.default_rng(1).permutation(len(half))) for half in halves]
+        parts.append([*shuffled, last, beyond.slice(0, 1)])
         tables.append(pa.concat_tables([table, last]))
         records.append(Recorded(spark, tmp_path / f"{number}", table.schema))
     joined = {"on": "key", "at": "ts", "over": MIXED, "where": "v_left <= v_right", "how": how}
     found = []
-    for step in ((0,), (1, 2)):
+    for step in ((0,), (1, 2, 3)):
         for record, some in zip(records, parts, strict=True):
             record.add(*(some[number] for number in step))
         streams = (record.stream(delay="0 seconds") for record in records)
@@ -81,7 +78,6 @@ def test_streams(spark, tmp_path, how):
         late = (pc.field("ts_left") > far) | (pc.field("ts_right") > far)
         return rows.filter(~(alone & late.is_valid() & late))
 
-    print({name: (len(of(streamed, name)), len(of(here, name))) for name in ("7s", "near", "3rows")})
     for name in ("7s", "near"):
         assert len(of(here, name)) > 20
         assert_same_answers(of(streamed, name), of(here, name))

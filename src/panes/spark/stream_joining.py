@@ -65,4 +65,6 @@ def _joined(sides: JoinSides, left: DataFrame, right: DataFrame, near: str) -> D
     one, other = (f"CAST({name}{side.at} AS DOUBLE)" for _, name, side in sides.all)
     width = sides.declared.widest / SECOND + _SLACK
     bounds = f"{one} < {other} + {width!r}D AND {other} < {one} + {width!r}D"
-    return left.join(right, F.expr(f"{sides.alike} AND {near} AND {bounds}"), sides.declared.how)
+    # In its full outer join of streams, Spark lets null keys match each other unless it is told.
+    known = " AND ".join(f"{LEFT}{i} IS NOT NULL" for i in sides.columns.left.keys)
+    return left.join(right, F.expr(f"{sides.alike} AND {known} AND {near} AND {bounds}"), sides.declared.how)
