@@ -162,7 +162,9 @@ class AskedLive(Asked):
         columns = self._part.columns
         # Two aggregates may be made of the same values, and one of them needs all of these at once.
         aggregate = dict(self._bound.part.queries[query].aggregates)[reading.alias]
-        return has_column(aggregate) and all(c in columns and self._part.in_place(c, by_rows=by_rows) for c in reading.components)
+        return has_column(aggregate) and all(
+            c in columns and self._part.in_place(c, by_rows=by_rows) for c in reading.components
+        )
 
     def _read(self, reading: Reading, found: Instances, aggregate: object) -> pa.Array:
         bound, key = reading.bound, np.maximum(self._key, 0)

@@ -214,11 +214,12 @@ class Live:
             part, number = self._part_of(query)
             own = part.declared.queries[number]
             _check_at(at)
-            asked_of = self._requests(part, at, asked)
+            own_ends = isinstance(over, (tuple, list))
+            if own_ends and (at is not None or ago is not None):
+                raise DeclarationError("over=(...) names both ends of a window, so that at= and ago= say nothing.")
+            asked_of = self._requests(part, at, asked, timed=not own_ends)
             window: Answered | Span
             if isinstance(over, (tuple, list)):
-                if at is not None or ago is not None:
-                    raise DeclarationError("over=(...) names both ends of a window, so that at= and ago= say nothing.")
                 window = _span(part, over, asked, asked_of.turn)
                 asked_of = replace(asked_of, instant=np.where(window.begin == NEVER, NEVER, 0))
             else:
@@ -402,14 +403,14 @@ class Live:
             raise DeclarationError(f"query={query!r} is not in the plan ({nearest(str(query), names)}).")
         return query
 
-    def _requests(self, part: Part, at: str | None, asked: pa.Table) -> _Requests:
+    def _requests(self, part: Part, at: str | None, asked: pa.Table, *, timed: bool = True) -> _Requests:
         declared, events, schema = part.declared, part.schema, asked.schema
         assert events is not None
         places = [position(f"by={key!r}", key, _SIDES[1], schema) for key in declared.by]
         for key, place in zip(declared.by, places, strict=True):
             check_key(f"by={key!r}", _SIDES, (field_of(events, key).type, schema.field(place).type))
         name = declared.at if at is None else at
-        if at is None and name.lower() not in map(str.lower, schema.names):
+        if not timed or (at is None and name.lower() not in map(str.lower, schema.names)):
             instant = np.full(len(asked), self._newest.get(declared.at.lower(), NEVER))
         else:
             place = time_position(f"at={name!r}", name, _SIDES[1], schema)
