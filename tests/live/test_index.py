@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.measures import Rows
 from panes.errors import (
     AlgebraError,
     AnswerOverflowError,
@@ -27,7 +28,6 @@ from panes.errors import (
     SchemaError,
     StateError,
 )
-from panes.declare.measures import Rows
 from panes.live.column import ALGORITHMS
 from panes.testing import assert_same_answers, events
 from panes.testing.reference import answers_of, comparable
@@ -519,7 +519,13 @@ def test_aggregates_whose_partials_are_not_shared():
     newest = max(model.instants)
     requests = requests_of(table["k"].to_pylist(), lambda rows: pa.nulls(rows, INSTANT), random.Random(4))
     model.check(requests, [(newest - 50 * SECOND + 1, newest + 1, 1)] * 12, over="50 s")
-    ticks = live_of({"line": pn.trend("i", every="1s")}, by="k", at="ts", keep="1 day")
+    begin = [newest - s * SECOND for s in (60, 3, 90, 10, 50, 1, 7, 20, 2, 80, 30, 5)]
+    explicit = requests.append_column("from", pa.array(begin, INSTANT)).append_column(
+        "to", pa.array([newest] * 12, INSTANT)
+    )
+    model.check(explicit, [(b, newest, 0) for b in begin], over=("from", "to"))
+    ticking = pn.query(by="k", at="ts", select={"line": pn.trend("i", every="1s")}, over=pn.tumbling("1 s"))
+    ticks = pn.plan(ticking).live("1 day")
     ticks.update(table)
     with pytest.raises(PlanError, match="has a value per tick"):
         ticks.lookup(requests, over="50 s")

@@ -75,7 +75,11 @@ def test_a_window_of_everything_that_has_come(window, table, by, chosen, where, 
 
 
 @settings(max_examples=40)
-@given(table=events(), over=st.lists(st.sampled_from(LOOKED_UP), min_size=1, max_size=4, unique_by=suffixes_of), data=st.data())
+@given(
+    table=events(),
+    over=st.lists(st.sampled_from(LOOKED_UP), min_size=1, max_size=4, unique_by=suffixes_of),
+    data=st.data(),
+)
 def test_what_windows_need_is_kept_by_default(table, over, data):
     """Whatever is asked from the latest event on is answered, and what is answered before is right."""
     query = pn.query(by="k", at="ts", select=ALL, over=over)

@@ -141,6 +141,11 @@ class Instances:
     levels: Sequence[tuple[Array, Array]] = ()
     known: Array | None = None
 
+    def only(self, request: int) -> Instances:
+        """Those of one request; without levels."""
+        at = slice(request, request + 1)
+        return Instances(self.start[at], self.end[at], self.lo[at], self.hi[at])
+
 
 class Asked:
     """Requests about some events; every window is answered for all of them at once."""
@@ -159,6 +164,11 @@ class Asked:
         self._before: dict[int, Array] = {}
         self._ended: dict[tuple[int, int, int], tuple[Array, Array]] = {}
 
+    def only(self, request: int) -> Asked:
+        """One of the requests, alone."""
+        at = slice(request, request + 1)
+        return Asked(self._bound, self._events, self._partials, self._key[at], self._instant[at])
+
     def answer(self, query: int, window: Answered) -> Found:
         """The aggregates of a query over one of its windows."""
         found = self._instances(window)
@@ -171,9 +181,7 @@ class Asked:
     def _columns(self, query: int, found: Instances, *, by_rows: bool) -> tuple[pa.Array, ...]:
         frame = Frame(self._key, found.start, found.lo, found.hi)
         levels = [Frame(self._key, found.start, lo, hi) for lo, hi in found.levels]
-        return answers_over(
-            self._bound.readings[query], self._partials[by_rows], frame, found.start, found.end, levels
-        )
+        return answers_over(self._bound.readings[query], self._partials[by_rows], frame, found.start, found.end, levels)
 
     # Where the events lie
 

@@ -67,8 +67,10 @@ class AskedLive(Asked):
         # Where the rows of each request's key begin among those of all keys that are asked for.
         self._moved, self._begins = np.zeros(len(key), np.int64), np.zeros(len(key), np.int64)
         self.held = np.zeros(len(key), np.bool_)
+        self._unsorted = False
 
     def answer(self, query: int, window: Answered | Span) -> Found:  # noqa: D102
+        self._unsorted = isinstance(window, Span)
         found = self._over_span(window) if isinstance(window, Span) else self._instances(window)
         self.held = found.hi > found.lo
         by_rows = isinstance(window, RowWindow)
@@ -190,7 +192,12 @@ class AskedLive(Asked):
 
         levels = [(moved(lo), moved(hi)) for lo, hi in found.levels]
         there = replace(found, lo=moved(found.lo), hi=moved(found.hi), levels=levels)
-        return self._apart[by_rows]._columns(query, there, by_rows=by_rows)
+        asked = self._apart[by_rows]
+        if not self._unsorted or not len(self._key):
+            return asked._columns(query, there, by_rows=by_rows)
+        # Kernels go from the left to the right, and these windows lie anywhere: one at a time.
+        parts = [asked.only(i)._columns(query, there.only(i), by_rows=by_rows) for i in range(len(self._key))]
+        return tuple(pa.concat_arrays(columns) for columns in zip(*parts, strict=True))
 
     def _out_of_events(self, by_rows: bool) -> Asked:
         keys, rings = np.unique(self._key[self._key >= 0]), self._store.rings
