@@ -53,8 +53,10 @@ class Granules:
 
     def state(self, over: str, at: Any = None) -> pa.Table:
         answers = self.live.find(over=over, at=at)
-        named = answers.add_column(0, "query", pa.repeat(self.query.name, len(answers)))
-        return named.append_column("window_name", pa.repeat(over, len(answers)))
+        names = {"query": self.query.name, "window_name": over}
+        for name, value in names.items():
+            answers = answers.append_column(name, pa.repeat(value, len(answers)))
+        return answers.select([*names, "window", *self.query.by, *self.query.columns])
 
 
 MICROS = pa.struct([("start", pa.int64()), ("end", pa.int64())])
