@@ -118,7 +118,7 @@ def test_time_passes_without_events_and_does_not_go_back() -> None:
 def test_what_cannot_be() -> None:
     over = pn.nested(["4s", "12s"], ["1s", "4s"])
     counting = pn.query("q", at="ts", select={"n": pn.count("x")}, over=over)
-    with pytest.raises(PlanError, match="has no at="):
+    with pytest.raises(DeclarationError, match="has no at="):
         Granules(pn.query("q", select={"n": pn.count()}, over=pn.sliding(pn.rows(1))), over)
     with pytest.raises(DeclarationError, match="not for granules"):
         pn.plan(counting).live(over, algorithm="tree")
