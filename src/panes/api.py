@@ -292,8 +292,8 @@ class Plan:
         ----------
         keep
             How much is held: a duration, counted back from the latest event of all keys; ``pn.rows(1000)``, so many
-            rows of each key; ``pn.nested(ranges, slides)``, granules that grow coarser with age. By default what the plan's
-            windows need.
+            rows of each key; ``pn.nested(ranges, slides)``, granules that grow coarser with age. By default what the
+            windows of the plan need.
         algorithm
             ``running``, ``landmark``, ``dyadic``, ``tree`` or ``elements`` for all aggregates; by default an adviser
             chooses for each, by what is asked, and changes its mind.

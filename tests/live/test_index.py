@@ -1,4 +1,4 @@
-"""Lookups over any window against brute force: every request is answered as if its events were filtered and aggregated alone.
+"""Lookups over any window against brute force: each as if its events were filtered and aggregated alone.
 
 Keys of any type with nulls, nulls and NaN among the values, several events at one instant, batches of all sizes, events
 that come behind later ones; windows of time and of rows, empty ones, and ones that are not held any more.
@@ -225,9 +225,7 @@ def test_time_over_an_index_that_keeps_rows(seed):
                 model.check(request, [(begin, begin + 30 * SECOND, 0)], over=("from", "to"))
                 answered += 1
             else:
-                with pytest.raises(
-                    PlanError, match="begin before the rows of their key that are kept .the last 20 rows"
-                ):
+                with pytest.raises(PlanError, match=r"before the rows of their key that are kept .the last 20 rows"):
                     model.index.lookup(request, over=("from", "to"))
                 refused += 1
     assert refused

@@ -1,4 +1,4 @@
-"""Keys found by an index against every event: all aggregates, types and ranges, late events, expiry, nulls, mistakes."""
+"""Keys found by an index against every event: aggregates, types and ranges, late events, expiry, nulls, mistakes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.expressions import literal
 from panes.errors import (
     AnswerOverflowError,
     DeclarationError,
@@ -23,9 +24,7 @@ from panes.errors import (
     PanesError,
     PlanError,
     SchemaError,
-    StateError,
 )
-from panes.declare.expressions import literal
 from panes.live import threshold as module
 from panes.live.threshold import Threshold
 

@@ -29,7 +29,7 @@ from panes.errors import DeclarationError, PlanError
 from panes.kernels.stairwise import Stairwise
 from panes.local.columns import whole
 from panes.local.intake import as_table
-from panes.local.run import piece_of, program_of, sorted_events
+from panes.local.run import Sorted, piece_of, program_of, sorted_events
 from panes.local.schema import answer_schema
 from panes.planning.blueprint import draw_up
 from panes.planning.statistics import Statistics
@@ -96,14 +96,18 @@ class Granules:
         )
         self._bound: tuple[pa.Schema, Program, Dictionary] | None = None
 
-    def update(self, batch: Any) -> None:
-        """Take in events: a pyarrow Table or RecordBatch, or anything with the Arrow C interface."""
+    def prepare(self, batch: Any) -> Sorted:
+        """Do what may fail before anything changes: events sorted by key and time."""
         table = as_table(batch, {name.lower() for name in self._query.used})
         check_columns([self._query], table.schema)
-        _, program, dictionary = self._bind(table.schema)
-        events = sorted_events(self._store, program, table)
+        return sorted_events(self._store, self._bind(table.schema)[1], table)
+
+    def commit(self, events: Sorted) -> None:
+        """Take in events."""
         if not len(events.instants):
             return
+        assert self._bound is not None
+        _, program, dictionary = self._bound
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             panes, partials = lift_panes(program, events.instants, events.key_starts, events.arguments)
             stored = [partial.stored() for partial in partials]

@@ -115,8 +115,10 @@ class Live:
         with self._lock, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self._check_whole()
             if self._granules:
+                sorted_ = [granules.prepare(batch) for granules in self._granules.values()]
                 with self._whole_or_not_at_all():
-                    self._update_granules(batch)
+                    for granules, events in zip(self._granules.values(), sorted_, strict=True):
+                        granules.commit(events)
                 return
             tables = [part.read(batch) for part in self._parts]
             # What may fail comes before anything changes.
@@ -467,10 +469,6 @@ class Live:
         return some
 
     # Granules
-
-    def _update_granules(self, batch: Any) -> None:
-        for granules in self._granules.values():
-            granules.update(batch)
 
     def _find_in_granules(
         self,
