@@ -59,7 +59,7 @@ class Threshold:
     >>> spent = Threshold(spend, "total", 3_600_000_000)
     >>> minute = 60_000_000
     >>> spent.update(pa.table({"ts": pa.array([0, 5 * minute, 14 * minute, 16 * minute], pa.timestamp("us")),
-    ...     "card": ["a", "b", "a", "a"], "amount": [500, 900, 600, 450]}))
+    ...     "card": ["a", "b", "a", "a"], "amount": [500, 90, 600, 450]}))
     >>> spent.candidates(1000, None, 1 * minute + 1, 16 * minute).to_pylist()
     [{'card': 'a'}]
     """
