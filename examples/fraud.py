@@ -4,7 +4,7 @@
 
 1. Payments with their labels (did it turn out to be fraud?); made up here, with a fixed seed.
 2. A query defines the features: aggregates per card over the last hour, day and week before each payment.
-3. ``pn.lookup`` computes them for every label as they were at that moment: the training set of a model.
+3. ``plan.lookup`` computes them for every label as they were at that moment: the training set of a model.
 4. A stream runs the same query. Its answers are the features of each payment when it happens.
 5. Both are equal, number by number: what the model was trained on is what it is served.
 """
@@ -70,7 +70,7 @@ def payments(count: int = 20_000, cards: int = 300, seed: int = 7) -> pa.Table:
 
 def training_set(history: DataFrame) -> DataFrame:
     """Every label with the features of its card at that moment; the payment itself is one of its events."""
-    return pn.lookup(history, history.select("card", "ts", "fraud"), FEATURES)
+    return pn.plan(FEATURES).lookup(history, history.select("card", "ts", "fraud"))
 
 
 def train(examples: DataFrame) -> float:

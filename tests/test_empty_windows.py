@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
 from panes.engine.program import emitting_all
-from panes.errors import PlanError
+from panes.errors import DeclarationError, PlanError
 from panes.testing import assert_same_answers, events
 from tests.engine.simulation import windows
 from tests.engine.test_shard import Stream
@@ -88,9 +89,25 @@ def test_a_stream_answers_for_the_keys_it_holds() -> None:
     assert not stream.step([], 200)
 
 
-def test_what_cannot_be(spark) -> None:
+def test_windows_that_are_answered_with_events_are_as_they_are() -> None:
+    table = events(60, keys={"k": pa.string()}, values={"x": pa.int64()}, seed=4)
+    clock = [pn.tumbling("3s"), pn.hopping("2s", every="5s")]
+    others = [pn.sliding("3s"), pn.sliding(pn.rows(3)), pn.hopping(pn.rows(4), every="2s"), pn.session("1s")]
+    mixed = pn.plan(queries([*clock, *others]))
+    found = mixed.run(table, empty=True)
+    of_clock = pc.is_in(found["window_name"], pa.array([str(window) for window in clock]))
+    assert_same_answers(found.filter(of_clock), pn.plan(queries(clock)).run(table, empty=True))
+    assert_same_answers(found.filter(pc.invert(of_clock)), pn.plan(queries(others)).run(table))
+    assert pc.sum(pc.equal(found.filter(of_clock)["n"], 0)).as_py() > 0
+
+
+def test_what_cannot_be() -> None:
     plan = pn.plan(queries([pn.tumbling("3s")]))
-    with pytest.raises(PlanError, match="emit='some': write 'occupied'"):
-        plan.run(pa.table({}), emit="some")
-    with pytest.raises(PlanError, match="emit='all' runs in columns"):
-        plan.run(spark.range(1), empty=True, strategy="native")
+    with pytest.raises(DeclarationError, match=r"no emit=: write empty=True"):
+        plan.run(pa.table({}), emit="all")  # type: ignore[call-arg]
+    with pytest.raises(PlanError, match="empty='all': write True"):
+        plan.run(pa.table({}), empty="all")  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="empty=True runs in columns"):
+        plan.run(pa.table({}), empty=True, strategy="native")
+    with pytest.raises(PlanError, match="3s/event is answered with events, as all windows here are"):
+        pn.plan(queries([pn.sliding("3s"), pn.sliding(pn.rows(3))])).run(pa.table({}), empty=True)

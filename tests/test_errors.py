@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.errors import DeclarationError, DurationError, ExpressionError, PanesError, PlanError, SchemaError
+from panes.errors import DeclarationError, DurationError, ExpressionError, PanesError, PlanError, SchemaError, SqlError
 
 TABLE = pa.table(
     {
@@ -38,7 +38,8 @@ def query(name="q", **changes):
 DECLARED_WRONG = {
     "no name": (lambda: query(name=" "), DeclarationError, "needs a name"),
     "no window": (lambda: query(over=[]), DeclarationError, r"over=\[pn.tumbling"),
-    "not a window": (lambda: query(over=["5 min"]), DeclarationError, r"pn.tumbling\(size\)"),
+    "not a window": (lambda: query(over=[None]), DeclarationError, r"pn.tumbling\(size\)"),
+    "a bare duration": (lambda: query(over=["5 min"]), DeclarationError, r"pn.tumbling\('5 min'\)"),
     "no aggregate": (lambda: query(select={}), DeclarationError, r"pn.count\(\)"),
     "not an aggregate": (lambda: query(select={"n": 5}), DeclarationError, "Write for example pn.sum"),
     "only derived": (lambda: query(select={"n": "1 + 1"}), DeclarationError, r"pn.count\(\)"),
@@ -63,7 +64,7 @@ DECLARED_WRONG = {
     "zero size": (lambda: pn.tumbling("0s"), DurationError, "Write for example '5 min'"),
     "negative size": (lambda: pn.tumbling(timedelta(seconds=-1)), DurationError, "Write for example"),
     "zero slide": (lambda: pn.hopping("1h", every="0 min"), DurationError, "every="),
-    "bare number": (lambda: pn.tumbling(5), DurationError, "as '5 minutes'"),
+    "bare number": (lambda: pn.tumbling(5), DurationError, "as '5 minutes', or pn.rows"),
     "no unit": (lambda: pn.tumbling("5"), DurationError, "a number and a unit"),
     "unknown unit": (lambda: pn.tumbling("5 parsecs"), DurationError, "Units:"),
     "months": (lambda: pn.tumbling("1 month"), DurationError, "30 days"),
@@ -72,7 +73,8 @@ DECLARED_WRONG = {
     "too fine": (lambda: pn.tumbling("0.1us"), DurationError, "finer than a microsecond"),
     "window name": (lambda: pn.tumbling("1s", name=""), DeclarationError, "leave it out"),
     "no query": (lambda: pn.plan([]), DeclarationError, "Give at least one"),
-    "not a query": (lambda: pn.plan(["q"]), DeclarationError, r"pn.query\("),
+    "not a query": (lambda: pn.plan([5]), DeclarationError, r"pn.query\("),
+    "not a query in SQL": (lambda: pn.plan(["q"]), SqlError, "A statement is SELECT"),
     "same name": (lambda: pn.plan([query(), query()]), DeclarationError, "a name of its own"),
     "strategy": (lambda: pn.plan(query(), strategy="fast"), PlanError, "native, rewrite, columnar"),
     "rate": (lambda: pn.plan(query(), rate=-1), PlanError, "positive"),

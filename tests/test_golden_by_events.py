@@ -1,7 +1,7 @@
 """Session and count windows of other systems, replayed as windows of queries; see ``test_golden.py`` about the files.
 
 Left out: the sum of distinct values, which there is no aggregate for, and the hopping count window of Quix, which
-*begins* every so many events: ``pn.last(n, every=m)`` ends every so many.
+*begins* every so many events: ``pn.hopping(pn.rows(n), every=pn.rows(m))`` ends every so many.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ def replay(case, run):
         }[kind](column)
         select[alias] = made
         expected_of.append(alias)
-    over = pn.last(window["n"], every=window["every"]) if "n" in window else pn.session(f"{window['gap'] * UNIT} us")
+    if "n" in window:
+        over = pn.hopping(pn.rows(window["n"]), every=pn.rows(window["every"]))
+    else:
+        over = pn.session(f"{window['gap'] * UNIT} us")
     query = pn.query("q", at="at", by=tuple(case["key"]), select=select, over=over)
     found = []
     for row in run(pn.plan(query), table).to_pylist():

@@ -96,7 +96,7 @@ def test_columns_that_would_hide_labels():
 
 def test_times_in_a_zone_and_without():
     local = LEFT.set_column(0, "ts", pa.array([0, 1], pa.timestamp("us")))
-    with pytest.raises(SchemaError, match=r"TIMESTAMP_NTZ in the left.*TIMESTAMP in the.*right.*Cast one"):
+    with pytest.raises(SchemaError, match=r"TIMESTAMP_NTZ in the left.*TIMESTAMP in the.*right.*Cast the one without"):
         join(local)
 
 

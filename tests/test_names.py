@@ -46,7 +46,7 @@ def test_the_wide_form_has_a_window_end_of_its_own() -> None:
         ({"by": 5}, "not the name of a column"),
         ({"over": "10 min"}, "pn.tumbling"),
         ({"select": {"__view": pn.count()}}, "begin with '__'"),
-        ({"by": ["{b}", "{b}"]}, "groups by '{b}' twice"),
+        ({"by": ["{b}", "{b}"]}, "names '{b}' twice in by=: name it once"),
     ],
 )
 def test_declarations_that_are_no_declarations(changes: dict[str, Any], message: str) -> None:

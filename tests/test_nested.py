@@ -82,7 +82,7 @@ def test_names_tell_levels_apart() -> None:
         counting([pn.nested(["1m", "1h"], ["1s", "5m"]), pn.hopping("1h", every="5m")])
     both = counting([pn.nested(["2s", "4s"], ["1s", "2s"]), pn.nested(["2s", "8s"], ["1s", "4s"], name="more")])
     wide = pn.plan(both).run(ticks(1, 2, 7), layout="wide")
-    assert set(wide.column_names) >= {"n_2s/1s", "n_4s/2s", "n_more 2s", "n_more 8s"}
+    assert set(wide.column_names) >= {"n_2s_by_1s", "n_4s_by_2s", "n_more 2s", "n_more 8s"}
     assert "more 8s" in pn.plan(both).explain()
     assert "first" not in pn.plan(both).explain()
 

@@ -1,4 +1,4 @@
-"""Sessions and windows of the last events, many of each in one plan, beside what Spark has: one at a time."""
+"""Sessions and windows of the last rows, many of each in one plan, beside what Spark has: one at a time."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def by_events(bench: Bench) -> None:
     """Race both for one window and for many."""
     spark, source = bench.spark, data.synthetic(bench.events(2_000_000), bench.options.keys or 1000)
     table = bench.report.table(
-        f"Count, sum and maximum by key over N windows by events, {source.events:,} events, "
+        f"Count, sum and maximum by key over N windows by rows, {source.events:,} events, "
         f"{source.keys['key',]:,} keys; seconds",
-        f"{OWN}: session_window once per gap; for the last events a window function of so many rows per window, and of "
+        f"{OWN}: session_window once per gap; for the last rows a window function of so many rows per window, and of "
         "its rows every 10th. × is times Panes.",
     )
-    for kind in ("sessions", "last events"):
+    for kind in ("sessions", "last rows"):
         for count in bench.few((1, 5, 20)):
             over = _windows(kind, count)
             asked = pn.query("q", at="ts", by="key", select=SELECT, over=over)
@@ -42,7 +42,7 @@ def by_events(bench: Bench) -> None:
 def _windows(kind: str, count: int) -> list[Any]:
     if kind == "sessions":
         return [pn.session(f"{5 + 2 * i} s") for i in range(count)]
-    return [pn.last(10 * (i + 1), every=10) for i in range(count)]
+    return [pn.hopping(pn.rows(10 * (i + 1)), every=pn.rows(10)) for i in range(count)]
 
 
 def _own(spark: SparkSession, over: Sequence[Any], source: data.Dataset) -> DataFrame:
@@ -52,17 +52,17 @@ def _own(spark: SparkSession, over: Sequence[Any], source: data.Dataset) -> Data
     frame, parts = events(spark, source), []
     aggregates = {"n": F.count(F.lit(1)), "total": F.sum("units"), "top": F.max("units")}
     for window in over:
-        if hasattr(window, "gap"):
-            session = F.session_window("ts", f"{window.gap} microseconds").alias("window")
+        if window.kind == "session":
+            session = F.session_window("ts", f"{window.size} microseconds").alias("window")
             found = frame.groupBy("key", session).agg(*(value.alias(name) for name, value in aggregates.items()))
         else:
             by_key = Window.partitionBy("key").orderBy("ts", "units")
-            last = by_key.rowsBetween(1 - window.count, 0)
+            last = by_key.rowsBetween(1 - window.size.n, 0)
             columns = {name: value.over(last) for name, value in aggregates.items()}
             bounds = F.struct(F.min("ts").over(last).alias("start"), F.col("ts").alias("end"))
             columns |= {"window": bounds, "row": F.row_number().over(by_key)}
             numbered = frame.select("key", *(column.alias(name) for name, column in columns.items()))
-            found = numbered.where(F.col("row") % window.every == 0)
+            found = numbered.where(F.col("row") % window.every.n == 0)
         named = F.lit("q").alias("query"), F.lit(str(window)).alias("window_name")
         parts.append(found.select(*named, "window", "key", *aggregates))
     return reduce(lambda one, other: one.unionByName(other), parts)

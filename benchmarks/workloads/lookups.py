@@ -43,10 +43,9 @@ def lookups(bench: Bench) -> None:
 
 def _requests_of_their_own(bench: Bench, happened: Dataset, sizes: dict[str, int]) -> None:
     spark = bench.spark
-    over = {name: f"{size} us" for name, size in sizes.items()}
-    terms = {"by": "key", "at": "ts", "select": SELECT, "over": over}
-    ours = on_spark(PANES, lambda d: pn.lookup(events(spark, d), events(spark, requests_of(d)), **terms))
-    joins = on_spark(JOINS, lambda d: spark_lookups(events(spark, d), events(spark, requests_of(d)), **terms))
+    query = _query(sizes)
+    ours = on_spark(PANES, lambda d: pn.plan(query).lookup(events(spark, d), events(spark, requests_of(d))))
+    joins = on_spark(JOINS, lambda d: spark_lookups(query, events(spark, d), events(spark, requests_of(d))))
     once = on_spark(ONCE, lambda d: _joined_once(spark, d, sizes))
     duck = _in_memory(DUCKDB, lambda d: _as_of_in_duckdb(d, sizes))
     polars = _in_memory(POLARS, lambda d: _as_of_in_polars(d, sizes))
@@ -68,13 +67,12 @@ def _requests_of_their_own(bench: Bench, happened: Dataset, sizes: dict[str, int
 
 def _events_themselves(bench: Bench, sizes: dict[str, int]) -> None:
     spark = bench.spark
-    over = {name: f"{size} us" for name, size in sizes.items()}
-    terms = {"by": "key", "at": "ts", "select": SELECT, "over": over}
+    query = _query(sizes)
 
     def rows(d: Dataset) -> DataFrame:
         return events(spark, d).select("key", "ts", "units")
 
-    ours = on_spark(PANES, lambda d: pn.lookup(rows(d), rows(d), **terms))
+    ours = on_spark(PANES, lambda d: pn.plan(query).lookup(rows(d), rows(d)))
     functions = on_spark(FUNCTIONS, lambda d: _window_functions(rows(d), sizes))
     duck = _in_memory(DUCKDB, lambda d: _functions_in_duckdb(d, sizes))
     polars = _in_memory(POLARS, lambda d: _rolling_in_polars(d, sizes))
@@ -104,15 +102,15 @@ def _one_key(bench: Bench, sizes: dict[str, int]) -> None:
     count = bench.events(10_000_000)
     for keys in (KEYS, 1):
         happened = data.synthetic(count, keys)
-        terms = {
-            "at": "ts",
-            "select": SELECT,
-            "over": {name: f"{size} us" for name, size in sizes.items()},
-            "by": "key",
-        }
-        ours = on_spark(PANES, lambda d, t=terms: pn.lookup(events(spark, d), events(spark, requests_of(d)), **t))
+        query = _query(sizes)
+        ours = on_spark(PANES, lambda d, q=query: pn.plan(q).lookup(events(spark, d), events(spark, requests_of(d))))
         timings = bench.race(f"{keys:,} keys", [ours], happened)
         table.rows.append({"events": count, "keys": keys, PANES: timings.median(PANES)})
+
+
+def _query(sizes: dict[str, int]) -> pn.Query:
+    over = [pn.sliding(f"{size} us", name=name) for name, size in sizes.items()]
+    return pn.query("lookups", by="key", at="ts", select=SELECT, over=over)
 
 
 def _row(windows: int, timings: Timings, others: list[str]) -> dict[str, object]:

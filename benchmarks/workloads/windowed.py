@@ -1,7 +1,7 @@
-"""Windows by policy over a table: index pairs and kernels beside the same windows one tuple after another.
+"""Windows by rows over a table: index pairs and kernels beside the same windows one tuple after another.
 
-Both are calls of ``pn.windowed`` on the same table, which is in the order of time. Event by event it is given the
-``Aggregate`` of the windowing library as an operator. That one also runs by itself on rows that are there already as
+Both go over the same table, which is in the order of time. Event by event, ``pn.apply`` is given the ``Aggregate`` of
+``panes.operators``. That one also runs by itself on rows that are there already as
 dicts, so that nothing is counted for making them. Figures are processor time, of all threads.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from benchmarks.workloads.windowing import through_library
 from panes.operators import Aggregate, Join, Sort
-from panes.operators.declarations import Count, Delta, Sliding, Time, Tumbling
+from panes.operators.lowering import lowered
 
 KEYS = 100
 SIZE = 100
@@ -34,30 +33,30 @@ def cases(tuples: int) -> tuple[tuple[Any, Any], ...]:
     """Windows of a hundred tuples and what is computed over them, where a partition has one in so many tuples."""
     wide, narrow = tuples * SIZE, tuples * 10
     return (
-        (Tumbling(Count(SIZE)), MEAN),
-        (Tumbling(Delta("number", wide - 1)), MEAN),
-        (Tumbling(Time(wide)), MEAN),
-        (Sliding(Count(SIZE), Count(1)), MEAN),
-        (Sliding(Delta("number", wide), Delta("number", narrow)), MEAN),
-        (Sliding(Time(wide), Time(narrow)), MEAN),
-        (Sliding(Count(SIZE), Count(10)), PERCENTILE),
+        (pn.tumbling(pn.rows(SIZE)), MEAN),
+        (pn.tumbling(pn.delta("number", wide - 1)), MEAN),
+        (pn.tumbling(f"{wide} us", origin="first"), MEAN),
+        (pn.sliding(pn.rows(SIZE)), MEAN),
+        (pn.hopping(pn.delta("number", wide), every=pn.delta("number", narrow)), MEAN),
+        (pn.hopping(f"{wide} us", every=f"{narrow} us", origin="first"), MEAN),
+        (pn.hopping(pn.rows(SIZE), every=pn.rows(10)), PERCENTILE),
     )
 
 
 def windowed(bench: Bench) -> None:
-    """Seven windows, partitioned and not."""
+    """Seven windows, with keys and without."""
     table = _table(bench.events(1_000_000))
     rows = [{**row, "ts": row["number"]} for row in table.drop_columns(["ts"]).to_pylist()]
     report = bench.report.table(
         f"Windows of about {SIZE} tuples over {len(rows):,} tuples; seconds",
-        f"Medians of processor time, side by side. Partitioned: {KEYS} partitions. A tuple every µs.",
+        f"Medians of processor time, side by side. With keys: {KEYS} of them. A tuple every µs.",
         "Library: the Aggregate operator alone, on rows that are there already as dicts.",
     )
-    for partitioned in (False, True):
-        for window, function in bench.few(cases(KEYS if partitioned else 1)):
-            declared = replace(window, partitioned=pn.policy.partitions("key") if partitioned else None)
-            _check(table.slice(0, CHECKED), rows[:CHECKED], declared, function)
-            report.rows.append(_compared(bench, table, rows, declared, function))
+    for by in ((), ("key",)):
+        for window, function in bench.few(cases(KEYS if by else 1)):
+            asked = window, by, function
+            _check(table.slice(0, CHECKED), rows[:CHECKED], *asked)
+            report.rows.append(_compared(bench, table, rows, *asked))
     _operators(bench, table)
 
 
@@ -76,19 +75,19 @@ def _operators(bench: Bench, table: pa.Table) -> None:
         f"Medians of processor time, side by side. Sort: by value, windows of {SIZE} tuples. Join: of two streams, on "
         f"one of {KEYS} keys within windows of {SIZE} tuples; a Python function makes every output tuple.",
     )
-    sliding, tumbling = Sliding(Count(SIZE), Count(1)), Tumbling(Count(SIZE))
+    sliding, tumbling = pn.sliding(pn.rows(SIZE)), pn.tumbling(pn.rows(SIZE))
     sides = table.append_column("side", pa.array(np.arange(len(table)) % 2))
 
     def sort(kind: type[Sort]) -> Callable[[], pa.Table]:
-        return lambda: pn.windowed(
-            table, window=tumbling, at="ts", operator=lambda window, clock: kind(window, by="value", clock=clock)
+        return lambda: pn.apply(
+            table, operator=lambda window, clock: kind(window, order="value", clock=clock), over=tumbling, at="ts"
         )
 
     def join(kind: type[Join]) -> Callable[[], pa.Table]:
         def made(window: Any, clock: Any) -> Join:
             return kind(window, sliding, on="key", select=_numbers, clock=clock)
 
-        return lambda: pn.windowed(sides, window=sliding, at="ts", port="side", operator=made)
+        return lambda: pn.apply(sides, operator=made, over=sliding, at="ts", port="side")
 
     for name, one_by_one, columns in (
         ("sort", sort(SortOneByOne), sort(Sort)),
@@ -123,35 +122,41 @@ def _table(count: int) -> pa.Table:
     )
 
 
-def _contenders(table: pa.Table, rows: list[Row], declared: Any, function: Any) -> dict[str, Callable[[], Any]]:
+def _contenders(
+    table: pa.Table, rows: list[Row], window: Any, by: tuple[str, ...], function: Any
+) -> dict[str, Callable[[], Any]]:
+    declared = lowered(window, by or None)
+    plan = pn.plan(pn.query(by=by, at="ts", select={"answer": function}, over=window))
+
     def operator(window: Any, clock: Any) -> Aggregate:
         return Aggregate(window, {"answer": function}, clock=clock)
 
     return {
-        "event by event": lambda: pn.windowed(table, window=declared, at="ts", operator=operator),
+        "event by event": lambda: pn.apply(table, operator=operator, over=window, by=by, at="ts"),
         "library": lambda: through_library(rows, declared, function),
-        "vectorised": lambda: pn.windowed(table, window=declared, at="ts", select={"answer": function}),
+        "vectorised": lambda: plan.run(table),
     }
 
 
-def _check(table: pa.Table, rows: list[Row], declared: Any, function: Any) -> None:
-    contenders = _contenders(table, rows, declared, function)
+def _check(table: pa.Table, rows: list[Row], window: Any, by: tuple[str, ...], function: Any) -> None:
+    contenders = _contenders(table, rows, window, by, function)
     found, expected = (contenders[name]().column("answer").to_numpy() for name in ("vectorised", "event by event"))
     if len(found) != len(expected) or not np.allclose(found, expected, rtol=1e-9):
-        raise AssertionError(f"{declared}: the answers are not those of the library")
+        raise AssertionError(f"{window}: the answers are not those of the library")
 
 
-def _compared(bench: Bench, table: pa.Table, rows: list[Row], declared: Any, function: Any) -> Row:
-    contenders = _contenders(table, rows, declared, function)
+def _compared(bench: Bench, table: pa.Table, rows: list[Row], window: Any, by: tuple[str, ...], function: Any) -> Row:
+    contenders = _contenders(table, rows, window, by, function)
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(bench.repeats):
         for name, run in contenders.items():
             seconds[name].append(_processor_time(run))
     timings = Timings(seconds)
-    bench.report.record(f"{declared}: {function}", f"{len(rows)} tuples", timings)
+    bench.report.record(f"{window} by {by}: {function}", f"{len(rows)} tuples", timings)
     medians = {name: timings.median(name) or 1e-9 for name in contenders}
     return {
-        "window": str(declared),
+        "window": str(window),
+        "keys": KEYS if by else None,
         "aggregate": str(function),
         "windows": len(contenders["vectorised"]()),
         **medians,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         var,
     )
     from panes.api import Plan, explain, plan, show_progress, sql, to_sql
+    from panes.applying import apply, sort
     from panes.catalogue import Catalogue
     from panes.declare.eviction import evict
     from panes.declare.expressions import Expression
@@ -67,6 +68,7 @@ _HOMES = {
         "var",
     ),
     "panes.api": ("Plan", "explain", "plan", "show_progress", "sql", "to_sql"),
+    "panes.applying": ("apply", "sort"),
     "panes.catalogue": ("Catalogue",),
     "panes.declare.eviction": ("evict",),
     "panes.declare.expressions": ("Expression",),
@@ -90,6 +92,7 @@ __all__ = [
     "Query",
     "aged",
     "aggregate",
+    "apply",
     "approx_count_distinct",
     "approx_quantile",
     "arg_max",
@@ -119,6 +122,7 @@ __all__ = [
     "session",
     "show_progress",
     "sliding",
+    "sort",
     "sql",
     "std",
     "sum",
@@ -132,7 +136,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'panes' has no attribute {name!r}")
+        from panes.words import missing
+
+        raise AttributeError(missing(name, __all__))
     value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from panes.calls import helpful
+from panes.calls import arguments_of, helpful
 from panes.catalogue import Catalogue
 from panes.declare.limits import Limits
 from panes.declare.lookups import LookupLayout, declare_lookup
@@ -19,11 +19,12 @@ from panes.declare.windows import Bounds, RowWindow, Sliding
 from panes.engine.job import Mode
 from panes.engine.schema import one_type_each, wide_columns
 from panes.errors import PlanError, SqlError
-from panes.inputs import both_on_spark, is_arrow, is_spark
+from panes.inputs import both_on_spark, is_arrow, is_spark, unread
 from panes.operators.over_queries import RowsPart, key_sets, over_rows, over_time
 from panes.planning import drawing, picture
 from panes.planning.blueprint import Blueprint, ByEvents, draw_up
 from panes.planning.statistics import Statistics
+from panes.planning.steps import Steps
 from panes.planning.strategy import STRATEGIES, Strategy
 from panes.timeline import DurationLike
 
@@ -64,7 +65,11 @@ class Plan:
         drawn = Blueprint((), (), statistics)
         if self._over_time:
             drawn = draw_up(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
-        told = (ByEvents(p.query.name, p.query.by, p.query.at, tuple(map(str, p.windows))) for p in self._over_rows)
+        told = (
+            ByEvents(part.query.name, part.query.by, part.query.at, tuple(map(str, part.windows)), number)
+            for number, some in enumerate(key_sets(self._over_rows))
+            for part in some
+        )
         return replace(drawn, by_events=tuple(told))
 
     @cached_property
@@ -107,7 +112,7 @@ class Plan:
             ``long``: one row per answer. ``wide``: one row per key and window end.
         empty
             Whether windows on the clock are also answered where they hold no event (``count`` 0, others null), between
-            a key's first and last event.
+            a key's first and last event. Other windows are answered with events and are as they are.
         strategy
             Run all of it one way (``native``, ``rewrite`` or ``columnar``), for comparison.
         observation
@@ -121,34 +126,12 @@ class Plan:
         >>> plan.run(events).select(["window_name", "top"]).to_pydict()
         {'window_name': ['10m', '10m'], 'top': [21.0, 25.0]}
         """
-        if layout not in ("long", "wide"):
-            raise PlanError(
-                f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end)."
-            )
-        _check_strategy(strategy)
-        _check_empty(self.queries, empty, strategy or self.strategy)
-        if layout == "wide":
-            _check_wide(self._over_rows)
-            wide_columns(self.queries)
-        if is_spark(data):
-            if data.isStreaming:
-                _refuse_for_streams(layout, strategy or self.strategy, observation)
-                return self.stream(data, empty=empty)
-            return self._run_on_spark(data, layout, strategy, observation, empty)
-        if not is_arrow(data):
-            raise PlanError(
-                f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
-                "Arrow C interface, such as a pandas or polars DataFrame."
-            )
-        if (strategy or self.strategy) in ("native", "rewrite") or observation is not None:
-            raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
-        return self._run_here(data, layout, empty)
+        return self._run_steps(data, layout, empty, strategy, observation).carry_out()
 
     @helpful(
         "plan.stream(events, mode='append')",
         output_mode="mode",
         outputMode="mode",
-        layout="a stream has one row per answer; pivot what you have read back.",
         strategy="a stream runs one stateful operator.",
         observation="a stream's figures are observed metrics of the streaming query.",
         emit="write empty=True to answer windows without events, too.",
@@ -159,6 +142,7 @@ class Plan:
         events: Any,
         *,
         mode: Mode = "append",
+        layout: Layout = "long",
         empty: bool = False,
         late: Literal["count", "emit"] = "count",
         shards: int = 4,
@@ -175,6 +159,8 @@ class Plan:
         mode
             ``append`` gives an answer once, when the watermark has passed its end; ``update`` gives early answers and
             corrections, only what changed. Write the stream with the same output mode.
+        layout
+            ``long``: one row per answer. ``wide``: one row per key and window end, in append mode.
         empty
             Whether windows on the clock are also answered where they hold no event, while the key is held.
         late
@@ -191,13 +177,8 @@ class Plan:
             Where the stream will have its checkpoint. One that cannot serve these queries is then refused here, before
             the stream starts, and otherwise in its first micro-batch.
         """
-        _check_stream(events)
-        _check_empty(self.queries, empty, None)
-        _check_mode(self.queries, mode)
-        if self._over_rows:
-            given = {"late": late, "limits": limits, "catalogue": catalogue}
-            _check_rows(self._over_rows[0], {**given, "mode": mode})
-        return self._run_stream(events, mode, shards, catalogue, late, empty, limits, checkpoint)
+        asked = (mode, layout, empty, late, shards, limits, catalogue, checkpoint)
+        return self._stream_steps(events, *asked).carry_out()
 
     @helpful(
         "plan.lookup(payments, labels)",
@@ -261,14 +242,7 @@ class Plan:
         a True 3 35 1 5 2 30
         c False 0 None 0 None 0 None
         """
-        declared = declare_lookup(self.queries, at=at, delay=delay, layout=layout)
-        if both_on_spark("look up in", events=events, requests=requests):
-            from panes.spark.lookup import lookup as lookup_on_spark
-
-            return lookup_on_spark(declared, events, requests)
-        from panes.local.lookup import lookup as lookup_here
-
-        return lookup_here(declared, events, requests)
+        return self._lookup_steps(events, requests, at, delay, layout).carry_out()
 
     @helpful(
         "plan.live(keep='3 hours')",
@@ -320,16 +294,6 @@ class Plan:
 
         return Live(self.queries, keep, algorithm)
 
-    def _run_here(self, data: Any, layout: Layout, empty: bool) -> Any:
-        from panes.local.run import run, together
-
-        parts = [run(self._in_process, data, layout=layout, emit_all=empty)] if self._over_time else []
-        if self._over_rows:
-            from panes.local.rows import run_rows
-
-            parts += [found for some in key_sets(self._over_rows) for found in run_rows(some, data)]
-        return together(parts)
-
     def with_statistics(self, events: Any) -> Plan:
         """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.
 
@@ -348,9 +312,53 @@ class Plan:
 
         return status(self._over_time, self.blueprint().by_events, streaming_query.lastProgress)
 
-    def explain(self) -> str:
-        """The tree of windows and factor windows, predicted costs, the saving, and what was tried."""
-        return picture.explain(self.blueprint())
+    def explain(self, data: Any = None, requests: Any = None, **options: Any) -> str:
+        """What runs: the tree of windows with predicted costs; with data, the steps that a run on them takes.
+
+        Nothing is answered. A look at the first events decides here too where it decides for ``run``.
+
+        Parameters
+        ----------
+        data
+            What would be given to ``run`` or, where it is a stream, to ``stream``. Without data, the plan is shown as
+            it looks under the figures that :func:`plan` was given: what a run on a batch starts from.
+        requests
+            What ``lookup`` would be given beside the events.
+        options
+            Those of ``run``, ``stream`` or ``lookup``.
+
+        Examples
+        --------
+        >>> import datetime as dt, pyarrow as pa, panes as pn
+        >>> events = pa.table({"ts": [dt.datetime(2026, 1, 1)], "temp": [20.0]})
+        >>> over = [pn.tumbling("10 min"), pn.hopping("1 hour", every="10 min"), pn.sliding(pn.rows(10))]
+        >>> print(pn.plan(pn.query(at="ts", select={"top": pn.max("temp")}, over=over)).explain(events))
+        plan.run on a table: 3 windows, 2 passes over the events
+          1 read    events
+          2 sort    events by nothing and time (1)
+          3 answer  panes every 10m, and every window from them (2)
+              10m
+              1h/10m
+          4 union   all answers (3)
+          5 sort    events by nothing and time (1)
+          6 answer  windows by rows, from one sorted column (5)
+              10rows/event
+          7 union   the answers of all parts (4, 6)
+        """
+        if data is None:
+            if requests is not None or options:
+                given = ", ".join(f"{name}=" for name in (*(() if requests is None else ("requests",)), *options))
+                raise PlanError(f"{given} say how a plan runs on data: write plan.explain(events, ...).")
+            return picture.explain(self.blueprint())
+        return str(self._steps(data, requests, options))
+
+    def _steps(self, data: Any, requests: Any, options: Mapping[str, Any]) -> Steps:
+        """What the verb that fits would carry out."""
+        if requests is not None:
+            return self._lookup_steps(**arguments_of(Plan.lookup, self, data, requests, **options))
+        if is_spark(data) and data.isStreaming:
+            return self._stream_steps(**arguments_of(Plan.stream, self, data, **options))
+        return self._run_steps(**arguments_of(Plan.run, self, unread(data), **options))
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
@@ -367,71 +375,133 @@ class Plan:
     def __str__(self) -> str:
         return picture.summary(self.blueprint())
 
-    def _run_stream(
+    # What verbs carry out, and explain shows
+
+    def _run_steps(self, data: Any, layout: Layout, empty: bool, strategy: Strategy | None, observation: Any) -> Steps:
+        _check_layout(layout, self._over_rows)
+        _check_strategy(strategy)
+        _check_empty(self.queries, empty, strategy or self.strategy)
+        if layout == "wide":
+            wide_columns(self.queries)
+        if is_spark(data):
+            if data.isStreaming:
+                _refuse_for_streams(strategy or self.strategy, observation)
+                return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty, layout=layout))
+            return self._batch_steps(data, layout, empty, strategy, observation)
+        if not is_arrow(data):
+            raise PlanError(
+                f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
+                "Arrow C interface, such as a pandas or polars DataFrame."
+            )
+        if (strategy or self.strategy) in ("native", "rewrite") or observation is not None:
+            raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
+        return self._table_steps(data, layout, empty)
+
+    def _table_steps(self, data: Any, layout: Layout, empty: bool) -> Steps:
+        from panes.local.run import add_steps, together
+
+        steps = Steps("plan.run on a table")
+        read, parts = steps.add("read", "events", lambda: None), list[int]()
+        if self._over_time:
+            parts.append(add_steps(steps, read, self._in_process, data, layout=layout, emit_all=empty))
+        if self._over_rows:
+            from panes.local.rows import add_rows
+
+            parts += [add_rows(steps, read, some, data) for some in key_sets(self._over_rows)]
+        if len(parts) > 1:
+            steps.add("union", "the answers of all parts", lambda *tables: together(tables), *parts)
+        return steps
+
+    def _batch_steps(
+        self, events: Any, layout: Layout, empty: bool, strategy: Strategy | None, observation: Any
+    ) -> Steps:
+        from panes.spark.run import add_count, add_steps, check
+
+        steps = Steps("plan.run on a DataFrame", shuffling=True)
+        read, parts = steps.add("read", "events", lambda: events), list[int]()
+        # Mistakes first.
+        by_rows = self._prepared_rows(events)
+        if self._over_time:
+            checked, asked_for = check(self.blueprint(), events), "columnar" if empty else strategy or self.strategy
+            made = self._sampled(events) if self.statistics.origin == "assumed" and asked_for is None else self
+            checked, why = checked.redrawn(made.blueprint(strategy=asked_for)), []
+            if empty:
+                why.append("empty=True runs in columns: Spark's group-bys know no empty groups")
+            if (alias := checked.unreadable) is not None:
+                lost = f"column {alias!r}: the average of decimals has digits that a division in SQL does not keep"
+                if asked_for is not None:
+                    raise PlanError(
+                        f"{lost}, so strategy={asked_for!r} cannot run it. Take strategy='columnar', or let the "
+                        "planner choose."
+                    )
+                checked = checked.redrawn(made.blueprint(strategy="columnar"))
+                why.append(f"{lost}, so all of it runs in columns")
+            parts.append(add_steps(steps, read, checked, layout=layout, observation=observation, emit_all=empty))
+            steps.because(checked.blueprint, why)
+        counted = read
+        if observation is not None and not self._over_time:
+            counted = add_count(steps, read, [self._over_rows[0].query.at], observation)
+        if by_rows:
+            from panes.spark.rows import add_rows
+
+            parts += [add_rows(steps, counted, prepared, look_at=read) for prepared in by_rows]
+        return _side_by_side(steps, parts)
+
+    def _prepared_rows(self, events: Any) -> list[Any]:
+        """Windows by rows, checked: one value for each sorted column."""
+        if not self._over_rows:
+            return []
+        from panes.spark.rows import prepare_rows
+
+        return [prepare_rows(some, events) for some in key_sets(self._over_rows)]
+
+    def _stream_steps(
         self,
         events: Any,
         mode: Mode,
-        shards: int,
-        catalogue: Catalogue | None,
-        late: Literal["count", "emit"],
+        layout: Layout,
         empty: bool,
+        late: Literal["count", "emit"],
+        shards: int,
         limits: Limits | None,
+        catalogue: Catalogue | None,
         checkpoint: str | None,
-    ) -> Any:
-        from panes.spark.stream import METRICS, Asked, run_stream
+    ) -> Steps:
+        _check_stream(events)
+        _check_layout(layout, self._over_rows)
+        _check_empty(self.queries, empty, None)
+        _check_mode(self.queries, mode)
+        if self._over_rows:
+            given = {"late": late, "limits": limits, "catalogue": catalogue}
+            _check_rows(self._over_rows[0], {**given, "mode": mode})
+        from panes.spark.stream import METRICS, Asked, add_stream
 
-        parts = []
+        steps = Steps("plan.stream", shuffling=True)
+        read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
         if self._over_time:
             blueprint = draw_up(self._over_time, self.statistics, "columnar", factor_windows=False)
             folder, kept = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
-            asked = Asked(mode, shards, folder, kept, late, empty, limits, checkpoint)
-            parts.append(run_stream(blueprint, events, asked))
-        for some in key_sets(self._over_rows):
-            from panes.spark.rows import prepare_rows, stream_rows
+            asked = Asked(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
+            parts.append(add_stream(steps, read, blueprint, events, asked))
+        for prepared in self._prepared_rows(events):
+            from panes.spark.rows import add_row_stream
 
             # Figures of one name would have to be the same figures.
             metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
-            parts.append(stream_rows(prepare_rows(some, events), shards, metrics, checkpoint))
-        return _side_by_side(parts)
+            parts.append(add_row_stream(steps, read, prepared, shards, metrics, checkpoint))
+        return _side_by_side(steps, parts)
 
-    def _run_on_spark(
-        self, events: Any, layout: Layout, strategy: Strategy | None, observation: Any, empty: bool
-    ) -> Any:
-        from panes.spark.run import check, run, unreadable
+    def _lookup_steps(
+        self, events: Any, requests: Any, at: str | None, delay: DurationLike | None, layout: LookupLayout
+    ) -> Steps:
+        declared = declare_lookup(self.queries, at=at, delay=delay, layout=layout)
+        if both_on_spark("look up in", events=events, requests=requests):
+            from panes.spark.lookup import lookup_steps as steps_on_spark
 
-        made, asked_for = self, strategy or self.strategy
-        # Mistakes first.
-        by_rows = self._rows_on_spark(events, None if self._over_time else observation)
-        if not self._over_time:
-            return _side_by_side(by_rows)
-        if empty:
-            strategy = asked_for = "columnar"
-        source = check(self.blueprint(), events)
-        if self.statistics.origin == "assumed" and asked_for is None:
-            made = self._sampled(events)
-        blueprint = made.blueprint(strategy=strategy)
-        if (alias := unreadable(blueprint, source)) is not None:
-            if asked_for is not None:
-                raise PlanError(
-                    f"column {alias!r}: the average of decimals has digits that a division in SQL does not keep, so "
-                    f"strategy={asked_for!r} cannot run it. Take strategy='columnar', or let the planner choose."
-                )
-            blueprint = made.blueprint(strategy="columnar")
-        answers = run(blueprint, source, layout=layout, observation=observation, emit_all=empty)
-        return _side_by_side([answers, *by_rows])
+            return steps_on_spark(declared, events, requests)
+        from panes.local.lookup import lookup_steps
 
-    def _rows_on_spark(self, events: Any, observation: Any) -> list[Any]:
-        if not self._over_rows:
-            return []
-        from panes.spark.rows import prepare_rows, run_rows
-        from panes.spark.run import observed
-
-        sets = key_sets(self._over_rows)
-        if observation is not None:
-            for some in sets:
-                prepare_rows(some, events)
-            events = observed(events, [self._over_rows[0].query.at], observation)
-        return [run_rows(prepare_rows(some, events)) for some in sets]
+        return lookup_steps(declared, events, requests)
 
     def _sampled(self, events: Any) -> Plan:
         from panes.spark.sampling import sample
@@ -445,7 +515,13 @@ QueryLike: TypeAlias = Query | str
 """A query, or SQL text of one or several."""
 
 
-@helpful("pn.plan(query)", query="queries", n_keys="keys")
+@helpful(
+    "pn.plan([query, another], rate=1000, keys=50_000)",
+    query="queries",
+    n_keys="keys",
+    **dict.fromkeys(("events", "data", "df"), "a plan is run afterwards: pn.plan(query).run(data)."),
+    **dict.fromkeys(("by", "at", "select", "over", "where"), "it stands in the query: pn.plan(pn.query(...))."),
+)
 def plan(
     queries: QueryLike | Iterable[QueryLike],
     *,
@@ -478,7 +554,7 @@ def plan(
       ...
     """
     _check_strategy(strategy)
-    listed = (queries,) if isinstance(queries, (Query, str)) else tuple(queries)
+    listed = tuple(queries) if isinstance(queries, Iterable) and not isinstance(queries, str) else (queries,)
     declared = tuple(each for some in listed for each in (sql(some) if isinstance(some, str) else [some]))
     made = Plan(check_names(declared), Statistics.given(rate, keys), strategy, factor_windows)
     # So that a mistake shows here, not when it is run.
@@ -487,6 +563,7 @@ def plan(
     return made
 
 
+@helpful("pn.sql('SELECT ...', at='ts')", query="text", statement="text", **dict.fromkeys(("time", "ts"), "at"))
 def sql(text: str, *, at: str | None = None, bounds: Bounds = "[)") -> list[Query]:
     """Queries out of SQL: one statement each, separated by ``;``, in any of the dialects of ``docs/sql.md``.
 
@@ -529,6 +606,7 @@ def explain(text: str, *, at: str | None = None, bounds: Bounds = "[)", rate: fl
     return plan([statement.query for statement in read_statements(text, at=at, bounds=bounds)], rate=rate).explain()
 
 
+@helpful("pn.to_sql(query)", **dict.fromkeys(("table", "name", "events"), "stream"))
 def to_sql(query: Query, *, stream: str = "events") -> str:
     """A query as SQL that :func:`sql` reads back as an equal one.
 
@@ -554,6 +632,7 @@ def to_sql(query: Query, *, stream: str = "events") -> str:
     return printed(query, stream)
 
 
+@helpful("pn.show_progress(spark)", spark="session", **dict.fromkeys(("log", "file", "print"), "tell"))
 def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> Any:
     """Show a line per micro-batch of every stream of Panes in a Spark session, on the standard error output.
 
@@ -574,36 +653,57 @@ def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> An
     return listener
 
 
-def _side_by_side(parts: list[Any]) -> Any:
-    """The answers of all parts of a plan; a column that one has not is null there."""
-    one_type_each((field.name, field.dataType.simpleString()) for part in parts for field in part.schema)
-    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+def _side_by_side(steps: Steps, parts: list[int]) -> Steps:
+    """The answers of all parts of a plan on Spark; a column that one has not is null there."""
+
+    def union(*found: Any) -> Any:
+        one_type_each((field.name, field.dataType.simpleString()) for part in found for field in part.schema)
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
+
+    if len(parts) > 1:
+        steps.add("union", "the answers of all parts", union, *parts)
+    return steps
 
 
 def _check_rows(part: RowsPart, given: Mapping[str, Any]) -> None:
     """Refuse what makes no sense where windows go by rows, or where it is not there."""
     why = {
-        "mode": "their answers come in the order of time, once, when the watermark has passed them",
-        "late": "a row that comes late would change which rows every later window holds, so it is only counted",
-        "limits": "their state is the rows that windows hold; evict=pn.evict(...) of the query bounds it",
+        "mode": (
+            "which rows they hold depends on all rows before, so that each answer comes once, when the watermark has "
+            "passed it, and is final"
+        ),
+        "late": "a late row is in none of them, and is counted as late and as lost",
+        "limits": "their state is the rows that they hold, and evict=pn.evict(...) of the query bounds it",
         "catalogue": "their state is kept for the declared windows alone, and others could not be answered from it",
     }
     usual = {"mode": "append", "late": "count"}
     for name, value in given.items():
         if value != usual.get(name):
+            shown = f"{value!r}" if isinstance(value, str) else "..."
             raise PlanError(
-                f"{name}={value!r} is for windows on the clock, and query {part.query.name!r} has the window "
+                f"{name}={shown} is for windows on the clock, and query {part.query.name!r} has the window "
                 f"{part.windows[0].name!r}, which goes by rows: {why[name]}. Leave it out, or plan that window apart."
             )
 
 
-def _check_wide(parts: Iterable[RowsPart]) -> None:
-    for part in parts:
-        raise PlanError(
-            f"layout='wide' has a row per key and window end, and those of the window {part.windows[0].name!r} of query "
-            f"{part.query.name!r} go by rows, of which several may share an instant. Take layout='long'; "
-            "plan.lookup(data, data) has a row per event with sliding windows side by side."
+def _check_layout(layout: str, parts: Iterable[RowsPart]) -> None:
+    if layout not in ("long", "wide"):
+        raise PlanError(f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end).")
+    for part in parts if layout == "wide" else ():
+        window = part.windows[0]
+        also = (
+            " plan.lookup(data, data) has a row per event, with the last rows and windows in time side by side."
+            if all(_last_rows(each) for part in parts for each in part.windows)
+            else ""
         )
+        raise PlanError(
+            f"layout='wide' has a row per key and window end, and those of the window {window.name!r} of query "
+            f"{part.query.name!r} go by rows, of which several may share an instant. Take layout='long'.{also}"
+        )
+
+
+def _last_rows(window: object) -> bool:
+    return isinstance(window, RowWindow) and window.each_row and isinstance(window.size, Rows)
 
 
 def _check_stream(events: Any) -> None:
@@ -615,12 +715,7 @@ def _check_stream(events: Any) -> None:
         )
 
 
-def _refuse_for_streams(layout: str, strategy: str | None, observation: Any) -> None:
-    if layout == "wide":
-        raise PlanError(
-            "layout='wide' puts all windows that end together into one row, which a stream would have to wait for. "
-            "Run it with layout='long', and pivot what you have read back."
-        )
+def _refuse_for_streams(strategy: str | None, observation: Any) -> None:
     if strategy in ("native", "rewrite") or observation is not None:
         raise PlanError(
             "strategy='native' or 'rewrite', and observation=, are for batches. A stream runs one stateful operator; "
@@ -635,14 +730,12 @@ def _check_empty(queries: Iterable[Query], empty: bool, strategy: str | None) ->
         return
     if strategy in ("native", "rewrite"):
         raise PlanError(f"empty=True runs in columns: Spark's group-bys ({strategy}) know no empty groups.")
-    for query in queries:
-        for window in query.over:
-            if isinstance(window, (Sliding, RowWindow)):
-                what = "has an answer per event" if isinstance(window, Sliding) else "goes by rows"
-                raise PlanError(
-                    f"empty=True answers windows without events, but {window} of query {query.name!r} {what}. Plan it "
-                    "apart, or take a hopping window on the clock."
-                )
+    windows = [window for query in queries for window in query.over]
+    if all(isinstance(window, (Sliding, RowWindow)) for window in windows):
+        raise PlanError(
+            f"empty=True answers windows on the clock where they hold no event, and {windows[0]} is answered with "
+            "events, as all windows here are. Leave it out, or take pn.hopping(size, every=...) with two durations."
+        )
 
 
 def _check_mode(queries: Iterable[Query], mode: str) -> None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 
 from panes.errors import DeclarationError, nearest
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def helpful(example: str | None = None, /, **renamed: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a public function explain calls that do not fit its parameters.
+def helpful(
+    example: str | None = None, note: str | None = None, /, *, more: str | None = None, **renamed: str
+) -> Callable[[F], F]:
+    """Let a public function or class explain calls that do not fit its parameters.
 
     Parameters
     ----------
     example
         A call that is right, for messages.
+    note
+        What every message begins with: what the function is, where its name means something else elsewhere.
+    more
+        What to say of an argument by position that is one too many.
     renamed
         What users of other systems call a parameter, and its name here; or a sentence that says what to write.
 
@@ -30,25 +35,55 @@ def helpful(example: str | None = None, /, **renamed: str) -> Callable[[Callable
     >>> hop("1 hour", slide="5 min")
     Traceback (most recent call last):
     ...
-    panes.errors.DeclarationError: hop() has no slide=: it is called every=. Write for example hop('1 hour', every='5 min').
+    panes.errors.DeclarationError: hop() has no slide=: it is called every=. Write for example hop('1 hour', ...
     """
 
-    def wrap(function: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(function)
-
-        @functools.wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError:
-                raise DeclarationError(
-                    _explained(function.__name__, signature, args, kwargs, renamed, example)
-                ) from None
-            return function(*args, **kwargs)
-
-        return call
+    def wrap(function: F) -> F:
+        if isinstance(function, type):
+            made: Any = function
+            made.__init__ = _checked(made.__init__, function.__name__, example, note, more, renamed)
+            return function
+        return cast(F, _checked(function, function.__name__, example, note, more, renamed))
 
     return wrap
+
+
+def _checked(
+    function: Any, name: str, example: str | None, note: str | None, more: str | None, renamed: dict[str, str]
+) -> Any:
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError:
+            told = _explained(name, signature, args, kwargs, renamed, example, more)
+            raise DeclarationError(told if note is None else f"{note} {told}") from None
+        return function(*args, **kwargs)
+
+    return call
+
+
+def arguments_of(function: Callable[..., object], owner: object, /, *args: object, **kwargs: object) -> dict[str, Any]:
+    """The arguments of a call of a method, with its defaults; a call that does not fit fails as it does itself.
+
+    Examples
+    --------
+    >>> class Hops:
+    ...     @helpful(slide="every")
+    ...     def hop(self, size, *, every="5 min"): ...
+    >>> arguments_of(Hops.hop, Hops(), "1 hour")
+    {'size': '1 hour', 'every': '5 min'}
+    """
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(owner, *args, **kwargs)
+    except TypeError:
+        function(owner, *args, **kwargs)
+        raise
+    bound.apply_defaults()
+    return {name: value for name, value in bound.arguments.items() if name != "self"}
 
 
 def _explained(
@@ -58,32 +93,43 @@ def _explained(
     kwargs: dict[str, object],
     renamed: dict[str, str],
     example: str | None,
+    more: str | None,
 ) -> str:
     parameters = {key: value for key, value in signature.parameters.items() if key != "self"}
     args = args[1:] if "self" in signature.parameters else args
+    many = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
+    parameters = {key: p for key, p in parameters.items() if p.kind is not inspect.Parameter.VAR_POSITIONAL}
+    positional = [key for key, p in parameters.items() if p.kind is not inspect.Parameter.KEYWORD_ONLY and not many]
+    given = {*positional[: len(args)], *kwargs}
+    missing = [key for key, p in parameters.items() if p.default is inspect.Parameter.empty and key not in given]
     write = "" if example is None else f" Write for example {example}."
     for key in kwargs:
-        if key in parameters:
-            continue
-        meant = renamed.get(key)
-        if meant is None:
-            return f"{name}() has no {key}= ({nearest(key, parameters)}).{write}"
-        return (
-            f"{name}() has no {key}=: {meant}{write}"
-            if " " in meant
-            else (f"{name}() has no {key}=: it is called {meant}=.{write}")
-        )
-    positional = [key for key, p in parameters.items() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
-    if len(args) > len(positional):
-        named = [key for key, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+        if key not in parameters:
+            return f"{name}() has no {key}={_meant(key, parameters, renamed)}{write}"
+    if len(args) > len(positional) and not many:
         extra = args[len(positional)]
-        return (
-            f"{name}() takes {', '.join(positional) or 'nothing'} by position, and was also given {extra!r}: write it "
-            f"by name ({', '.join(f'{key}=' for key in named)}).{write}"
-        )
+        taken = f"{name}() takes {', '.join(positional) or 'nothing'} by position, and was also given {extra!r}"
+        if more is not None:
+            return f"{taken}: {more}{write}"
+        if len(missing) == 1:
+            return f"{taken}: write it by name, as {missing[0]}={extra!r}.{write}"
+        named = ", ".join(f"{key}=" for key in parameters if key not in positional)
+        return f"{taken}: {'write it by name' if named else 'leave it out'}{f' ({named})' if named else ''}.{write}"
     twice = next((key for key in positional[: len(args)] if key in kwargs), None)
     if twice is not None:
         return f"{name}() is given {twice}= twice, by position and by name.{write}"
-    given = {*positional[: len(args)], *kwargs}
-    missing = [key for key, p in parameters.items() if p.default is inspect.Parameter.empty and key not in given]
-    return f"{name}() needs {' and '.join(f'{key}=' for key in missing)} too.{write}"
+    return f"{name}() needs {' and '.join(f'{key}=' for key in missing)}{' too' if given else ''}.{write}"
+
+
+def _meant(key: str, parameters: Iterable[str], renamed: dict[str, str]) -> str:
+    """What a keyword that is not there stands for; ``groupBy`` and ``group_by`` are one word."""
+    found = {_letters(other): meant for other, meant in renamed.items()} | {_letters(own): own for own in parameters}
+    meant = found.get(_letters(key))
+    if meant is None:
+        known = list(parameters)
+        return f" ({nearest(key, known)})." if known else ": it takes nothing by name."
+    return f": {meant}" if " " in meant else f": it is called {meant}=."
+
+
+def _letters(key: str) -> str:
+    return key.replace("_", "").lower()

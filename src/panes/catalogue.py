@@ -14,8 +14,9 @@ from uuid import uuid4
 
 from pyarrow import fs
 
+from panes.calls import helpful
 from panes.declare.entries import Entry, read_entry, registration
-from panes.declare.query import Query
+from panes.declare.query import Query, check_names
 from panes.errors import DeclarationError, PanesError
 from panes.timeline import DurationLike, parse_duration
 
@@ -31,6 +32,7 @@ class Listed:
     windows: tuple[str, ...]
 
 
+@helpful("pn.Catalogue('/data/catalogue', history='1 day')", retention="history", keep="history", folder="path")
 class Catalogue:
     """Queries that come and go while a job runs.
 
@@ -48,9 +50,12 @@ class Catalogue:
     >>> import tempfile, panes as pn
     >>> catalogue = pn.Catalogue(tempfile.mkdtemp())
     >>> catalogue.register(pn.query("hourly", at="ts", by="k", select={"n": pn.count()}, over=pn.tumbling("1h")))
+    >>> catalogue.register("-- name: daily\\nSELECT k, COUNT(*) AS n FROM ev GROUP BY k, window(ts, '1 day')")
     >>> catalogue.suspend("hourly")
-    >>> catalogue.list()
-    [Listed(name='hourly', status='suspended', windows=('1h',))]
+    >>> for listed in catalogue.list():
+    ...     print(listed)
+    Listed(name='hourly', status='suspended', windows=('1h',))
+    Listed(name='daily', status='active', windows=('1d',))
     """
 
     def __init__(self, path: str, *, history: DurationLike | None = None, create: bool = True) -> None:
@@ -67,13 +72,21 @@ class Catalogue:
                 "makes a new one."
             )
 
-    def register(self, query: Query) -> None:
-        """Ask for a query over keys, aggregates and events that the job keeps, with any windows from its panes on."""
-        if not isinstance(query, Query):
-            raise DeclarationError(f"{query!r} is not a query. Make one with pn.query(name, at=..., ...).")
-        if query.name in {listed.name for listed in self.list()}:
-            raise DeclarationError(f"the catalogue has a query {query.name!r} already. Drop it, or rename this one.")
-        self._write(registration(query))
+    def register(self, query: Query | str) -> None:
+        """Ask for a query over keys, aggregates and events that the job keeps, with any windows from its panes on.
+
+        Parameters
+        ----------
+        query
+            What ``pn.query`` made, or SQL text of one or several, each named by ``-- name: xyz`` before it.
+        """
+        asked = check_names(_queries(query))
+        known = {listed.name for listed in self.list()}
+        for each in asked:
+            if each.name in known:
+                raise DeclarationError(f"the catalogue has a query {each.name!r} already. Drop it, or rename this one.")
+        for entry in [registration(each) for each in asked]:
+            self._write(entry)
 
     def suspend(self, name: str) -> None:
         """Withdraw a query for a while; what only its windows need is forgotten meanwhile."""
@@ -133,3 +146,15 @@ class Catalogue:
             with self._files.open_input_stream(path) as file:
                 entries.append((name, file.read().decode(errors="replace")))
         return entries
+
+
+def _queries(query: Query | str) -> Sequence[Query]:
+    if not isinstance(query, str):
+        return [query]
+    # Loaded where there is text: a job reads its catalogue without a parser of statements.
+    from panes.dialect.statement import read_statements
+
+    found = read_statements(query)
+    if any(statement.explain for statement in found):
+        raise DeclarationError("EXPLAIN asks for a plan and not for queries: leave it out.")
+    return [statement.query for statement in found]

@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from panes.calls import helpful
 from panes.declare.expressions import ExpressionLike
 from panes.declare.joins import How, JoinLayout, Windows, declare_join
 from panes.inputs import both_on_spark
 
 
+@helpful(
+    "pn.join(orders, clicks, on='user', at='ts', over=['5 min', '1 hour'])",
+    **dict.fromkeys(("by", "keys", "key"), "on"),
+    **dict.fromkeys(("time", "ts", "timestamp", "left_at", "right_at"), "at"),
+    **dict.fromkeys(("window", "windows", "within", "tolerance", "size"), "over"),
+    **dict.fromkeys(("condition", "filter", "match"), "where"),
+    **dict.fromkeys(("join_type", "type"), "how"),
+    suffix="suffixes",
+    left_on="keys have equal names on both sides, on='user'; rename a column first.",
+    right_on="keys have equal names on both sides, on='user'; rename a column first.",
+    select="a join gives the columns of both sides; select from the result.",
+)
 def join(
     left: Any,
     right: Any,

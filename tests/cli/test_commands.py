@@ -72,6 +72,22 @@ def test_explain_has_several_forms(queries, tmp_path):
     assert {"events", "20m", "1h/10m"} <= texts
 
 
+def test_explain_shows_what_a_run_does(spark, queries, tmp_path):
+    pq.write_table(EVENTS, tmp_path / "readings.parquet")
+    said = panes("explain", queries, "-i", tmp_path / "readings.parquet")
+    assert "plan.run on a DataFrame" in said
+    assert "panes" in said
+    (tmp_path / "readings").mkdir()
+    pq.write_table(EVENTS, tmp_path / "readings" / "0.parquet")
+    said = panes("explain", queries, "-i", tmp_path / "readings", "--format", "parquet", "--watermark", "1 minute")
+    assert "plan.stream" in said
+    assert "state" in said
+    with pytest.raises(PanesError, match="--watermark is about events: add --input"):
+        panes("explain", queries, "--watermark", "1 minute")
+    with pytest.raises(PanesError, match="--json shows the plan and not a run"):
+        panes("explain", queries, "--json", "-i", tmp_path / "readings.parquet")
+
+
 def test_csv_to_answers_with_malformed_rows(spark, queries, tmp_path):
     pa.csv.write_csv(EVENTS, tmp_path / "readings.csv")
     with (tmp_path / "readings.csv").open("a") as file:
@@ -121,13 +137,13 @@ def test_a_stream_goes_on_where_it_was_and_keeps_malformed_rows(spark, queries, 
     cumulating = SQL.replace("TumblingWindow(minute, 20)", "CumulateWindow(minute, 60, 20)")
     queries.write_text(cumulating)
     schema = ["--schema", "ts TIMESTAMP, device STRING, temp DOUBLE", "--format", "csv"]
-    streamed = ["--stream", "--watermark", "0 seconds", "--once"]
+    streamed = ["--watermark", "0 seconds", "--once", "--shards", 2]
     told = 0
     for part in range(2):
         pa.csv.write_csv(EVENTS.slice(30 * part, 30), folder / f"{part}.csv")
         with (folder / f"{part}.csv").open("a") as file:
             file.write(f'2026-01-01T00:00:00Z,"a",warm{part}\n')
-        said = panes("run", queries, "-i", folder, "-o", tmp_path / "answers", *schema, *streamed)
+        said = panes("stream", queries, "-i", folder, "-o", tmp_path / "answers", *schema, *streamed)
         assert "from 30 events" in said
         assert "1 malformed row left out" in said
         told += int(re.search(r"^(\d+) answers, from", said, re.MULTILINE)[1])
@@ -156,8 +172,8 @@ def test_ctrl_c_stops_a_stream(spark, queries, tmp_path):
     pressing = threading.Thread(target=press)
     pressing.start()
     try:
-        streamed = ["--stream", "--watermark", "0 seconds"]
-        said = panes("run", queries, "-i", f"{tmp_path}/events/", "-o", tmp_path / "answers", *streamed)
+        streamed = ["--watermark", "0 seconds"]
+        said = panes("stream", queries, "-i", f"{tmp_path}/events/", "-o", tmp_path / "answers", *streamed)
     finally:
         done.set()
         pressing.join()
@@ -227,10 +243,11 @@ def test_mistakes_are_sentences(queries, tmp_path):
         for place in ("x.parquet", "x.orc", "a_table"):
             with pytest.raises(PanesError, match=f"{given[0]} is for CSV and JSON"):
                 panes("run", queries, "-i", place, "-o", "y", *given)
-    with pytest.raises(PanesError, match="--watermark"):
-        panes("run", queries, "-i", "x.csv", "-o", "y", "--stream")
-    with pytest.raises(PanesError, match="is for streams"):
-        panes("run", queries, "-i", "x.csv", "-o", "y", "--once")
+    assert "--watermark" in panes("stream", queries, "-i", "x.csv", "-o", "y", code=2)
+    assert "--once" in panes("run", queries, "-i", "x.csv", "-o", "y", "--once", code=2)
+    kept = ["--watermark", "0 s", "--history", "1 day"]
+    with pytest.raises(PanesError, match="add --catalogue"):
+        panes("stream", queries, "-i", "x.csv", "-o", "y", *kept)
     with pytest.raises(PanesError, match="no rate"):
         panes("explain", queries, "--rate", "often")
     wrong = tmp_path / "wrong.sql"

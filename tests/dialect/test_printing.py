@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.measures import Delta, Punctuation
+from panes.declare.nested import Nested
+from panes.declare.windows import RowWindow, Sliding
 from panes.errors import DeclarationError
+from tests.model.drawing import WINDOWS
 
 names = st.sampled_from(["a", "b", "Order", "my col", "it`s", "é", "select", "window_start", "from", "x.y", "end"])
 durations = st.integers(1, 10**10).map(lambda n: f"{n}us") | st.sampled_from(["1 s", "5 min", "1 h", "36 h", "7 d"])
@@ -105,3 +112,54 @@ def test_what_sql_cannot_say_is_refused():
     named = pn.query("q", at="ts", select={"d": "t * 2"}, hidden={"t": pn.sum("x")}, over=pn.tumbling("1h"))
     with pytest.raises(DeclarationError, match=r"Call it 'sum\(x\)'"):
         pn.to_sql(named)
+
+
+LABELS = st.none() | st.sampled_from(["ten", "it's \\ a 'name'"])
+
+
+@st.composite
+def of_every_kind(draw):
+    """Windows of the model's tests, under their names or others."""
+    found = draw(st.lists(st.sampled_from(WINDOWS), min_size=1, max_size=4, unique_by=str))
+    label = draw(LABELS)
+    if label is not None:
+        found[0] = replace(found[0], **{"given_name" if isinstance(found[0], Nested) else "name": label})
+    return found
+
+
+@settings(max_examples=200)
+@given(over=of_every_kind(), by=st.sampled_from([(), "k"]))
+def test_every_window_reads_back_or_is_refused_by_name(over, by):
+    query = pn.query("q", by=by, at="ts", select={"n": pn.count()}, over=over)
+    unsayable = next((window for window in over if not sayable(window)), None)
+    if unsayable is None:
+        assert pn.sql(pn.to_sql(query)) == [query]
+    else:
+        with pytest.raises(DeclarationError, match=re.escape(f"no words for the window {str(unsayable)!r}, for ")):
+            pn.to_sql(query)
+
+
+def sayable(window):
+    """Whether some dialect has such a window."""
+    if isinstance(window, Sliding):
+        return window.bounds == "[]" or (window.bounds == "(]" and not window.ago)
+    if not isinstance(window, RowWindow):
+        return True
+    in_column = any(isinstance(each, (Delta, Punctuation)) for each in (window.size, window.every))
+    usual = window.partial and window.origin == "epoch" and not window.offset and window.bounds is None
+    return usual and not in_column and window.size != window.every
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"at": None}, r"has no time \(at=\)"),
+        ({"groups": "g"}, "has groups="),
+        ({"ties": "id"}, "has ties="),
+        ({"evict": pn.evict(keys=5)}, "has evict="),
+    ],
+)
+def test_what_only_python_can_declare_is_refused(changes, what):
+    asked = {"by": "k", "at": "ts", "select": {"n": pn.count()}, "over": pn.sliding(pn.rows(3))}
+    with pytest.raises(DeclarationError, match=what + ", for which SQL has no words"):
+        pn.to_sql(pn.query("q", **asked | changes))

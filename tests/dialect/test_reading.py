@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.errors import DeclarationError, PanesError, PlanError, SqlError
+from panes.errors import PanesError, SqlError
 
 AZURE = """
 SELECT DeviceID, System.Window().Id, MIN(T) AS MinTemp
@@ -173,10 +173,22 @@ def test_statements_are_named_by_comments_or_by_position():
     assert [query.name for query in pn.sql(text)] == ["first one", "query2", "third"]
 
 
-def test_windows_by_events():
+def test_windows_by_rows_and_sliding_ones():
     kinds = {
-        "[ROWS 100 SLIDE 10]": pn.last(100, every=10),
-        "[ROWS 5]": pn.last(5),
+        "[ROWS 100 SLIDE 10]": pn.hopping(pn.rows(100), every=pn.rows(10)),
+        "[ROWS 100 SLIDE 10 ROWS]": pn.hopping(pn.rows(100), every=pn.rows(10)),
+        "[ROWS 100 SLIDE 1 MINUTE]": pn.hopping(pn.rows(100), every="1 min"),
+        "[RANGE 1 HOUR SLIDE 10 ROWS]": pn.hopping("1 hour", every=pn.rows(10)),
+        "[RANGE 1 HOUR SLIDE 1 ROW]": pn.hopping("1 hour", every=pn.rows(1)),
+        "[ROWS 100 SLIDE 100]": pn.tumbling(pn.rows(100)),
+        "[ROWS 5 SLIDE 1]": pn.sliding(pn.rows(5)),
+        "[ROWS 5]": pn.sliding(pn.rows(5)),
+        "[ROWS BETWEEN 4 PRECEDING AND CURRENT ROW]": pn.sliding(pn.rows(5)),
+        "[ROWS BETWEEN 4 PRECEDING AND 1 PRECEDING]": pn.sliding(pn.rows(4), ago=pn.rows(1)),
+        "[RANGE 1 HOUR]": pn.sliding("1 hour"),
+        "[RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW]": pn.sliding("1 hour", bounds="[]"),
+        "[RANGE BETWEEN 3 HOURS PRECEDING AND 1 HOUR PRECEDING]": pn.sliding("2 hours", ago="1 hour", bounds="[]"),
+        "GROUP BY Windows(Window('few', [ROWS 3]))": pn.sliding(pn.rows(3), name="few"),
         "GROUP BY session_window(ts, '5 minutes')": pn.session("5 min"),
         "GROUP BY SessionWindow(minute, 5)": pn.session("5 min"),
         "GROUP BY Windows(Window('visit', SessionWindow(minute, 5)))": pn.session("5 min", name="visit"),
@@ -188,17 +200,21 @@ def test_windows_by_events():
         pn.plan(query)
 
 
-def test_a_session_with_a_longest_duration_is_read_and_refused_by_plans():
-    query = pn.sql("SELECT SUM(a) FROM s GROUP BY SessionWindow(minute, 5, 60)", at="ts")[0]
-    assert pn.sql(pn.to_sql(query))[0].over == query.over
-    with pytest.raises(PlanError, match="has a longest duration"):
-        pn.plan(query)
+def test_a_session_with_a_longest_duration_is_refused():
+    with pytest.raises(SqlError, match="no longest duration here"):
+        pn.sql("SELECT SUM(a) FROM s GROUP BY SessionWindow(minute, 5, 60)", at="ts")
 
 
-def test_what_brackets_cannot_say_is_not_printed():
-    for window in (pn.last(3, skip=1), pn.last(3, name="few"), pn.sliding("5 min", name="short")):
-        with pytest.raises(DeclarationError, match="has no SQL of its own"):
-            pn.to_sql(pn.query("q", at="ts", select={"n": pn.count()}, over=window))
+def test_windows_of_all_kinds_stand_in_one_list():
+    text = (
+        "SELECT SUM(a) FROM s GROUP BY Windows(TumblingWindow(day, 1), [RANGE 7 DAYS], Window('ten', [ROWS 10]), "
+        "[RANGES 1 HOUR, 10 MINUTES SLIDES 5 MINUTES, 1 MINUTE])"
+    )
+    nested = pn.nested(["1 hour", "10 min"], ["5 min", "1 min"])
+    over = (pn.tumbling("1 day"), pn.sliding("7 days"), pn.sliding(pn.rows(10), name="ten"), nested)
+    query = pn.sql(text, at="ts")[0]
+    assert query.over == over
+    assert pn.sql(pn.to_sql(query)) == [query]
 
 
 def test_bounds_and_event_time_may_be_given_beside():
@@ -255,6 +271,13 @@ WRONG = {
     "SELECT SUM(x) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND] WHERE x > 1, y > 2": ("write AND or OR",),
     "SELECT SUM(x) FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' HOUR)) WHERE window_start > ts": ("HAVING",),
     "SELECT SUM(x) FROM s GROUP BY window(ts, INTERVAL '\u00b2' MINUTES)": ("\u00b2",),
+    "SELECT SUM(x) FROM s [ROWS 10 SLIDE 5 PARSECS]": ("no unit of time",),
+    "SELECT SUM(x) FROM s [RANGE 5 MINUTES SLIDE 5]": ("the pace has no unit", "SLIDE 10 ROWS"),
+    "SELECT SUM(x) FROM s [RANGE 0 MINUTES]": ("have to be positive",),
+    "SELECT SUM(x) FROM s [ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]": ("a window has a size here",),
+    "SELECT SUM(x) FROM s [ROWS BETWEEN 1 PRECEDING AND 2 PRECEDING]": ("ends before it begins",),
+    "SELECT SUM(x) FROM s [RANGE BETWEEN 1 DAY PRECEDING AND 1 DAY PRECEDING]": ("ends before it begins",),
+    "SELECT SUM(x) FROM s [ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING]": ("expected PRECEDING",),
     f"SELECT SUM(x) FROM s [ROWS {'1' * 5000}]": ("no longer than 15 digits",),
     "SELECT SUM(CAST(x AS DECIMAL(a))) FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]": ("DECIMAL",),
     "SELECT SUM(x FROM s": ("never closed",),

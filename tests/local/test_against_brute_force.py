@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.declare.kinds import names_of
-from panes.declare.sliding import Sliding
+from panes.declare.windows import Sliding
 from panes.errors import AnswerOverflowError
 from panes.local.run import NULL_TIMESTAMPS, run
 from panes.testing import assert_same_answers, brute_force

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.declare.lookups import declare_lookup
-from panes.engine.request_columns import request_columns
+from panes.engine.request_columns import check_added
 from panes.errors import SchemaError
 from panes.testing import assert_same_answers, brute_force_lookup
 
@@ -79,10 +79,15 @@ def draw_requests(rng, rows, key):
     )
 
 
+BOUNDS = ["(]", "[)", "[]", "()"]
+
+
 def draw_windows(rng):
-    found = {f"w{i}": f"{rng.choice([1, 2, 5, 13, 40, 500])}us" for i in range(rng.randint(1, 2))}
-    found |= {f"a{i}": pn.sliding(f"{rng.choice([1, 7, 30])}us", ago=f"{rng.randint(1, 20)}us") for i in range(1)}
-    return found
+    bounds = rng.choice(BOUNDS)
+    sizes = [rng.choice([2, 5, 13, 40, 500]) for _ in range(rng.randint(1, 2))]
+    found = [pn.sliding(f"{size}us", bounds=bounds, name=f"w{i}") for i, size in enumerate(sizes)]
+    ago = f"{rng.randint(1, 20)}us"
+    return [*found, pn.sliding(f"{rng.choice([1, 7, 30])}us", ago=ago, bounds=rng.choice(BOUNDS[:3]), name="a")]
 
 
 @given(st.integers(0, 2**32), st.integers(0, 14), st.integers(0, 8))
@@ -96,16 +101,15 @@ def test_equals_brute_force(seed, rows, asked):
     if value == pa.int64():
         select.pop("mean", None)  # doubles as large as these cancel
     select = select or {"n": pn.count()}
-    terms = {
-        "by": rng.choice(["k", ["k"], []]),
-        "at": ("ts", "asked"),
-        "select": select,
-        "over": draw_windows(rng),
-        "where": rng.choice([None, "y > 1", "x IS NOT NULL OR y = 2"]),
-        "closed": rng.choice(["right", "left", "both", "neither"]),
-    }
-    found = pn.lookup(events, requests, **terms)
-    assert_same_answers(found, brute_force_lookup(events, requests, **terms))
+    query = pn.query(
+        by=rng.choice(["k", ["k"], []]),
+        at="ts",
+        select=select,
+        over=draw_windows(rng),
+        where=rng.choice([None, "y > 1", "x IS NOT NULL OR y = 2"]),
+    )
+    found = pn.plan(query).lookup(events, requests, at="asked")
+    assert_same_answers(found, brute_force_lookup(query, events, requests, at="asked"))
     assert found["id"].to_pylist() == list(range(asked))
 
 
@@ -114,15 +118,20 @@ def test_equals_brute_force(seed, rows, asked):
 def test_windows_that_count_events(seed, rows, asked):
     rng = random.Random(seed)
     events, requests = draw_events(rng, rows, pa.string(), pa.int32()), draw_requests(rng, asked, pa.string())
-    terms = {
-        "by": rng.choice(["k", []]),
-        "at": ("ts", "asked"),
-        "select": {"total": pn.sum("x"), "n": pn.count(), "high": pn.max("y"), "all": pn.distinct("x")},
-        "over": [pn.last(rng.randint(1, 6)), pn.last(rng.randint(1, 4), skip=rng.randint(1, 4)), "13us"],
-        "closed": rng.choice(["right", "left"]),
-        "where": rng.choice([None, "y > 1"]),
-    }
-    assert_same_answers(pn.lookup(events, requests, **terms), brute_force_lookup(events, requests, **terms))
+    last, ago = pn.rows(rng.randint(1, 6)), pn.rows(rng.randint(1, 4))
+    query = pn.query(
+        by=rng.choice(["k", []]),
+        at="ts",
+        select={"total": pn.sum("x"), "n": pn.count(), "high": pn.max("y"), "all": pn.distinct("x")},
+        over=[
+            pn.sliding(last),
+            pn.sliding(pn.rows(rng.randint(1, 4)), ago=ago),
+            pn.sliding("13us", bounds=rng.choice(["(]", "[)"])),
+        ],
+        where=rng.choice([None, "y > 1"]),
+    )
+    found = pn.plan(query).lookup(events, requests, at="asked")
+    assert_same_answers(found, brute_force_lookup(query, events, requests, at="asked"))
 
 
 def moments(*hours):
@@ -133,101 +142,113 @@ EVENTS = pa.table({"ts": moments(1, 3, 3, 6), "k": ["a", "a", "a", "b"], "x": [1
 REQUESTS = pa.table({"ts": moments(3, 0, 9, None), "k": ["a", "a", "nobody", "a"]})
 
 
+def plan_of(**changed):
+    terms = {"by": "k", "at": "ts", "select": {"n": pn.count()}, "over": pn.sliding("1h")} | changed
+    return pn.plan(pn.query(**terms))
+
+
 def test_a_layout_per_window():
-    found = pn.lookup(
-        EVENTS, REQUESTS, by="k", at="ts", select={"n": pn.count(), "half": "n / 2"}, over=["1h", "3h"], layout="long"
-    )
-    assert found.column_names == ["ts", "k", "window_name", "n", "half"]
-    assert found["window_name"].to_pylist() == ["1h"] * 4 + ["3h"] * 4
+    plan = plan_of(select={"n": pn.count(), "half": "n / 2"}, over=[pn.sliding("1h"), pn.sliding("3h")])
+    found = plan.lookup(EVENTS, REQUESTS, layout="long")
+    assert found.column_names == ["ts", "k", "query", "window_name", "n", "half"]
+    assert found["window_name"].to_pylist() == ["1h/event"] * 4 + ["3h/event"] * 4
     assert found["n"].to_pylist() == [2, 0, 0, 0, 3, 0, 0, 0]
     assert found["half"].to_pylist() == [1.0, 0, 0, 0, 1.5, 0, 0, 0]
 
 
 def test_what_is_before_a_request():
     # Without its right bound a window holds nothing of the instant of the request itself.
-    terms = {"by": "k", "at": "ts", "select": {"sum": pn.sum("x")}, "over": "2 hours"}
-    assert pn.lookup(EVENTS, REQUESTS, **terms)["sum_2h"].to_pylist() == [110, None, None, None]
-    assert pn.lookup(EVENTS, REQUESTS, **terms, closed="left")["sum_2h"].to_pylist() == [1, None, None, None]
-    assert pn.lookup(EVENTS, REQUESTS, **terms, closed="both")["sum_2h"].to_pylist() == [111, None, None, None]
-    assert pn.lookup(EVENTS, REQUESTS, **terms, closed="neither")["sum_2h"].to_pylist() == [None] * 4
+    over = [pn.sliding("2 hours", bounds=bounds) for bounds in BOUNDS]
+    found = plan_of(select={"sum": pn.sum("x")}, over=over).lookup(EVENTS, REQUESTS)
+    assert found["sum_2h"].to_pylist() == [110, None, None, None]
+    assert found["sum_2h_before"].to_pylist() == [1, None, None, None]
+    assert found["sum_2h_closed"].to_pylist() == [111, None, None, None]
+    assert found["sum_2h_between"].to_pylist() == [None] * 4
 
 
 def test_derived_columns_see_the_window():
     select = {"n": pn.count(), "since": "window.start", "label": "concat(window_name, k)"}
-    found = pn.lookup(EVENTS, REQUESTS.slice(0, 1), by="k", at="ts", select=select, over=["2h", pn.last(2)])
+    plan = plan_of(select=select, over=[pn.sliding("2h"), pn.sliding(pn.rows(2))])
+    found = plan.lookup(EVENTS, REQUESTS.slice(0, 1))
     assert found["since_2h"].to_pylist() == [datetime(2026, 1, 1, 1)]
-    assert found["since_last_2"].to_pylist() == [datetime(2026, 1, 1, 3)]
-    assert found["label_2h"].to_pylist() == ["2ha"]
+    assert found["since_2rows"].to_pylist() == [datetime(2026, 1, 1, 3)]
+    assert found["label_2h"].to_pylist() == ["2h/eventa"]
 
 
 def test_names():
-    windows = ["7 days", pn.sliding("1 day", ago="7 days"), pn.last(3, skip=1), pn.sliding("1h", name="recent")]
-    found = pn.lookup(EVENTS, REQUESTS, by="k", at="ts", select={"amount_sum": pn.sum("x")}, over=windows)
+    windows = [
+        *(pn.sliding("7 days"), pn.sliding("1 day", ago="7 days")),
+        *(pn.sliding(pn.rows(3), ago=pn.rows(1)), pn.sliding("1h", name="recent")),
+    ]
+    found = plan_of(select={"amount_sum": pn.sum("x")}, over=windows).lookup(EVENTS, REQUESTS)
     assert found.column_names[2:] == [
-        *("amount_sum_7d", "amount_sum_1d_ago_7d", "amount_sum_last_3_skip_1", "amount_sum_recent")
+        *("amount_sum_7d", "amount_sum_1d_ago_7d", "amount_sum_3rows_ago_1row", "amount_sum_recent")
     ]
 
 
 def test_nothing_at_all():
-    found = pn.lookup(EVENTS.slice(0, 0), REQUESTS, by="k", at="ts", select={"n": pn.count()}, over=["1h", pn.last(2)])
-    assert found["n_1h"].to_pylist() == found["n_last_2"].to_pylist() == [0] * 4
-    found = pn.lookup(EVENTS, REQUESTS.slice(0, 0), by="k", at="ts", select={"n": pn.count()}, over="1h")
+    found = plan_of(over=[pn.sliding("1h"), pn.sliding(pn.rows(2))]).lookup(EVENTS.slice(0, 0), REQUESTS)
+    assert found["n_1h"].to_pylist() == found["n_2rows"].to_pylist() == [0] * 4
+    found = plan_of().lookup(EVENTS, REQUESTS.slice(0, 0))
     assert found.num_rows == 0
     assert found.schema.field("n_1h").type == pa.int64()
 
 
-def terms(**changed):
-    return {"by": "k", "at": "ts", "select": {"n": pn.count()}, "over": "1h"} | changed
-
-
 ERRORS = {
-    "closed": (terms(closed="open"), "write 'right' for"),
-    "layout": (terms(layout="tall"), "write 'wide'"),
-    "at": (terms(at=("a", "b", "c")), r"at=\('paid', 'asked'\)"),
-    "no window": (terms(over=[]), "no window"),
-    "one window twice": (terms(over=["60 min", "1h"]), "two windows called '1h'"),
-    "a window with instances": (terms(over=pn.tumbling("1h")), "looks back from each request"),
-    "a negative window": (terms(over="-1h"), "not positive"),
-    "unknown key": (terms(by="kk"), "did you mean 'k'"),
-    "unknown value": (terms(select={"s": pn.sum("xx")}), "did you mean 'x'"),
-    "no aggregate": (terms(select={"s": "1 + 1"}), "selects no aggregate"),
-    "unknown time": (terms(at=("ts", "when")), "at='when' is not a column of the requests"),
-    "levels": (terms(select={"r": pn.recurring("x")}), "compares the levels"),
-    "ticks": (terms(select={"t": pn.trend("x", every="1 min")}), "value per tick"),
-    "too old": (terms(select={"o": pn.aged(pn.sum("x"), half_life="1 min", power=2)}), "weighs nothing"),
+    "a wrong keyword": ({}, {"closed": "left"}, "stands on the window"),
+    "windows here": ({}, {"over": "1h"}, "stands in the query"),
+    "layout": ({}, {"layout": "tall"}, "write 'wide'"),
+    "at": ({}, {"at": ("a", "b", "c")}, "the time of the requests"),
+    "a negative delay": ({}, {"delay": "-1 s"}, "is negative"),
+    "no window": ({"over": []}, {}, "no window"),
+    "one window twice": ({"over": [pn.sliding("60 min"), pn.sliding("1h")]}, {}, "two windows called '1h/event'"),
+    "a session": ({"over": pn.session("1h")}, {}, "only when it has ended"),
+    "a bare duration": ({"over": "1h"}, {}, "needs a pace"),
+    "unknown key": ({"by": "kk"}, {}, "did you mean 'k'"),
+    "unknown value": ({"select": {"s": pn.sum("xx")}}, {}, "did you mean 'x'"),
+    "no aggregate": ({"select": {"s": "1 + 1"}}, {}, "selects no aggregate"),
+    "unknown time": ({}, {"at": "when"}, "at='when' is not a column of the requests"),
+    "levels": ({"select": {"r": pn.recurring("x")}}, {}, "compares the levels"),
+    "ticks": ({"select": {"t": pn.trend("x", every="1 min")}}, {}, "value per tick"),
+    "too old": ({"select": {"o": pn.aged(pn.sum("x"), half_life="1 min", power=2)}}, {}, "weighs nothing"),
     "of any age": (
-        terms(select={"o": pn.aged(pn.count(), half_life="9 days", power=1)}, over=pn.last(3)),
-        "the last 3 events may lie any time back",
+        {"select": {"o": pn.aged(pn.count(), half_life="9 days", power=1)}, "over": pn.sliding(pn.rows(3))},
+        {},
+        "windows by rows are of any length",
     ),
-    "expires": (terms(select={"n": pn.count(), "e": "expires"}), "for one instant"),
-    "twins": (terms(select={"n": pn.count(), "n_1h": pn.count()}, over={"1h": "1h", "1h_1h": "2h"}), "two columns"),
+    "expires": ({"select": {"n": pn.count(), "e": "expires"}}, {}, "asks when answers expire"),
+    "twins": (
+        {
+            "select": {"n": pn.count(), "n_1h": pn.count()},
+            "over": [pn.sliding("1h", name="1h"), pn.sliding("2h", name="1h_1h")],
+        },
+        {},
+        "two columns",
+    ),
+    "having": ({"having": "n > 1"}, {}, "answers every request"),
 }
 
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors(name):
-    asked, message = ERRORS[name]
+    declared, asked, message = ERRORS[name]
     with pytest.raises(pn.PanesError, match=message):
-        pn.lookup(EVENTS, REQUESTS, **asked)
+        plan_of(**declared).lookup(EVENTS, REQUESTS, **asked)
 
 
 def test_errors_of_requests():
+    plan = plan_of()
     with pytest.raises(pn.PanesError, match="by='k' is not a column of the requests"):
-        pn.lookup(EVENTS, REQUESTS.drop_columns(["k"]), **terms())
+        plan.lookup(EVENTS, REQUESTS.drop_columns(["k"]))
     with pytest.raises(pn.PanesError, match="string in the events and int64 in the requests"):
-        pn.lookup(EVENTS, REQUESTS.set_column(1, "k", pa.array([1, 2, 3, 4])), **terms())
+        plan.lookup(EVENTS, REQUESTS.set_column(1, "k", pa.array([1, 2, 3, 4])))
     zoned = REQUESTS.column("ts").cast(pa.timestamp("us", "UTC"))
     with pytest.raises(pn.PanesError, match="in a zone and one without"):
-        pn.lookup(EVENTS, REQUESTS.set_column(0, "ts", zoned), **terms())
+        plan.lookup(EVENTS, REQUESTS.set_column(0, "ts", zoned))
     with pytest.raises(pn.PanesError, match="have a column 'n_1h'"):
-        pn.lookup(EVENTS, REQUESTS.append_column("N_1H", REQUESTS.column("k")), **terms())
+        plan.lookup(EVENTS, REQUESTS.append_column("N_1H", REQUESTS.column("k")))
     with pytest.raises(pn.PanesError, match=r"cannot look up in a list \(the requests\)"):
-        pn.lookup(EVENTS, [1], **terms())
-    with pytest.raises(pn.PanesError, match="takes no every=, skip="):
-        pn.last("x", skip=2)
-    for many in (0, True, 2**61):
-        with pytest.raises(pn.PanesError, match="number of events from 1 to"):
-            pn.last(many)
+        plan.lookup(EVENTS, [1])
 
 
 @given(st.integers(0, 2**32), st.integers(0, 14))
@@ -247,37 +268,18 @@ def test_a_query_over_sliding_windows_is_the_lookup_of_its_own_events(seed, rows
             pn.sliding("7us", ago="3us", name="ago"),
         ],
     )
-    found = pn.lookup(events, timed.select(["k", "ts"]), query, layout="long")
+    found = pn.plan(query).lookup(events, timed.select(["k", "ts"]), layout="long")
     answers = pn.plan(query).run(events)
     # The window of a request ends with it, or a while before.
     back = pa.array([3 if name == "ago" else 0 for name in answers["window_name"].to_pylist()], pa.duration("us"))
     ends = pc.add(pc.struct_field(answers["window"], "end"), back)
-    answers = answers.drop_columns(["query", "window"]).append_column("ts", ends)
+    answers = answers.drop_columns(["window"]).append_column("ts", ends)
     assert_same_answers(found, answers.select(found.column_names))
 
 
-def test_errors_of_a_query():
-    query = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.sliding("1h"))
-    assert pn.lookup(EVENTS, REQUESTS, query).column_names == ["ts", "k", "n_1h"]
-    with pytest.raises(pn.PanesError, match="has select= of its own"):
-        pn.lookup(EVENTS, REQUESTS, query, select={"n": pn.count()})
-    with pytest.raises(pn.PanesError, match="the time of the requests alone"):
-        pn.lookup(EVENTS, REQUESTS, query, at=("ts", "ts"))
-    with pytest.raises(pn.PanesError, match="is not a query"):
-        pn.lookup(EVENTS, REQUESTS, "SELECT 1")
-    over_hours = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("1h"))
-    with pytest.raises(pn.PanesError, match="looks back from each request"):
-        pn.lookup(EVENTS, REQUESTS, over_hours)
-    some = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.sliding("1h"), having="n > 1")
-    with pytest.raises(pn.PanesError, match="answers every request"):
-        pn.lookup(EVENTS, REQUESTS, some)
-    with pytest.raises(pn.PanesError, match="the lookup has no over="):
-        pn.lookup(EVENTS, REQUESTS, by="k", at="ts", select={"n": pn.count()})
-
-
 def test_requests_with_two_columns_of_one_name_are_refused():
-    declared = declare_lookup(by="k", at="ts", select={"n": pn.count()}, over="1 h")
-    events = pa.schema([("ts", TIME), ("k", pa.string())])
+    query = pn.query(by="k", at="ts", select={"n": pn.count()}, over=pn.sliding("1 h"))
+    declared = declare_lookup([query])
     twins = pa.schema([("ts", TIME), ("k", pa.string()), ("x", pa.int64()), ("X", pa.string())])
     with pytest.raises(SchemaError, match="two columns of the requests are called 'x'"):
-        request_columns(declared, events, twins)
+        check_added(declared, twins)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -22,6 +21,8 @@ import panes as pn
 from panes.engine.cabinet import InMemory
 from panes.errors import SchemaError, StateError
 from panes.local.operated_stream import OperatedShard
+from panes.local.rows_stream import WHICH
+from panes.local.waiting import INSTANT
 from panes.operators import (
     EVERY_TUPLE,
     FREE,
@@ -33,11 +34,11 @@ from panes.operators import (
     SlidingWindow,
     Sort,
 )
-from panes.operators.over_tables import operator_of, stream_of
-from tests.local.test_windowed import LIMITS, TIME, WINDOWS, Changes, joined_with, p, table_of, tables
-from tests.local.test_windowed_stream import micro_batches
+from panes.operators.lowering import lowered
+from panes.operators.over_operators import operator_of, stream_of
+from tests.local.test_operated import LIMITS, MOVING, TIME, TUMBLING, WINDOWS, Changes, joined_with, table_of, tables
 
-EVERY = p.sliding(p.count(2))
+EVERY = pn.sliding(pn.rows(2))
 
 
 def totals(window, clock):
@@ -45,7 +46,7 @@ def totals(window, clock):
 
 
 def sorted_by_y(window, clock):
-    return Sort(window, by="y", clock=clock)
+    return Sort(window, order="y", clock=clock)
 
 
 OPERATORS = {
@@ -58,53 +59,71 @@ OPERATORS = {
 class Stream:
     """A shard that is opened again for every micro-batch."""
 
-    def __init__(self, window, operator, schema, by="k", punctuations=None, port=None):
-        arriving = stream_of(window, by, "ts", punctuations=punctuations, port=port)
+    def __init__(self, window, operator, schema, by="k", evict=None, port=None):
+        arriving = stream_of(window, by, "ts", evict=evict, port=port)
         self.declared = operator_of(arriving, operator, schema)
         self.cabinet, self.found = InMemory(), []
 
-    def step(self, rows, watermark, marks=()):
+    def step(self, rows, watermark):
         table = rows if isinstance(rows, pa.Table) else table_of(rows)
         shard = OperatedShard(self.declared, table.schema, {}, self.cabinet)
         came = table.add_column(0, "instant", table.column("ts").cast(pa.int64())).combine_chunks()
-        (found,) = shard.step(came.to_batches(), np.array(marks, np.int64), watermark)
+        # Marks for all keys come beside the rows.
+        mark, marks = self.declared.stream.mark, pa.array([], pa.int64())
+        if mark is not None and mark.scope == "stream":
+            marks = came.filter(came.column(mark.column).fill_null(False)).column("instant").combine_chunks()
+        which = pa.array(np.zeros(len(marks), np.int64))
+        ((_, found),) = next(shard.steps(came.to_batches(), pa.record_batch({INSTANT: marks, WHICH: which}), watermark))
         self.found += found.to_pylist()
         return shard.counted
+
+
+@st.composite
+def micro_batches(draw, rows):
+    """Rows as they come, each batch with a watermark that no later row has fallen behind."""
+    cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=5)))
+    parts = [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    batches = []
+    for i, part in enumerate(parts):
+        later = [row["ts"] for rest in parts[i + 1 :] for row in rest]
+        last = max((row["ts"] for row in rows), default=0) + 1
+        batches.append((part, min([*later, last]) if draw(st.booleans()) or not later else 0))
+    return batches
 
 
 @settings(max_examples=100)
 @given(st.data(), st.sampled_from(list(OPERATORS)), st.sampled_from(WINDOWS), st.sampled_from(LIMITS))
 def test_operators(data, operator, window, limit):
-    if operator is Changes and window.kind == "tumbling":
-        window = WINDOWS[-1]
-    if operator is sorted_by_y and window.kind == "sliding":
-        window = WINDOWS[0]
+    if operator is Changes and window in TUMBLING:
+        window = MOVING[-1]
+    if operator is sorted_by_y and window in MOVING:
+        window = TUMBLING[0]
     rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
-    declared = replace(window, partitioned=p.partitions("k", **limit))
-    stream = Stream(declared, operator, OPERATORS[operator])
+    stream = Stream(window, operator, OPERATORS[operator], evict=limit)
     for part, watermark in data.draw(micro_batches(rows)):
         stream.step(part, watermark)
-    whole = pn.windowed(table_of(rows), window=declared, at="ts", operator=operator, schema=OPERATORS[operator])
+    asked = {"over": window, "by": "k", "at": "ts", "evict": limit}
+    whole = pn.apply(table_of(rows), operator=operator, schema=OPERATORS[operator], **asked)
     assert sorted(map(repr, stream.found)) == sorted(map(repr, whole.to_pylist()))
 
 
 @settings(max_examples=60)
 @given(
     st.data(),
-    st.sampled_from([w for w in WINDOWS if getattr(w, "trigger", None) == p.count(1)]),
+    st.sampled_from([w for w in MOVING if getattr(w, "every", None) == pn.rows(1)]),
     st.sampled_from(LIMITS),
 )
 def test_joins_by_two_windows(data, right, limit):
     """The second window has a clock and partitions of its own; rows with y=1 are for it."""
     rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
     rows = [row | {"y": min(row["y"], 1)} for row in rows]
-    join = joined_with(replace(right, partitioned=p.partitions("k", **limit)), outer="right")
+    join = joined_with(lowered(right, ["k"], limit), outer="right")
     schema = pa.schema({"left": pa.int64(), "right": pa.int64()})
     stream = Stream(EVERY, join, schema, port="y")
     for part, watermark in data.draw(micro_batches(rows)):
         stream.step(part, watermark)
-    asked = {"window": EVERY, "by": "k", "at": "ts", "operator": join, "schema": schema, "port": "y"}
-    whole = pn.windowed(table_of(rows), **asked)
+    asked = {"over": EVERY, "by": "k", "at": "ts", "operator": join, "schema": schema, "port": "y"}
+    whole = pn.apply(table_of(rows), **asked)
     assert sorted(map(repr, stream.found)) == sorted(map(repr, whole.to_pylist()))
 
 
@@ -112,7 +131,7 @@ def row(at, key="a"):
     return {"ts": at, "k": key, "g": "u", "odometer": at, "x": 1, "y": 0}
 
 
-@pytest.mark.parametrize("window", [p.tumbling(p.count(1)), p.tumbling(p.time("5 us"))], ids=str)
+@pytest.mark.parametrize("window", [pn.tumbling(pn.rows(1)), pn.tumbling("5 us", origin="row")], ids=str)
 def test_partitions_that_are_done_are_forgotten(window):
     """Each key comes once, and leaves nothing behind."""
     stream = Stream(window, totals, OPERATORS[totals])
@@ -123,28 +142,28 @@ def test_partitions_that_are_done_are_forgotten(window):
 
 
 def test_another_operator_does_not_go_on():
-    schema, window = pa.schema({"k": pa.string(), "total": pa.int64()}), p.tumbling(p.count(4))
+    schema, window = pa.schema({"k": pa.string(), "total": pa.int64()}), pn.tumbling(pn.rows(4))
 
     def summing(name):
         return lambda window, clock: Aggregate(window, {"total": pn.sum(name)}, clock=clock)
 
     one, other = (Stream(window, summing(name), schema) for name in ("x", "odometer"))
-    assert one.declared.declaration.startswith("Aggregate: total=sum(x), group_by=[], ")
+    assert one.declared.declaration.startswith("Aggregate: total=sum(x), groups=[], ")
     assert one.declared.declaration.endswith("tumbling, partitioned, count(4) by k")
     one.step([row(1)], 2)
     other.cabinet = one.cabinet
     with pytest.raises(StateError, match=r"\[total=sum\(x\).*\[total=sum\(odometer\)"):
         other.step([row(2)], 3)
-    custom = Stream(p.sliding(p.count(2)), Changes, OPERATORS[Changes])
+    custom = Stream(pn.sliding(pn.rows(2)), Changes, OPERATORS[Changes])
     assert custom.declared.declaration == "Changes: sliding, partitioned, count(2), count(1) by k"
 
 
 def by_level(window, clock):
-    return Aggregate(window, {"n": pn.count()}, group_by="level", clock=clock)
+    return Aggregate(window, {"n": pn.count()}, groups="level", clock=clock)
 
 
 def sorted_by_level(window, clock):
-    return Sort(window, by="level", clock=clock)
+    return Sort(window, order="level", clock=clock)
 
 
 @pytest.mark.parametrize(
@@ -160,11 +179,11 @@ def test_keys_that_are_no_numbers(operator, by):
         sorted_by_level: columns,
         by_level: pa.schema({"level": pa.float64(), "n": pa.int64()}),
     }[operator]
-    table, window = pa.Table.from_pylist(rows, schema=columns), p.tumbling(p.count(2))
+    table, window = pa.Table.from_pylist(rows, schema=columns), pn.tumbling(pn.rows(2))
     stream = Stream(window, operator, submitted, by)
     for at in range(len(rows)):
         stream.step(table.slice(at, 1), at + 1)
-    whole = pn.windowed(table, window=window, by=by, at="ts", operator=operator, schema=submitted).to_pylist()
+    whole = pn.apply(table, over=window, by=by, at="ts", operator=operator, schema=submitted).to_pylist()
     assert sorted(map(repr, stream.found)) == sorted(map(repr, whole))
     assert "nan" in repr(whole)
 
@@ -198,8 +217,8 @@ class Kept(Numbered):
 def test_what_is_kept_beside_windows():
     schema = pa.schema({"number": pa.int64(), "more": pa.bool_()})
     with pytest.raises(StateError, match=r"Numbered keeps number=1 beside its windows.* save and load"):
-        Stream(p.sliding(p.count(1)), Numbered, schema).step([row(1)], 2)
-    stream = Stream(p.sliding(p.count(1)), Kept, schema)
+        Stream(pn.sliding(pn.rows(1)), Numbered, schema).step([row(1)], 2)
+    stream = Stream(pn.sliding(pn.rows(1)), Kept, schema)
     for at in (1, 2, 3):
         stream.step([row(at)], at + 1)
     assert [each["number"] for each in stream.found] == [1, 2, 3]
@@ -283,7 +302,7 @@ class Windows(Beside):
     """One that nobody saves."""
 
     def begin(self):
-        self.kept = SlidingWindow(p.sliding(p.count(2)))
+        self.kept = SlidingWindow(pn.sliding(pn.rows(2)))
 
     def change(self):
         self.kept.insert(1)
@@ -323,17 +342,17 @@ def counting(base):
 @pytest.mark.parametrize("operator", [Later, Arrays, Objects, Deep, Sets, Windows], ids=lambda each: each.__name__)
 def test_what_would_be_forgotten(operator):
     with pytest.raises(StateError, match=rf"{operator.__name__} keeps kept=.* beside its windows.* save and load"):
-        Stream(p.sliding(p.count(1)), operator, pa.schema({})).step([row(1)], 2)
+        Stream(pn.sliding(pn.rows(1)), operator, pa.schema({})).step([row(1)], 2)
 
 
 @pytest.mark.parametrize(
     ("base", "options", "window"),
     [
-        (Aggregate, {"select": {"n": pn.count()}}, p.sliding(p.count(3))),
-        (Aggregate, {"select": {"n": pn.count()}}, p.sliding(p.count(4), p.count(2))),
-        (Join, {"right": p.sliding(p.count(2), partitioned="k"), "outer": "full", "select": lambda *_: {}}, EVERY),
-        (Sort, {"by": "x"}, EVERY),
-        (Sort, {"by": "x"}, p.tumbling(p.count(2))),
+        (Aggregate, {"select": {"n": pn.count()}}, pn.sliding(pn.rows(3))),
+        (Aggregate, {"select": {"n": pn.count()}}, pn.hopping(pn.rows(4), every=pn.rows(2))),
+        (Join, {"right": pn.sliding(pn.rows(2)), "outer": "full", "select": lambda *_: {}}, EVERY),
+        (Sort, {"order": "x"}, EVERY),
+        (Sort, {"order": "x"}, pn.tumbling(pn.rows(2))),
         (Beside, {}, EVERY),
         (Random, {}, EVERY),
     ],
@@ -353,16 +372,16 @@ def test_what_subclasses_would_forget(base, options, window):
 
 def test_columns_that_come_later():
     """What is submitted is seen from all tuples, or is what was declared."""
-    table, window = table_of([row(1), row(2)]), p.sliding(p.count(1))
-    found = pn.windowed(table, window=window, at="ts", operator=Numbered)
+    table, window = table_of([row(1), row(2)]), pn.sliding(pn.rows(1))
+    found = pn.apply(table, over=window, at="ts", operator=Numbered)
     assert found.to_pylist() == [{"number": 1, "more": None}, {"number": 2, "more": True}]
     with pytest.raises(SchemaError, match=r"submitted a column 'more', and schema= has none of that name \(known"):
-        pn.windowed(table, window=window, at="ts", operator=Numbered, schema=pa.schema({"number": pa.int64()}))
+        pn.apply(table, over=window, at="ts", operator=Numbered, schema=pa.schema({"number": pa.int64()}))
 
 
 @pytest.mark.parametrize(
-    ("window", "by"), [(p.tumbling(p.count(2)), "K"), (p.tumbling(p.delta("Odometer", 2)), ())], ids=str
+    ("window", "by"), [(pn.tumbling(pn.rows(2)), "K"), (pn.tumbling(pn.delta("Odometer", 2)), ())], ids=str
 )
 def test_names_are_those_of_the_data(window, by):
     with pytest.raises(SchemaError, match=r"is spelt '(k|odometer)' in the data"):
-        pn.windowed(table_of([row(1)]), window=window, by=by, at="ts", operator=totals)
+        pn.apply(table_of([row(1)]), over=window, by=by, at="ts", operator=totals)

@@ -26,8 +26,9 @@ from panes.operators import (
     OperatorModel,
     Sort,
 )
+from panes.operators.lowering import lowered
+from tests.local.test_operated import TIME
 from tests.local.test_operated_stream import Stream
-from tests.local.test_windowed import TIME, p
 
 COLUMNS = pa.schema({"ts": TIME, "k": pa.string(), "stop": pa.bool_(), "x": pa.int64()})
 
@@ -56,7 +57,7 @@ def totals(window, clock):
 
 
 def sorted_by_x(window, clock):
-    return Sort(window, by="x", clock=clock)
+    return Sort(window, order="x", clock=clock)
 
 
 OPERATORS = {
@@ -64,7 +65,8 @@ OPERATORS = {
     totals: pa.schema({"k": pa.string(), "n": pa.int64(), "total": pa.int64()}),
     sorted_by_x: COLUMNS,
 }
-PARTITIONED = [None, p.partitions("k"), p.partitions("k", count=1)]
+STOP = pn.tumbling(pn.punctuation("stop"))
+KEYS = [((), None), ("k", None), ("k", pn.evict(keys=1))]
 
 
 @st.composite
@@ -79,9 +81,9 @@ def happenings(draw):
     return sorted(rows, key=lambda row: (row["ts"], row["stop"], row["k"], row["x"]))
 
 
-def through_library(rows, window, operator, schema):
+def through_library(rows, by, evict, operator, schema):
     clock, out = EventClock(), []
-    running = operator(window, clock=clock)
+    running = operator(lowered(STOP, [by] if by else None, evict), clock=clock)
     running.connect(out.append)
     table = pa.Table.from_pylist(rows, schema=COLUMNS)
     for row, at in zip(table.to_pylist(), [row["ts"] for row in rows], strict=True):
@@ -90,19 +92,19 @@ def through_library(rows, window, operator, schema):
     return pa.Table.from_pylist([item for item in out if item is not PUNCTUATION], schema=schema)
 
 
-def over_table(rows, window, operator, schema):
+def over_table(rows, by, evict, operator, schema):
     table = pa.Table.from_pylist(rows, schema=COLUMNS)
-    return pn.windowed(table, window=window, at="ts", operator=operator, schema=schema, punctuations="stop")
+    return pn.apply(table, operator=operator, over=STOP, by=by, at="ts", evict=evict, schema=schema)
 
 
-def cut(rows, window, operator, schema, cuts):
+def cut(rows, by, evict, operator, schema, cuts):
     """The same as a stream, cut before some of the rows."""
-    stream = Stream(window, operator, schema, (), "stop")
+    stream = Stream(STOP, operator, schema, by, evict)
     edges = [0, *cuts, len(rows)]
     for lo, hi in pairwise(edges):
-        part = pa.Table.from_pylist([row for row in rows[lo:hi] if not row["stop"]], schema=COLUMNS)
+        part = pa.Table.from_pylist(rows[lo:hi], schema=COLUMNS)
         watermark = rows[hi]["ts"] if hi < len(rows) else rows[-1]["ts"] + 1
-        stream.step(part, watermark, [row["ts"] for row in rows[lo:hi] if row["stop"]])
+        stream.step(part, watermark)
     return stream.found
 
 
@@ -112,14 +114,14 @@ def shown(rows):
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
 @settings(max_examples=25)
-@given(rows=happenings(), partitioned=st.sampled_from(PARTITIONED))
-def test_tables_and_streams(operator, rows, partitioned):
-    window, schema = p.tumbling(p.punctuation(), partitioned=partitioned), OPERATORS[operator]
-    wanted = shown(through_library(rows, window, operator, schema).to_pylist())
-    assert shown(over_table(rows, window, operator, schema).to_pylist()) == wanted
+@given(rows=happenings(), keys=st.sampled_from(KEYS))
+def test_tables_and_streams(operator, rows, keys):
+    asked = (*keys, operator, OPERATORS[operator])
+    wanted = shown(through_library(rows, *asked).to_pylist())
+    assert shown(over_table(rows, *asked).to_pylist()) == wanted
     for chosen in range(2 ** max(len(rows) - 1, 0) if rows else 0):
         cuts = [at for at in range(1, len(rows)) if chosen >> at - 1 & 1]
-        assert shown(cut(rows, window, operator, schema, cuts)) == wanted
+        assert shown(cut(rows, *asked, cuts)) == wanted
 
 
 class Told(Counts):
@@ -133,15 +135,34 @@ class Told(Counts):
 def test_who_is_told(by, wanted):
     """The operator of a partition is there from its first tuple on, the one of all tuples from the beginning."""
     rows = [{"ts": at, "k": "a", "stop": at != 2, "x": 0} for at in (1, 2, 3, 4)]
-    window = p.tumbling(p.punctuation(), partitioned=by or None)
+    asked = by, None, Told, OPERATORS[Counts]
     for found in (
-        over_table(rows, window, Told, OPERATORS[Counts]).to_pylist(),
-        *(cut(rows, window, Told, OPERATORS[Counts], cuts) for cuts in ([], [1], [2], [1, 2, 3])),
+        over_table(rows, *asked).to_pylist(),
+        *(cut(rows, *asked, cuts) for cuts in ([], [1], [2], [1, 2, 3])),
     ):
         assert [row["n"] for row in found] == [-1] * wanted
 
 
+@settings(max_examples=15)
+@given(rows=happenings())
+def test_marks_of_a_key(rows):
+    """Of one key it is the same whether marks are for all keys; of several, each has its own."""
+    window, schema = pn.tumbling(pn.punctuation("stop", scope="key")), OPERATORS[totals]
+    table = pa.Table.from_pylist(rows, schema=COLUMNS)
+    asked = {"operator": totals, "over": window, "by": "k", "at": "ts", "schema": schema}
+    wanted = [
+        row for k in "ab" for row in over_table([r for r in rows if r["k"] == k], "k", None, totals, schema).to_pylist()
+    ]
+    assert shown(pn.apply(table, **asked).to_pylist()) == shown(wanted)
+    for chosen in range(2 ** max(len(rows) - 1, 0) if rows else 0):
+        stream = Stream(window, totals, schema)
+        cuts = [at for at in range(1, len(rows)) if chosen >> at - 1 & 1]
+        for lo, hi in pairwise([0, *cuts, len(rows)]):
+            stream.step(table.slice(lo, hi - lo), rows[hi]["ts"] if hi < len(rows) else rows[-1]["ts"] + 1)
+        assert shown(stream.found) == shown(wanted)
+
+
 def test_nothing_but_punctuations():
     rows = [{"ts": 1, "k": None, "stop": True, "x": None}]
-    found = over_table(rows, p.tumbling(p.punctuation()), Counts, OPERATORS[Counts])
+    found = over_table(rows, (), None, Counts, OPERATORS[Counts])
     assert found.to_pylist() == [{"k": None, "n": 0}]

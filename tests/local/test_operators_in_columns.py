@@ -14,17 +14,25 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import OrderError, SchemaError
 from panes.local.arriving import arrive
+from panes.local.operated import answered, rows_of, submitted
 from panes.local.operators_in_columns import in_columns
-from panes.local.windowed_operators import answered, submitted, table_of
 from panes.operators import Join, Sort
-from panes.operators.declarations import Count, Delta, Punctuation, Sliding, Time, Tumbling
-from panes.operators.over_tables import operator_of, stream_of
-from panes.operators.policy import partitions
+from panes.operators.lowering import lowered
+from panes.operators.over_operators import operator_of, stream_of
 
-POLICIES = st.one_of(
-    st.builds(Count, st.integers(1, 5)),
-    st.builds(Delta, st.just("d"), st.integers(0, 5)),
-    st.builds(Time, st.integers(1, 6)),
+ORIGINS = st.sampled_from(["epoch", "first", "row"])
+SIZES = st.one_of(
+    st.builds(pn.rows, st.integers(1, 5)),
+    st.builds(pn.delta, st.just("d"), st.integers(0, 5)),
+)
+TUMBLING = st.one_of(
+    st.builds(pn.tumbling, SIZES),
+    st.builds(lambda n, origin: pn.tumbling(f"{n} us", origin=origin), st.integers(1, 6), ORIGINS),
+    st.builds(lambda scope: pn.tumbling(pn.punctuation("mark", scope=scope)), st.sampled_from(["stream", "key"])),
+)
+EACH_ROW = st.one_of(
+    st.builds(pn.sliding, SIZES),
+    st.builds(lambda n: pn.hopping(f"{n} us", every=pn.rows(1), bounds="[]"), st.integers(1, 6)),
 )
 VALUES = {
     "x": st.one_of(st.none(), st.sampled_from([float("nan"), -0.0, 0.0, 1.5, -2.0, float("inf")])),
@@ -57,24 +65,22 @@ def tables(draw: Any) -> pa.Table:
 
 def both_ways(table: pa.Table, operator: Any, **asked: Any) -> tuple[pa.Table, pa.Table]:
     declared = operator_of(stream_of(at="ts", **asked), operator)
-    arrived = arrive(declared.stream, table, table.column_names)
+    arrived = arrive(declared.stream, table)
     assert not len(arrived.table) or in_columns(declared, arrived.table, arrived.arrivals) is not None
     found = answered(declared, arrived.table, arrived.arrivals)
-    return found, table_of(declared, submitted(declared, arrived.table, arrived.arrivals))
+    return found, rows_of(declared, submitted(declared, arrived.table, arrived.arrivals))
 
 
 @settings(max_examples=150)
-@given(tables(), st.one_of(POLICIES, st.just(Punctuation())), st.sampled_from([(), ("k",)]), st.data())
-def test_sorted_windows(table: pa.Table, policy: Any, by: tuple[str, ...], data: st.DataObject) -> None:
+@given(tables(), TUMBLING, st.sampled_from([(), ("k",)]), st.data())
+def test_sorted_windows(table: pa.Table, window: Any, by: tuple[str, ...], data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from([*VALUES, "n", "mark"]), min_size=1, max_size=3, unique=True))
     flags = [data.draw(st.booleans()) for _ in names]
-    marks = {"punctuations": "mark"} if isinstance(policy, Punctuation) else {}
     found, expected = both_ways(
         table,
-        lambda window, clock: Sort(window, by=names, descending=flags, clock=clock),
-        window=Tumbling(policy),
+        lambda window, clock: Sort(window, order=names, descending=flags, clock=clock),
+        window=window,
         by=by,
-        **marks,
     )
     assert len(found) == len(expected)
     if len(expected):
@@ -84,20 +90,19 @@ def test_sorted_windows(table: pa.Table, policy: Any, by: tuple[str, ...], data:
 
 @settings(max_examples=250)
 @given(
-    tables(), POLICIES, st.one_of(POLICIES, st.just(Count(0))), st.booleans(),
+    tables(), EACH_ROW, st.one_of(EACH_ROW, st.just(pn.sliding(pn.rows(0)))), st.booleans(),
     st.sampled_from(["k", "x", ("s", "x"), {"s": "s"}, ()]), st.booleans(),
 )  # fmt: skip
 def test_joined_windows(table: pa.Table, left: Any, right: Any, by_key: bool, on: Any, further: bool) -> None:
-    kept = partitions("k") if by_key else None
     match = (lambda one, other: one["n"] % 2 or other["n"] % 3) if further or (not by_key and on == ()) else None
 
     def join(window: Any, clock: Any) -> Join:
         return Join(
-            window, Sliding(right, Count(1), kept), on=on, match=match, clock=clock,
+            window, lowered(right, ["k"] if by_key else None), on=on, match=match, clock=clock,
             select=lambda one, other: {"left": one["n"], "right": other["n"]},
         )  # fmt: skip
 
-    found, expected = both_ways(table, join, window=Sliding(left, Count(1), kept), port="side")
+    found, expected = both_ways(table, join, window=left, by="k" if by_key else (), port="side")
     assert found.to_pylist() == expected.to_pylist()
 
 
@@ -106,63 +111,58 @@ def test_what_is_not_for_columns_runs_one_by_one() -> None:
 
     def columns(operator: Any, **asked: Any) -> Any:
         declared = operator_of(stream_of(at="ts", **asked), operator)
-        arrived = arrive(declared.stream, table, table.column_names)
+        arrived = arrive(declared.stream, table)
         return in_columns(declared, arrived.table, arrived.arrivals)
 
     class Own(Sort):
         """A subclass may do anything."""
 
     def sort(window: Any, clock: Any) -> Sort:
-        return Sort(window, by="x", clock=clock)
+        return Sort(window, order="x", clock=clock)
 
     def join(window: Any, clock: Any, outer: str | None = None) -> Join:
-        return Join(window, pn.policy.sliding(pn.policy.count(2)), match=lambda *_: True, outer=outer, clock=clock)
+        return Join(window, pn.sliding(pn.rows(2)), match=lambda *_: True, outer=outer, clock=clock)
 
-    sliding, tumbling = pn.policy.sliding(pn.policy.count(2)), pn.policy.tumbling(pn.policy.count(2))
+    sliding, tumbling = pn.sliding(pn.rows(2)), pn.tumbling(pn.rows(2))
     assert columns(sort, window=tumbling) is not None
     assert columns(sort, window=sliding) is None
     # What makes the operator may take another window than it is given.
-    assert (
-        columns(
-            lambda window, clock: Sort(pn.policy.tumbling(pn.policy.count(3)), by="x", clock=clock), window=tumbling
-        )
-        is None
-    )
-    assert columns(lambda window, clock: Own(window, by="x", clock=clock), window=tumbling) is None
+    assert columns(lambda window, clock: Sort(pn.tumbling(pn.rows(3)), order="x", clock=clock), window=tumbling) is None
+    assert columns(lambda window, clock: Own(window, order="x", clock=clock), window=tumbling) is None
     assert columns(join, window=sliding, port="side") is not None
     assert columns(lambda window, clock: join(window, clock, "left"), window=sliding, port="side") is None
 
 
 def test_a_sorted_table_has_the_schema_that_was_asked_for() -> None:
     table = pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("us")), "x": [3, 1, 2]})
-    asked = {"at": "ts", "window": pn.policy.tumbling(pn.policy.count(3))}
+    asked = {"at": "ts", "over": pn.tumbling(pn.rows(3))}
 
     def sort(window: Any, clock: Any) -> Sort:
-        return Sort(window, by="x", clock=clock)
+        return Sort(window, order="x", clock=clock)
 
     schema = pa.schema({"x": pa.int32(), "ts": pa.timestamp("us"), "more": pa.string()})
-    found = pn.windowed(table, operator=sort, schema=schema, **asked)
+    found = pn.apply(table, operator=sort, schema=schema, **asked)
     assert found.schema == schema
     assert found.column("x").to_pylist() == [1, 2, 3]
     with pytest.raises(SchemaError, match="submitted a column 'ts', and schema= has none"):
-        pn.windowed(table, operator=sort, schema=pa.schema({"x": pa.int64()}), **asked)
+        pn.apply(table, operator=sort, schema=pa.schema({"x": pa.int64()}), **asked)
     too_large = table.set_column(1, "x", pa.array([3, 1, 2**40]))
     with pytest.raises(SchemaError, match="is no table"):
-        pn.windowed(too_large, operator=sort, schema=schema, **asked)
+        pn.apply(too_large, operator=sort, schema=schema, **asked)
 
 
 def test_a_wrong_port_and_a_falling_attribute_are_refused() -> None:
     table = pa.table({"ts": pa.array([1, 2], pa.timestamp("us")), "d": [5, 4], "side": [1, 1]})
 
     def join(window: Any, clock: Any) -> Join:
-        right = pn.policy.sliding(pn.policy.delta("d", 3))
+        right = pn.sliding(pn.delta("d", 3))
         return Join(window, right, match=lambda *_: True, clock=clock, select=lambda one, other: {"n": 1})
 
-    asked = {"at": "ts", "port": "side", "window": pn.policy.sliding(pn.policy.count(2)), "operator": join}
+    asked = {"at": "ts", "port": "side", "over": pn.sliding(pn.rows(2)), "operator": join}
     with pytest.raises(OrderError, match="'d' fell from 5 to 4"):
-        pn.windowed(table.append_column("x", pa.array([1, 1])).slice(0, 2), **asked)
+        pn.apply(table.append_column("x", pa.array([1, 1])).slice(0, 2), **asked)
     with pytest.raises(SchemaError, match="a row is for the port 2"):
-        pn.windowed(table.set_column(2, "side", pa.array([0, 2])), **asked)
+        pn.apply(table.set_column(2, "side", pa.array([0, 2])), **asked)
 
 
 def test_unmatched_tuples_of_a_table_have_ports_of_their_own() -> None:
@@ -175,14 +175,14 @@ def test_unmatched_tuples_of_a_table_have_ports_of_their_own() -> None:
     )
 
     def join(window: Any, clock: Any) -> Join:
-        right = pn.policy.sliding(pn.policy.count(1))
+        right = pn.sliding(pn.rows(1))
         return Join(
             window, right, on="k", outer="full", unmatched_ports=True, clock=clock,
             select=lambda one, other: {"left": one and one["k"], "right": other and other["k"]},
         )  # fmt: skip
 
-    window = pn.policy.sliding(pn.policy.count(1))
-    found = pn.windowed(table, at="ts", port="side", window=window, operator=join).to_pylist()
+    window = pn.sliding(pn.rows(1))
+    found = pn.apply(table, at="ts", port="side", over=window, operator=join).to_pylist()
     assert found == [
         {"left": "a", "right": None, "port": 1},
         {"left": "b", "right": "b", "port": 0},

@@ -18,11 +18,9 @@ import panes as pn
 from panes.declare.expressions import expression
 from panes.engine.cabinet import InMemory
 from panes.errors import DeclarationError, PlanError, StateError
-from panes.local.arriving import tie_order
 from panes.local.evaluate import evaluate, result_type
-from panes.local.session_stream import SessionShard
-from panes.local.windowed_aggregates import bind_aggregates
-from panes.local.windowed_stream import Shape
+from panes.local.rows import bind_rows, order_of
+from panes.local.rows_stream import KeySet, Own, RowsShard, Shape, no_marks
 from panes.operators.over_queries import over_rows
 
 EPOCH = dt.datetime(1970, 1, 1)
@@ -50,9 +48,10 @@ def _nulls_first(value):
 
 
 def by_key(rows, by):
-    """The rows of each key by time; those of one instant by the columns that queries use, as they stand."""
+    """The rows of each key by time; those of one instant by all columns, by their names."""
     keys = {}
-    for row in sorted(rows, key=lambda r: (r[0], _nulls_first(r[2]))):
+    others = slice(2, 4) if by else slice(1, 4)
+    for row in sorted(rows, key=lambda r: (r[0], [_nulls_first(value) for value in r[others]])):
         keys.setdefault(row[1] if by else None, []).append(row)
     return keys
 
@@ -108,10 +107,13 @@ def wanted(name, keys, windows):
 @settings(max_examples=150)
 @given(ROWS, st.booleans(), st.integers(1, 6), st.integers(1, 4), st.integers(1, 8), st.sampled_from([None, "y = 0"]))
 def test_all_windows_of_a_query(rows, by, n, every, gap, where):
-    over = [pn.last(n, every=every, name="last"), pn.session(f"{gap} us", name="session"), pn.last(2, name="two")]
+    over = [
+        pn.hopping(pn.rows(n), every=pn.rows(every), name="last"),
+        pn.session(f"{gap} us", name="session"),
+        pn.sliding(pn.rows(2), name="two"),
+    ]
     query = pn.query("q", at="ts", by="k" if by else (), select=SELECT, over=over, where=where)
     kept = [row for row in rows if where is None or row[3] == 0]
-    # Columns that a condition uses order rows too; among those that are left they are all alike.
     keys = by_key(kept, by)
     expected = [
         *wanted("last", keys, lambda some: of_last(some, n, every)),
@@ -126,7 +128,11 @@ def test_beside_windows_over_time():
     rows = [(1, "a", 1, 0), (2, "a", 5, 0), (12, "a", 2, 0)]
     one = pn.query("one", at="ts", by="k", select={"n": pn.count(), "twice": "n * 2"}, over=[pn.tumbling("10 us")])
     two = pn.query(
-        "two", at="ts", select={"high": pn.max("x")}, over=[pn.last(2), pn.tumbling("20 us")], having="high > 1"
+        "two",
+        at="ts",
+        select={"high": pn.max("x")},
+        over=[pn.sliding(pn.rows(2)), pn.tumbling("20 us")],
+        having="high > 1",
     )
     found = pn.plan([one, two]).run(table_of(rows))
     assert found.column_names == ["query", "window_name", "window", "k", "n", "twice", "high"]
@@ -138,17 +144,19 @@ def test_beside_windows_over_time():
     ]
     assert [(r["window_name"], r["high"]) for r in found.to_pylist() if r["n"] is None] == [
         ("20us", 5),
-        ("last_2", 5),
-        ("last_2", 5),
+        ("2rows/event", 5),
+        ("2rows/event", 5),
     ]
 
 
 def test_a_plan_tells_of_them():
-    plan = pn.plan(pn.query("q", at="ts", select=SELECT, over=[pn.last(100, every=10), pn.session("30 min")]))
+    plan = pn.plan(
+        pn.query("q", at="ts", select=SELECT, over=[pn.hopping(pn.rows(100), every=pn.rows(10)), pn.session("30 min")])
+    )
     for text in (str(plan), plan.explain()):
-        assert "last_100_every_10" in text
+        assert "100rows/10rows" in text
         assert "session 30m" in text
-    assert plan.to_dict()["by_events"][0]["windows"] == ("last_100_every_10", "session 30m")
+    assert plan.to_dict()["by_events"][0]["windows"] == ("100rows/10rows", "session 30m")
     assert "session 30m" in plan.to_mermaid()
     assert "session 30m" in plan.to_svg()
 
@@ -158,18 +166,14 @@ class Sessions:
 
     def __init__(self, schema, gap, by):
         query = pn.query("q", at="ts", by="k" if by else (), select=SELECT, over=pn.session(f"{gap} us"))
-        ((asked,),) = (found.windows for found in over_rows([query]))
-        self.bound = bind_aggregates(asked, schema, lambda sql: result_type(expression(sql), schema))
-        self.ties = tie_order(asked.stream, query.used, schema)
+        parts = over_rows([query])
+        self.bound = bind_rows(parts[0], schema, lambda sql: result_type(expression(sql), schema))
+        self.ties = order_of(parts, schema)
         self.keys = ["k"] if by else []
         arguments = tuple(result_type(expression(sql), schema) for sql in self.bound.arguments)
-        self.shape = Shape(
-            tuple(schema.field(k).type for k in self.keys),
-            arguments,
-            (),
-            (),
-            tuple(schema.field(t).type for t in self.ties),
-        )
+        keys, ties = (tuple(schema.field(name).type for name in names) for names in (self.keys, self.ties))
+        self.shape = Shape(keys, arguments, (), (), 0, ties)
+        self.set = KeySet((self.bound,), (Own(tuple(range(len(arguments))), ()),), self.shape)
         self.gap, self.cabinet, self.found, self.late = gap, InMemory(), [], 0
 
     def step(self, rows, watermark, declared="same"):
@@ -181,11 +185,10 @@ class Sessions:
             *(table.column(name) for name in self.ties),
         ]
         batches = pa.Table.from_arrays(columns, schema=self.shape.schema).to_batches()
-        shard = SessionShard(self.bound, self.shape, {"window": declared}, self.cabinet)
-        (found,) = shard.step(batches, np.zeros(0, np.int64), watermark)
+        shard = RowsShard(self.set, {"window": declared}, self.cabinet)
+        ((_, found),) = shard.step(batches, no_marks(), watermark)
         self.found += [
-            (r.get("k"), micros(r["window"]["start"]), micros(r["window"]["end"]) + self.gap, r["n"], r["total"])
-            for r in found.to_pylist()
+            (r.get("k"), micros(r["start"]), micros(r["end"]), r["n"], r["total"]) for r in found.to_pylist()
         ]
         self.late += shard.counted.late
         return shard.counted
@@ -256,24 +259,23 @@ def test_rows_of_sessions_are_not_written_again_and_again():
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda: pn.last(3, every=0), DeclarationError, "every=0 is not a number of events"),
-        (lambda: pn.last("x", every=2), DeclarationError, "is an aggregate, which takes no every="),
+        (lambda: pn.hopping(pn.rows(3), every=pn.rows(0)), DeclarationError, "rows"),
+        (lambda: pn.hopping(pn.rows(3), every=2), pn.PanesError, "has no unit"),
         (lambda: pn.session("-1 s"), pn.PanesError, "not positive"),
-        (lambda: plan_of(pn.last(3, skip=1)), PlanError, "only lookups do"),
         (
-            lambda: plan_of(pn.last(3)).run(table_of([]), layout="wide"),
+            lambda: plan_of(pn.sliding(pn.rows(3))).run(table_of([]), layout="wide"),
             PlanError,
-            "layout='wide' is for windows over time",
+            "layout='wide' has a row per key and window end",
         ),
         (
             lambda: plan_of(pn.session("1 s")).run(table_of([]), empty=True),
             PlanError,
-            "emit='all' is for windows over time",
+            "goes by rows",
         ),
-        (lambda: query_of(pn.last(3)).windows, PlanError, "counts events, which only plans answer"),
+        (lambda: query_of(pn.sliding(pn.rows(3))).windows, PlanError, "takes windows over time only"),
         (lambda: plan_of(pn.session("1 s")).run(pa.table({"ts": [1], "x": [1]})), pn.PanesError, "timestamp"),
         (
-            lambda: pn.query("q", at="ts", select={"n": pn.count(), "e": "expires"}, over=pn.last(3)),
+            lambda: pn.query("q", at="ts", select={"n": pn.count(), "e": "expires"}, over=pn.sliding(pn.rows(3))),
             DeclarationError,
             "asks when answers expire",
         ),

@@ -14,7 +14,7 @@ KEYS = st.sampled_from(["k", ()])
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(table=events(), by=KEYS, chosen=st.sampled_from(list(CLASSES)), where=st.sampled_from([None, "y < 2"]))
 def test_a_window(window, table, by, chosen, where):
     query = pn.query(by=by, at="ts", select=CLASSES[chosen], over=window, where=where)
@@ -28,14 +28,14 @@ def test_windows_mixed_as_one_likes(table, by, over):
     assert rows_of(pn.plan(query).run(table)) == rows_of(brute_force(query, table))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(table=events(least=4), by=KEYS, window=st.sampled_from([*BY_ROWS, *SESSIONS, *MARKS]))
 def test_groups_inside_a_window(table, by, window):
     query = pn.query(by=by, at="ts", select={"n": pn.count(), "low": pn.min("x")}, over=window, groups="g")
     assert rows_of(pn.plan(query).run(table)) == rows_of(brute_force(query, table))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(table=events(least=6), by=KEYS, window=st.sampled_from(BY_ROWS), ties=st.sampled_from(["y", ["z", "g"]]))
 def test_ties(table, by, window, ties):
     query = pn.query(by=by, at="ts", select={"low": pn.min("x"), "which": "number"}, over=window, ties=ties)

@@ -19,6 +19,7 @@ from panes.operators.declarations import (
 )
 
 EVICT = {"count": Count(4), "delta": Delta(1, 5), "time": Time(7), "punctuation": Punctuation()}
+REOPENED = Time(7, "row")
 TRIGGER = {"count": Count(2), "delta": Delta(2, 3), "time": Time(3)}
 PARTITION_EVICTIONS = {
     "partition count": PartitionCount(2),
@@ -34,7 +35,9 @@ def window_of(configuration, every=None, partitioned=False):
     if eviction is not None or partitioned:
         partitions = Partitions(("k",), PARTITION_EVICTIONS.get(eviction))
     if configuration.type == "tumbling":
-        return Tumbling(EVICT[configuration.evict], partitions)
+        # The paper's partitioned windows by time go when they are flushed; the grids are drawn elsewhere.
+        reopened = configuration.evict == "time" and partitions is not None
+        return Tumbling(REOPENED if reopened else EVICT[configuration.evict], partitions)
     trigger = TRIGGER[configuration.trigger] if every is None else Count(every)
     return Sliding(EVICT[configuration.evict], trigger, partitions)
 

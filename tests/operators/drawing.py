@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from panes.declare.eviction import CHOICES
 from panes.operators import EventClock, SlidingWindow, TumblingWindow
 from panes.operators.declarations import (
-    SELECTIONS,
     Count,
     Delta,
     PartitionAge,
@@ -18,6 +18,7 @@ from panes.operators.declarations import (
     Tumbling,
     TupleCount,
 )
+from panes.operators.lowering import declaration_of
 
 NEXT, FIRST, SECOND = 0, 1, 2  # a tuple: its number, and two attributes that never decrease
 
@@ -39,16 +40,24 @@ def _deltas():
     return st.builds(Delta, st.sampled_from([FIRST, SECOND]), st.integers(0, 5))
 
 
-def _times():
-    return st.builds(Time, st.integers(1, 6))
+def _times(*origins):
+    """Periods; each origin a strategy of its own, so that the grid of the clock is drawn as often."""
+    periods = st.integers(1, 6)
+    return st.one_of(
+        st.builds(Time, periods, st.just(o), st.integers(0, 5) if o == "epoch" else st.just(0)) for o in origins
+    )
 
 
 def policies():
-    return st.one_of(_counts(), _deltas(), _times())
+    return st.one_of(_counts(), _deltas(), _times("first"))
+
+
+def triggers():
+    return st.one_of(_counts(), _deltas(), _times("first", "epoch"))
 
 
 def partitions(by=()):
-    selections = st.sampled_from([*(s for s in SELECTIONS if s != "by operator"), mark_the_largest])
+    selections = st.sampled_from([*(s for s in CHOICES if s != "by operator"), mark_the_largest])
     limits = st.one_of(st.builds(PartitionCount, st.integers(1, 3)), st.builds(TupleCount, st.integers(1, 6)))
     chosen = st.builds(Partitions, st.just(by), limits, selections)
     aged = st.builds(Partitions, st.just(by), st.builds(PartitionAge, st.integers(1, 6)))
@@ -56,11 +65,12 @@ def partitions(by=()):
 
 
 def tumbling(by=()):
-    return st.builds(Tumbling, st.one_of(policies(), st.just(Punctuation())), partitions(by))
+    times = _times("first", "row", "epoch")
+    return st.builds(Tumbling, st.one_of(_counts(), _deltas(), times, st.just(Punctuation())), partitions(by))
 
 
 def sliding(by=()):
-    return st.builds(Sliding, policies(), policies(), partitions(by))
+    return st.builds(Sliding, policies(), triggers(), partitions(by), st.booleans())
 
 
 def windows(by=()):
@@ -103,9 +113,10 @@ class Recorder:
         return self.of_window(name)
 
 
-def make(declared, clock=None, **options):
+def make(window, clock=None, by=None, evict=None, **options):
     """A window on an event clock, and the recorder that hears it."""
     clock = clock or EventClock(0)
+    declared = declaration_of(window, by, evict)
     kind = SlidingWindow if isinstance(declared, Sliding) else TumblingWindow
     window = kind(declared, clock=clock, **options)
     recorder = Recorder()

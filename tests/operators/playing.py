@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.testing.operators_reference import ReferenceWindow
 from panes.operators.declarations import Count, Sliding
+from panes.testing.operators_reference import ReferenceWindow
 from tests.operators.drawing import often, partitions, policies
 
 SELECT = {

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError
-from panes.testing.operators_reference import TABLE_I, TABLE_II, ReferenceWindow
 from panes.operators import Event, SlidingWindow, TumblingWindow, order_of_events
-from panes.operators.declarations import Count, Delta, Sliding, Tumbling
+from panes.operators.declarations import Count, Delta, Partitions, Sliding, Tumbling
+from panes.testing.operators_reference import TABLE_I, TABLE_II, ReferenceWindow
 from tests.operators.drawing import happenings, make, play, policies, windows
 
 
@@ -148,7 +148,7 @@ def test_figure_2_as_drawn():
 @given(policies(), happenings())
 def test_unregistered_events_change_nothing(policy, happened):
     """A window without handlers ends up with the same contents."""
-    declared = Sliding(policy, Count(2), pn.policy.partitions())
+    declared = Sliding(policy, Count(2), Partitions(()))
     heard, _, clock = make(declared)
     deaf = type(heard)(declared, clock=type(clock)(0))
     for window, its in ((heard, clock), (deaf, deaf.clock)):
@@ -164,11 +164,7 @@ def test_unregistered_events_change_nothing(policy, happened):
 
 @pytest.mark.parametrize("kind", ["tumbling", "sliding"])
 def test_an_event_of_the_other_type_is_refused(kind):
-    window = (
-        TumblingWindow(pn.policy.tumbling(pn.policy.count(1)))
-        if kind == "tumbling"
-        else SlidingWindow(pn.policy.sliding(pn.policy.count(1)))
-    )
+    window = TumblingWindow(pn.tumbling(pn.rows(1))) if kind == "tumbling" else SlidingWindow(pn.sliding(pn.rows(1)))
     wrong = Event.TRIGGER if kind == "tumbling" else Event.BEFORE_FLUSH
     with pytest.raises(DeclarationError, match=f"a {kind} window has no event {wrong.value}. It has: after_"):
         window.register(object(), wrong)

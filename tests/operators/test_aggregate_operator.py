@@ -16,12 +16,13 @@ import panes as pn
 from panes.errors import StateError
 from panes.operators import PUNCTUATION, Aggregate, EventClock
 from panes.operators.declarations import Count, Partitions, Sliding, Time
+from panes.operators.lowering import declaration_of
 from tests.operators.configurations import AGGREGATE, name, window_of
 from tests.operators.drawing import windows
 from tests.operators.playing import HOLISTIC, SELECT, STREAM, answers, contents, events
 
 
-def aggregated(declared, happened, group_by, partial, evicted, functions):
+def aggregated(declared, happened, group_by, evicted, functions):
     full = set()
     for event, partition, held in contents(declared, happened):
         if event == "initial_full":
@@ -31,7 +32,7 @@ def aggregated(declared, happened, group_by, partial, evicted, functions):
                 full.discard(gone)
                 if evicted:
                     yield from _rows(declared, gone, rows, group_by, functions)
-        elif event == "before_flush" or (event == "trigger" and (partial or partition in full)):
+        elif event == "before_flush" or (event == "trigger" and (declared.partial or partition in full)):
             yield from _rows(declared, partition, held, group_by, functions)
 
 
@@ -74,20 +75,19 @@ EXPECTED_HOLISTIC = {
 
 
 @settings(max_examples=150)
-@given(windows(("k",)), events(), st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
-def test_aggregate(declared, happened, group_by, partial, evicted, rewrite, holistic):
+@given(windows(("k",)), events(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_aggregate(declared, happened, group_by, evicted, rewrite, holistic):
     clock = EventClock(0)
     operator = Aggregate(
         declared,
         SELECT | (HOLISTIC if holistic else {}),
-        group_by="g" if group_by else (),
-        partial_windows=partial,
+        groups="g" if group_by else (),
         evicted_partitions=evicted,
         rewrite=rewrite,
         clock=clock,
     )
     functions = EXPECTED | (EXPECTED_HOLISTIC if holistic else {})
-    expected = list(aggregated(declared, happened, group_by, partial, evicted, functions))
+    expected = list(aggregated(declared, happened, group_by, evicted, functions))
     assert answers(operator, clock, happened) == expected
 
 
@@ -100,8 +100,8 @@ def test_aggregate_has_52_configurations():
 def test_every_configuration_of_aggregate(configuration, partitioned):
     declared = window_of(configuration, partitioned=partitioned)
     clock = EventClock(0)
-    operator = Aggregate(declared, SELECT, group_by="g", clock=clock)
-    expected = list(aggregated(declared, STREAM, True, True, False, EXPECTED))
+    operator = Aggregate(declared, SELECT, groups="g", clock=clock)
+    expected = list(aggregated(declared, STREAM, True, False, EXPECTED))
     assert expected.count(PUNCTUATION) > 3
     assert answers(operator, clock, STREAM) == expected
 
@@ -113,14 +113,14 @@ def test_windows_that_are_followed(configuration, evicted):
     declared = window_of(configuration, every=1)
     clock = EventClock(0)
     operator = Aggregate(declared, SELECT, evicted_partitions=evicted, clock=clock)
-    expected = list(aggregated(declared, STREAM, False, True, evicted, EXPECTED))
+    expected = list(aggregated(declared, STREAM, False, evicted, EXPECTED))
     assert operator._follows
     assert answers(operator, clock, STREAM) == expected
     assert operator._following.keys() == operator.windows[0].subwindows.keys()
 
 
 def test_what_is_summarized_is_not_stored():
-    declared = pn.policy.tumbling(pn.policy.count(1000), partitioned="k")
+    declared = declaration_of(pn.tumbling(pn.rows(1000)), by="k")
     operator = Aggregate(declared, SELECT)
     for number in range(100):
         operator.process({"k": number % 3, "v": number, "number": number})
@@ -135,20 +135,22 @@ def test_what_is_summarized_is_not_stored():
 @given(
     st.integers(1, 12),
     st.integers(1, 12),
-    st.sampled_from(["count", "time"]),
+    st.sampled_from(["count", "time", "clock"]),
+    st.integers(0, 11),
     st.booleans(),
     st.booleans(),
     st.booleans(),
     events(),
 )
-def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, partitioned, partial, group_by, happened):
+def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, phase, partitioned, partial, group_by, happened):
     """Beside the window as it was declared, and beside the reference."""
-    policy = {"count": Count, "time": Time}[kind]
-    declared = Sliding(policy(size), policy(slide), Partitions(("k",)) if partitioned else None)
+    policy = Count if kind == "count" else Time
+    trigger = Time(slide, "epoch", phase) if kind == "clock" else policy(slide)
+    declared = Sliding(policy(size), trigger, Partitions(("k",)) if partitioned else None, partial)
 
     def run(rewrite):
         clock = EventClock(0)
-        options = {"group_by": "g" if group_by else (), "partial_windows": partial, "clock": clock}
+        options = {"groups": "g" if group_by else (), "clock": clock}
         operator = Aggregate(declared, SELECT, rewrite=rewrite, **options)
         return operator, answers(operator, clock, happened)
 
@@ -156,14 +158,15 @@ def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, partitione
     rewritten, found = run(True)
     assert len(direct.stages) == 1
     piece = math.gcd(size, slide)
-    gains = slide // piece <= 8 and (kind == "time" or piece > 1)
+    gains = slide // piece <= (1 if kind == "clock" else 8) and (kind != "count" or piece > 1)
+    gains = gains and (partial or kind != "clock")
     assert len(rewritten.stages) == (2 if gains else 1)
-    assert found == expected == list(aggregated(declared, happened, group_by, partial, False, EXPECTED))
+    assert found == expected == list(aggregated(declared, happened, group_by, False, EXPECTED))
 
 
 def test_a_rewritten_window_holds_summaries_instead_of_tuples():
     clock = EventClock(0)
-    hour = pn.policy.sliding(pn.policy.time("1 hour"), pn.policy.time("1 min"))
+    hour = pn.hopping("1 hour", every="1 min", origin="first")
     operator = Aggregate(hour, {"mean": pn.mean("v")}, clock=clock)
     for second in range(2 * 3600):
         clock.advance(second * 1_000_000)
@@ -174,7 +177,7 @@ def test_a_rewritten_window_holds_summaries_instead_of_tuples():
 
 def test_pieces_without_tuples_are_one_object():
     """Many partitions that are quiet most of the time do not hold a summary for every piece of each."""
-    hour = pn.policy.sliding(pn.policy.time("1 hour"), pn.policy.time("1 min"), partitioned="k")
+    hour = declaration_of(pn.hopping("1 hour", every="1 min", origin="first"), by="k")
     clock = EventClock(0)
     first = Aggregate(hour, {"mean": pn.mean("v")}, clock=clock)
     for k in range(3):
@@ -189,7 +192,7 @@ def test_pieces_without_tuples_are_one_object():
 
 
 def test_the_state_of_a_window_that_was_not_rewritten_is_refused():
-    window = pn.policy.sliding(pn.policy.time("10 s"), pn.policy.time("5 s"), partitioned="k")
+    window = declaration_of(pn.hopping("10 s", every="5 s", origin="first"), by="k")
     before = Aggregate(window, {"n": pn.count()}, rewrite=False, clock=EventClock(0))
     with pytest.raises(StateError, match="state of Aggregate was saved by one that was declared with"):
         Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).load(before.save())
@@ -198,21 +201,19 @@ def test_the_state_of_a_window_that_was_not_rewritten_is_refused():
 @pytest.mark.parametrize(
     "window",
     [
-        pn.policy.sliding(pn.policy.count(10), pn.policy.count(3)),
-        pn.policy.sliding(pn.policy.count(10), pn.policy.time("1 s")),
-        pn.policy.sliding(pn.policy.time("10 s"), pn.policy.time("3001 ms")),
-        pn.policy.sliding(
-            pn.policy.time("10 s"), pn.policy.time("5 s"), partitioned=pn.policy.partitions("k", age="1 min")
-        ),
-        pn.policy.sliding(pn.policy.delta("ts", 10), pn.policy.delta("ts", 5)),
-        pn.policy.sliding(pn.policy.count(10), pn.policy.count(5), partitioned=pn.policy.partitions("k", count=2)),
+        pn.hopping(pn.rows(10), every=pn.rows(3)),
+        pn.hopping(pn.rows(10), every="1 s", origin="first"),
+        pn.hopping("10 s", every="3001 ms", origin="first"),
+        declaration_of(pn.hopping("10 s", every="5 s", origin="first"), by="k", evict=pn.evict(age="1 min")),
+        pn.hopping(pn.delta("ts", 10), every=pn.delta("ts", 5)),
+        declaration_of(pn.hopping(pn.rows(10), every=pn.rows(5)), by="k", evict=pn.evict(keys=2)),
     ],
     ids=str,
 )
 def test_windows_that_cannot_be_rewritten(window):
-    assert Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).stages == (window,)
+    assert Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).stages == (declaration_of(window),)
 
 
 def test_functions_that_cannot_be_merged_keep_the_window():
-    window = pn.policy.sliding(pn.policy.count(10), pn.policy.count(5))
-    assert Aggregate(window, {"n": pn.count(), "m": pn.quantile("v", 0.5)}).stages == (window,)
+    window = pn.hopping(pn.rows(10), every=pn.rows(5))
+    assert Aggregate(window, {"n": pn.count(), "m": pn.quantile("v", 0.5)}).stages == (declaration_of(window),)

@@ -31,6 +31,7 @@ from panes.operators import (
     tuples_of,
 )
 from panes.operators.join import Side
+from panes.operators.lowering import declaration_of
 
 
 def until(condition, seconds=10.0):
@@ -58,9 +59,9 @@ class Heard:
 def test_the_thread_evicts_triggers_and_flushes_when_no_tuple_comes():
     with WallClock() as clock:
         heard = Heard()
-        slides = SlidingWindow(pn.policy.sliding(pn.policy.time("30 ms"), pn.policy.time("20 ms")), clock=clock)
+        slides = SlidingWindow(pn.hopping("30 ms", every="20 ms", origin="first"), clock=clock)
         slides.register(heard, Event.TRIGGER, Event.BEFORE_EVICTION)
-        tumbles = TumblingWindow(pn.policy.tumbling(pn.policy.time("20 ms")), clock=clock)
+        tumbles = TumblingWindow(pn.tumbling("20 ms", origin="first"), clock=clock)
         tumbles.register(heard, Event.BEFORE_FLUSH)
         slides.insert("a")
         tumbles.insert("b")
@@ -83,7 +84,7 @@ def test_triggers_catch_up():
                 time.sleep(0.3)
 
     with WallClock() as clock:
-        window = SlidingWindow(pn.policy.sliding(pn.policy.count(5), pn.policy.time("10 ms")), clock=clock)
+        window = SlidingWindow(pn.hopping(pn.rows(5), every="10 ms", origin="first"), clock=clock)
         window.register(Slow(), Event.TRIGGER)
         window.insert("a")
         begun = clock.now()
@@ -94,10 +95,10 @@ def test_triggers_catch_up():
 
 
 def test_locks_cost_nothing_without_a_thread():
-    window = SlidingWindow(pn.policy.sliding(pn.policy.count(5), pn.policy.count(1)), clock=WallClock())
+    window = SlidingWindow(pn.sliding(pn.rows(5)), clock=WallClock())
     with window.lock() as held:
         assert held is None
-    timed = SlidingWindow(pn.policy.sliding(pn.policy.time("1 s")), clock=EventClock(0))
+    timed = SlidingWindow(pn.hopping("1 s", every=pn.rows(1), bounds="[]"), clock=EventClock(0))
     with timed.lock() as held:
         assert held is None
     assert window.clock._thread is None
@@ -105,9 +106,7 @@ def test_locks_cost_nothing_without_a_thread():
 
 def test_whoever_looks_from_outside_holds_the_lock():
     with WallClock() as clock:
-        window = SlidingWindow(
-            pn.policy.sliding(pn.policy.time("1 ms"), partitioned=pn.policy.partitions()), clock=clock
-        )
+        window = SlidingWindow(pn.hopping("1 ms", every=pn.rows(1), bounds="[]"), by=(), clock=clock)
         stop = threading.Event()
         wrong = []
 
@@ -133,7 +132,7 @@ def test_an_error_in_the_thread_is_raised_where_the_next_tuple_comes_in():
             raise ZeroDivisionError("in a handler")
 
     clock = WallClock()
-    window = SlidingWindow(pn.policy.sliding(pn.policy.count(5), pn.policy.time("1 ms")), clock=clock)
+    window = SlidingWindow(pn.hopping(pn.rows(5), every="1 ms", origin="first"), clock=clock)
     window.register(Broken(), Event.TRIGGER)
     window.insert("a")
     until(lambda: clock._failure is not None)
@@ -148,9 +147,7 @@ def test_a_join_sees_no_tuple_that_is_too_old():
     """One window is timed and the other is not: the thread may be late, the answer must not be."""
     now = [0]
     with WallClock(lambda: now[0]) as clock:
-        join = Join(
-            pn.policy.sliding(pn.policy.time("10 us")), pn.policy.sliding(pn.policy.count(0)), on="k", clock=clock
-        )
+        join = Join(pn.hopping("10 us", every=pn.rows(1), bounds="[]"), pn.sliding(pn.rows(0)), on="k", clock=clock)
         join.process({"k": 1, "x": 1})
         now[0] = 10
         assert join.run([{"k": 1, "y": 1}], port=1) == [{"k": 1, "x": 1, "y": 1}, PUNCTUATION]
@@ -159,7 +156,7 @@ def test_a_join_sees_no_tuple_that_is_too_old():
 
 
 def test_operators_make_a_clock_of_their_own():
-    counts = Aggregate(pn.policy.tumbling(pn.policy.time("10 ms")), {"n": pn.count()})
+    counts = Aggregate(pn.tumbling("10 ms", origin="first"), {"n": pn.count()})
     out = []
     counts.connect(out.append)
     counts.process({})
@@ -169,7 +166,7 @@ def test_operators_make_a_clock_of_their_own():
 
 
 def test_event_time_stands_still_until_it_is_advanced():
-    window = TumblingWindow(pn.policy.tumbling(pn.policy.time("5 us")), clock=EventClock())
+    window = TumblingWindow(pn.tumbling("5 us", origin="first"), clock=EventClock())
     with pytest.raises(OrderError, match="the clock has not begun"):
         window.insert(1)
 
@@ -181,7 +178,7 @@ def test_a_handler_cannot_advance_its_clock():
         def before_flush(self, partition, window):
             clock.advance(99)
 
-    window = TumblingWindow(pn.policy.tumbling(pn.policy.time("5 us")), clock=clock)
+    window = TumblingWindow(pn.tumbling("5 us", origin="first"), clock=clock)
     window.register(Advancing(), Event.BEFORE_FLUSH)
     window.insert(1)
     with pytest.raises(OrderError, match="a handler cannot advance"):
@@ -198,9 +195,9 @@ def test_periods_are_half_open():
         windows  [a   )[b   )
     """
     clock, heard = EventClock(0), Heard()
-    tumbles = TumblingWindow(pn.policy.tumbling(pn.policy.time("5 us")), clock=clock)
+    tumbles = TumblingWindow(pn.tumbling("5 us", origin="first"), clock=clock)
     tumbles.register(heard, Event.BEFORE_FLUSH)
-    slides = SlidingWindow(pn.policy.sliding(pn.policy.time("5 us"), pn.policy.time("5 us")), clock=clock)
+    slides = SlidingWindow(pn.hopping("5 us", every="5 us", origin="first"), clock=clock)
     slides.register(heard, Event.TRIGGER, Event.BEFORE_EVICTION)
     for instant, item in ((0, "a"), (5, "b")):
         clock.advance(instant)
@@ -215,7 +212,7 @@ def test_periods_are_half_open():
 
 def replayed(rows, watermarks, **options):
     clock, out = EventClock(), []
-    window = pn.policy.sliding(pn.policy.time("7 us"), pn.policy.count(2))
+    window = pn.hopping("7 us", every=pn.rows(2), bounds="[]")
     operator = Aggregate(window, {"total": pn.sum("x"), "n": pn.count()}, clock=clock)
     operator.connect(out.append)
     replay = Replay(operator, clock, at="ts", **options)
@@ -240,7 +237,7 @@ def test_ties_by_value_and_late_tuples():
     rows = [{"ts": 5, "x": x} for x in (3, 1, 2)]
     random.Random(1).shuffle(rows)
     clock, out = EventClock(), []
-    order = Aggregate(pn.policy.tumbling(pn.policy.count(3)), {"xs": lambda rows: [r["x"] for r in rows]}, clock=clock)
+    order = Aggregate(pn.tumbling(pn.rows(3)), {"xs": lambda rows: [r["x"] for r in rows]}, clock=clock)
     order.connect(out.append)
     replay = Replay(order, clock, at="ts", ties=lambda row: row["x"])
     replay.add(rows)
@@ -252,7 +249,7 @@ def test_ties_by_value_and_late_tuples():
 
 def test_timestamps_are_instants():
     clock = EventClock()
-    counts = Aggregate(pn.policy.tumbling(pn.policy.count(1)), {"n": pn.count()}, clock=clock)
+    counts = Aggregate(pn.tumbling(pn.rows(1)), {"n": pn.count()}, clock=clock)
     replay = Replay(counts, clock, at="ts")
     replay.add([{"ts": dt.datetime(1970, 1, 1, 0, 0, 1)}])
     replay.finish()
@@ -262,7 +259,7 @@ def test_timestamps_are_instants():
 
 
 def test_the_operators_of_a_graph_share_a_wall_clock():
-    second = pn.policy.tumbling(pn.policy.time("1 s"))
+    second = pn.tumbling("1 s", origin="first")
     graph = Graph()
     graph.source("rows")
     with WallClock() as clock, WallClock() as other:
@@ -277,10 +274,10 @@ def test_a_thread_and_a_source_send_through_one_graph():
     with WallClock() as clock:
         graph = Graph()
         graph.source("rows")
-        writer = Aggregate(pn.policy.tumbling(pn.policy.time("1 ms")), {"n": pn.count()}, clock=clock)
+        writer = Aggregate(pn.tumbling("1 ms", origin="first"), {"n": pn.count()}, clock=clock)
         graph.add(writer, reads=["rows"], writes=["parts"])
         totals = []
-        summing = Aggregate(pn.policy.tumbling(pn.policy.punctuation()), {"n": pn.sum("n")}, clock=clock)
+        summing = Aggregate(pn.tumbling(pn.punctuation()), {"n": pn.sum("n")}, clock=clock)
         graph.add(summing, reads=["parts"], writes=["totals"])
         summing.connect(totals.append)
         for _ in range(5000):
@@ -294,8 +291,8 @@ def test_a_graph_is_replayed():
     graph.source("left")
     graph.source("right")
     join = Join(
-        pn.policy.sliding(pn.policy.time("5 us")),
-        pn.policy.sliding(pn.policy.count(0)),
+        pn.hopping("5 us", every=pn.rows(1), bounds="[]"),
+        pn.sliding(pn.rows(0)),
         on="k",
         select=lambda left, right: (left["x"], right["y"]),
         clock=clock,
@@ -310,8 +307,8 @@ def test_a_graph_is_replayed():
     assert out == [(0, 2), (1, 2), PUNCTUATION, (1, 6), PUNCTUATION]
 
 
-@pytest.mark.parametrize("partitioned", [None, pn.policy.partitions("k")])
-def test_a_flush_that_fails_is_tried_again_a_period_later(partitioned):
+@pytest.mark.parametrize(("by", "origin"), [(None, "first"), ("k", "row"), ("k", "epoch"), (None, "epoch")])
+def test_a_flush_that_fails_is_tried_again_a_period_later(by, origin):
     clock, flushed = EventClock(0), []
 
     class FailsOnce:
@@ -323,7 +320,7 @@ def test_a_flush_that_fails_is_tried_again_a_period_later(partitioned):
                 raise ZeroDivisionError
             flushed.append(list(window.tuples(partition)))
 
-    window = TumblingWindow(pn.policy.tumbling(pn.policy.time("5 us"), partitioned=partitioned), clock=clock)
+    window = TumblingWindow(pn.tumbling("5 us", origin=origin), by=by, clock=clock)
     window.register(FailsOnce(), Event.BEFORE_FLUSH)
     window.insert({"k": 1})
     with pytest.raises(ZeroDivisionError):
@@ -343,7 +340,7 @@ def test_a_handler_that_fails_does_not_stop_the_clock():
                 self.failed = True
                 raise ZeroDivisionError
 
-    window = SlidingWindow(pn.policy.sliding(pn.policy.time("5 us")), clock=clock)
+    window = SlidingWindow(pn.hopping("5 us", every=pn.rows(1), bounds="[]"), clock=clock)
     window.register(FailsOnce(), Event.BEFORE_EVICTION)
     window.insert("a")
     with pytest.raises(ZeroDivisionError):
@@ -354,7 +351,7 @@ def test_a_handler_that_fails_does_not_stop_the_clock():
 
 def test_a_clock_from_outside_is_not_closed():
     with WallClock() as clock:
-        Aggregate(pn.policy.tumbling(pn.policy.time("1 s")), {"n": pn.count()}, clock=clock).close()
+        Aggregate(pn.tumbling("1 s", origin="first"), {"n": pn.count()}, clock=clock).close()
         assert not clock._closed
 
 
@@ -368,7 +365,7 @@ def in_time(act, seconds=20.0):
 
 def test_a_handler_may_close_the_clock():
     """It holds the lock that the thread needs to end."""
-    counts = Aggregate(pn.policy.sliding(pn.policy.time("1 s")), {"n": pn.count()})
+    counts = Aggregate(pn.hopping("1 s", every=pn.rows(1), bounds="[]"), {"n": pn.count()})
     counts.connect(lambda _: counts.close())
     in_time(lambda: counts.process({}))
     assert not counts.clock._thread.is_alive()
@@ -382,7 +379,7 @@ def test_triggers_that_never_catch_up_keep_nobody_out():
             time.sleep(0.003)
 
     clock = WallClock()
-    window = SlidingWindow(pn.policy.sliding(pn.policy.count(5), pn.policy.time("1 ms")), clock=clock)
+    window = SlidingWindow(pn.hopping(pn.rows(5), every="1 ms", origin="first"), clock=clock)
     window.register(Slow(), Event.TRIGGER)
 
     def insert_and_close():
@@ -401,7 +398,7 @@ def test_a_handler_that_always_fails_keeps_nobody_out():
             raise ZeroDivisionError
 
     clock, raised = WallClock(), []
-    window = SlidingWindow(pn.policy.sliding(pn.policy.time("1 ms")), clock=clock)
+    window = SlidingWindow(pn.hopping("1 ms", every=pn.rows(1), bounds="[]"), clock=clock)
     window.register(Broken(), Event.BEFORE_EVICTION)
 
     def insert_and_close():
@@ -422,7 +419,7 @@ def test_a_tuple_arrives_at_the_instant_up_to_which_everything_happened():
     reads = iter([0, 4, 6, 8, 10, 12])
     clock = WallClock(lambda: next(reads))
     clock.close()  # no thread: it would read too
-    window = SlidingWindow(pn.policy.sliding(pn.policy.time("9 us"), pn.policy.time("5 us")), clock=clock)
+    window = SlidingWindow(pn.hopping("9 us", every="5 us", origin="first"), clock=clock)
     heard = Heard()
     window.register(heard, Event.TRIGGER)
     for item in "abc":
@@ -434,7 +431,7 @@ def test_a_tuple_arrives_at_the_instant_up_to_which_everything_happened():
 def test_a_state_is_loaded_as_a_whole(monkeypatch):
     """What falls due meanwhile must not happen before the operator has made its index again."""
     now = [0]
-    window, empty = pn.policy.sliding(pn.policy.time("10 us")), pn.policy.sliding(pn.policy.count(0))
+    window, empty = pn.hopping("10 us", every=pn.rows(1), bounds="[]"), pn.sliding(pn.rows(0))
     with WallClock(lambda: now[0]) as clock:
         first = Join(window, empty, on="k", clock=clock)
         first.process({"k": 1})
@@ -454,7 +451,7 @@ def test_a_state_is_loaded_as_a_whole(monkeypatch):
 
 
 def test_partition_ages_alone_need_no_thread_and_no_clock_in_common():
-    aged = pn.policy.tumbling(pn.policy.count(2), partitioned=pn.policy.partitions("k", age="1 s"))
+    aged = declaration_of(pn.tumbling(pn.rows(2)), by="k", evict=pn.evict(age="1 s"))
     graph = Graph()
     graph.source("rows")
     for _ in range(2):
@@ -466,7 +463,7 @@ def test_late_triggers_follow_each_other():
     now, heard = [0], Heard()
     clock = WallClock(lambda: now[0])
     clock.close()  # no thread: the tuples let things happen
-    window = SlidingWindow(pn.policy.sliding(pn.policy.count(5), pn.policy.time("10 us")), clock=clock)
+    window = SlidingWindow(pn.hopping(pn.rows(5), every="10 us", origin="first"), clock=clock)
     window.register(heard, Event.TRIGGER)
     for instant, item in ((0, "a"), (105, "b"), (110, "c")):
         now[0] = instant

@@ -35,13 +35,12 @@ FUNCTIONS = {
 
 def replay(case, how):
     window, keys = case["window"], tuple(case["key"])
-    partitioned = keys or None
-    size, every = pn.policy.count(window["n"]), pn.policy.count(window["every"])
-    declared = pn.policy.sliding(size, every, partitioned=partitioned)
+    size, every = pn.rows(window["n"]), pn.rows(window["every"])
+    declared = pn.hopping(size, every=every)
     if how == "tumbling":
-        declared = pn.policy.tumbling(size, partitioned=partitioned)
+        declared = pn.tumbling(size)
     select = {f"agg{number}": FUNCTIONS[kind](column) for number, (kind, column) in enumerate(case["aggs"])}
-    operator = Aggregate(declared, select, rewrite=how == "rewritten")
+    operator = Aggregate(declared, select, by=keys or None, rewrite=how == "rewritten")
     rows = [dict(zip(case["columns"], row, strict=True)) for row in case["input"]]
     return [[row[name] for name in (*keys, *select)] for row in operator.run(rows) if row is not PUNCTUATION]
 
@@ -79,8 +78,8 @@ def test_rows_preceding(name, followed):
     if not followed:
         select["a"] = lambda rows: rows[-1]["a"]
         columns = case["expected_columns"]
-    window = pn.policy.sliding(pn.policy.count(case["window"]["n"] + 1), pn.policy.count(1), partitioned=key)
-    operator = Aggregate(window, select, clock=clock)
+    window = pn.sliding(pn.rows(case["window"]["n"] + 1))
+    operator = Aggregate(window, select, by=key, clock=clock)
     assert operator._follows == followed
     operator.connect(out.append)
     arriving = Replay(operator, clock, at=case["time_col"])
@@ -99,6 +98,6 @@ def test_rows_preceding(name, followed):
 
 def test_ibm_streams_fires_from_the_first_tuples_on():
     """``last(10).trigger(2)`` of IBM Streams (streamsx.topology, test_BasicCountCountWindow): partial windows count."""
-    window = pn.policy.sliding(pn.policy.count(10), pn.policy.count(2))
+    window = pn.hopping(pn.rows(10), every=pn.rows(2))
     found = Aggregate(window, {"mean": pn.mean("x")}).run({"x": x} for x in range(1, 16))
     assert [row["mean"] for row in found if row is not PUNCTUATION] == [1.5, 2.5, 3.5, 4.5, 5.5, 7.5, 9.5]

@@ -7,8 +7,6 @@ import pytest
 import panes as pn
 from panes.operators import Event, EventClock, SlidingWindow, Summarizer, TumblingWindow
 
-p = pn.policy
-
 
 class Noted(Summarizer):
     """Counts tuples, and notes when it is opened and closed."""
@@ -46,7 +44,7 @@ def noted(declared, clock=None, heard=True):
 @pytest.mark.parametrize("at_once", [True, False])
 def test_an_empty_period_has_a_summarizer(heard, at_once):
     clock = EventClock(0)
-    window, log = noted(p.tumbling(p.time("10 us")), clock, heard)
+    window, log = noted(pn.tumbling("10 us", origin="first"), clock, heard)
     if at_once:
         window.insert_all(["a"], [0])
     else:
@@ -57,7 +55,7 @@ def test_an_empty_period_has_a_summarizer(heard, at_once):
 
 
 def test_a_punctuation_without_tuples_has_a_summarizer():
-    window, log = noted(p.tumbling(p.punctuation()))
+    window, log = noted(pn.tumbling(pn.punctuation()))
     window.punctuate()
     window.insert("a")
     window.punctuate()
@@ -66,7 +64,7 @@ def test_a_punctuation_without_tuples_has_a_summarizer():
 
 
 def test_a_summarizer_is_there_before_the_first_tuple_of_a_later_window():
-    window, log = noted(p.tumbling(p.count(1)))
+    window, log = noted(pn.tumbling(pn.rows(1)))
     assert window.summarizer() is None
     window.insert("a")
     assert window.summarizer().n == 0
@@ -92,7 +90,7 @@ class Again:
 def test_what_leaves_on_the_clock_may_come_in_again():
     clock = EventClock(0)
     again = Again(9)
-    window = SlidingWindow(p.sliding(p.time("10 us")), clock=clock)
+    window = SlidingWindow(pn.hopping("10 us", every=pn.rows(1), bounds="[]"), clock=clock)
     window.register(again, Event.AFTER_EVICTION)
     window.insert("a")
     clock.advance(98)
@@ -103,7 +101,7 @@ def test_what_leaves_on_the_clock_may_come_in_again():
 
 
 def test_what_leaves_a_full_window_may_come_in_again():
-    window, again = SlidingWindow(p.sliding(p.count(2))), Again(1)
+    window, again = SlidingWindow(pn.sliding(pn.rows(2))), Again(1)
     window.register(again, Event.AFTER_EVICTION, Event.TRIGGER)
     for item in "abcde":
         window.insert(item)
@@ -113,8 +111,8 @@ def test_what_leaves_a_full_window_may_come_in_again():
 
 def test_a_subwindow_that_goes_while_it_is_evicted_from_is_left_alone():
     clock = EventClock(0)
-    partitioned = p.partitions("k", count=1)
-    window = SlidingWindow(p.sliding(p.time("10 us"), partitioned=partitioned), clock=clock)
+    partitioned = {"by": "k", "evict": pn.evict(keys=1)}
+    window = SlidingWindow(pn.hopping("10 us", every=pn.rows(1), bounds="[]"), **partitioned, clock=clock)
 
     class Elsewhere:
         def after_eviction(self, item, partition, window):

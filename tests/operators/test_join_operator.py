@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.testing.operators_reference import ReferenceWindow
 from panes.operators import PUNCTUATION, EventClock, Join
 from panes.operators.declarations import Count
+from panes.testing.operators_reference import ReferenceWindow
 from tests.operators.configurations import JOIN, window_of
 from tests.operators.playing import STREAM, events, numbers_of, play, two_windows
 
@@ -118,7 +118,7 @@ def test_every_configuration_of_join(configuration):
 
 
 def test_unmatched_tuples_on_ports_of_their_own():
-    last, none = pn.policy.sliding(pn.policy.count(1)), pn.policy.sliding(pn.policy.count(0))
+    last, none = pn.sliding(pn.rows(1)), pn.sliding(pn.rows(0))
     join = Join(last, none, on="x", outer="full", unmatched_ports=True)
     out = [[], [], []]
     for port in range(3):
@@ -133,8 +133,7 @@ def test_unmatched_tuples_on_ports_of_their_own():
 
 
 def test_a_one_sided_partitioned_join_looks_up_the_last_row_of_each_key():
-    last = pn.policy.sliding(pn.policy.count(1), partitioned="k")
-    join = Join(last, pn.policy.sliding(pn.policy.count(0), partitioned="k"))
+    join = Join(pn.sliding(pn.rows(1)), pn.sliding(pn.rows(0)), by="k")
     for k, price in (("a", 1), ("b", 2), ("a", 3)):
         join.process({"k": k, "price": price})
     assert join.run([{"k": "a", "asks": 1}, {"k": "c", "asks": 2}], port=1) == [
@@ -144,7 +143,7 @@ def test_a_one_sided_partitioned_join_looks_up_the_last_row_of_each_key():
 
 
 def test_nulls_match_nothing_and_nan_matches_itself():
-    last = pn.policy.sliding(pn.policy.count(5))
+    last = pn.sliding(pn.rows(5))
     join = Join(last, last, on={"x": "y"})
     for x in (None, float("nan"), 1.0):
         join.process({"x": x})

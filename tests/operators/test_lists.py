@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError, PanesError
 from panes.operators import PUNCTUATION, Aggregate, Event, EventClock, Sort, TumblingWindow, WallClock
-from panes.operators.declarations import Count, Delta, Sliding, Tumbling
+from panes.operators.declarations import Count, Delta, Partitions, Sliding, Tumbling
 from tests.operators.drawing import Recorder, often, partitions, policies, tumbling, windows
 from tests.operators.playing import HOLISTIC, SELECT
 
@@ -67,7 +67,7 @@ def run(make, lists, at_once, timed):
 @given(windows(("k",)), streams(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_aggregate(declared, lists, timed, group_by, rewrite, holistic):
     select = STATISTICS | (HOLISTIC if holistic else {})
-    options = {"group_by": "g" if group_by else (), "rewrite": rewrite}
+    options = {"groups": "g" if group_by else (), "rewrite": rewrite}
 
     def make(clock):
         return Aggregate(declared, select, clock=clock, **options)
@@ -93,7 +93,7 @@ def test_tumbling_windows(declared, lists, timed, holistic):
 @given(st.one_of(tumbling(("k",)), st.builds(Sliding, policies(), st.just(Count(1)), partitions(("k",)))), streams())
 def test_sort(declared, lists):
     def make(clock):
-        return Sort(declared, by="v", clock=clock)
+        return Sort(declared, order="v", clock=clock)
 
     assert run(make, lists, True, True) == run(make, lists, False, True)
 
@@ -135,7 +135,7 @@ def test_a_handler_that_fails(policy, partitioned, lists, after):
                 raise KeyError(after)
             return len(rows)
 
-        window = Tumbling(policy, pn.policy.partitions("k") if partitioned else None)
+        window = Tumbling(policy, Partitions(("k",)) if partitioned else None)
         return Aggregate(window, {"n": fails}, clock=clock)
 
     (found, state), (expected, same) = (run(make, lists, at_once, True) for at_once in (True, False))
@@ -153,7 +153,7 @@ def test_handlers_that_look_at_other_partitions_see_what_single_tuples_would_lea
         def before_flush(self, partition, window):
             seen.append([len(tuples) for _, tuples in window])
 
-    window = TumblingWindow(pn.policy.tumbling(pn.policy.count(4), partitioned="k"))
+    window = TumblingWindow(pn.tumbling(pn.rows(4)), by="k")
     window.register(Looks(), Event.BEFORE_FLUSH)
     window.apart = apart
     window.insert_all([{"k": k} for k in "aabbbbaa"])
@@ -161,7 +161,7 @@ def test_handlers_that_look_at_other_partitions_see_what_single_tuples_would_lea
 
 
 def test_whoever_hears_insertions_hears_each_in_its_place():
-    window = TumblingWindow(pn.policy.tumbling(pn.policy.count(2)))
+    window = TumblingWindow(pn.tumbling(pn.rows(2)))
     recorder = Recorder()
     window.register(recorder, Event.AFTER_INSERTION, Event.BEFORE_FLUSH)
     window.insert_all([1, 2, 3])
@@ -171,7 +171,7 @@ def test_whoever_hears_insertions_hears_each_in_its_place():
 
 def test_a_stream_that_is_no_list_is_not_read_ahead():
     clock = EventClock(0)
-    counts = Aggregate(pn.policy.tumbling(pn.policy.time("5 us")), {"n": pn.count()}, clock=clock)
+    counts = Aggregate(pn.tumbling("5 us", origin="first"), {"n": pn.count()}, clock=clock)
 
     def rows():
         for instant in (1, 3, 7):
@@ -187,12 +187,12 @@ def test_a_subclass_with_a_process_of_its_own_is_given_single_tuples():
             super().process(item, port)
             super().process(item, port)
 
-    assert Twice(pn.policy.tumbling(pn.policy.count(2)), {"n": pn.count()}).run([{}]) == [{"n": 2}, PUNCTUATION]
+    assert Twice(pn.tumbling(pn.rows(2)), {"n": pn.count()}).run([{}]) == [{"n": 2}, PUNCTUATION]
 
 
 def test_instants_are_for_an_event_clock():
     with WallClock() as clock:
-        counts = Aggregate(pn.policy.tumbling(pn.policy.count(2)), {"n": pn.count()}, clock=clock)
+        counts = Aggregate(pn.tumbling(pn.rows(2)), {"n": pn.count()}, clock=clock)
         with pytest.raises(DeclarationError, match="event clock"):
             counts.process_all([{}], at=[1])
 
@@ -200,9 +200,9 @@ def test_instants_are_for_an_event_clock():
 def test_windows_that_open_within_a_list_end_within_it():
     """What is due next on the clock, of another operator, lies far behind."""
     clock, out = EventClock(0), []
-    far = Aggregate(pn.policy.tumbling(pn.policy.time("1 s")), {"n": pn.count()}, clock=clock)
+    far = Aggregate(pn.tumbling("1 s", origin="first"), {"n": pn.count()}, clock=clock)
     far.process({})
-    near = Aggregate(pn.policy.tumbling(pn.policy.time("5 us"), partitioned="k"), {"n": pn.count()}, clock=clock)
+    near = Aggregate(pn.tumbling("5 us", origin="row"), {"n": pn.count()}, by="k", clock=clock)
     near.connect(out.append)
     near.process_all([{"k": "a"}] * 300, at=list(range(300)))
     assert out == [{"k": "a", "n": 5}, PUNCTUATION] * 59

@@ -9,15 +9,15 @@ import pytest
 import panes as pn
 from panes.errors import DeclarationError
 from panes.operators import EVERY_TUPLE, FREE, TUMBLING_WINDOWS, Event, InputPort, Operator, OperatorModel
+from panes.operators.lowering import declaration_of
 from panes.operators.operator_model import PARTITIONS, Configuration
 
-p = pn.policy
 PARTITIONED = {
-    "not partitioned": None,
-    "never evicted": p.partitions("k"),
-    "partition count": p.partitions("k", count=1),
-    "tuple count": p.partitions("k", tuples=9),
-    "partition age": p.partitions("k", age="1 s"),
+    "not partitioned": {},
+    "never evicted": {"by": "k"},
+    "partition count": {"by": "k", "evict": pn.evict(keys=1)},
+    "tuple count": {"by": "k", "evict": pn.evict(rows=9)},
+    "partition age": {"by": "k", "evict": pn.evict(age="1 s")},
 }
 
 
@@ -29,12 +29,12 @@ def model(*families):
 @pytest.mark.parametrize("declared", PARTITIONS)
 def test_a_model_says_which_partitions_it_supports(supported, declared):
     checked = model(replace(EVERY_TUPLE, partitions=(supported,)))
-    window = p.sliding(p.count(3), partitioned=PARTITIONED[declared])
+    window = declaration_of(pn.sliding(pn.rows(3)), **PARTITIONED[declared])
     if supported == declared:
         checked.check(window)
         assert Configuration.of(window) in checked.configurations()
     else:
-        with pytest.raises(DeclarationError, match=r"Mine does not support the window .* It supports sliding\("):
+        with pytest.raises(DeclarationError, match=r"Mine does not support the window .* It supports pn.sliding\("):
             checked.check(window)
 
 
@@ -50,10 +50,13 @@ def test_configurations_are_counted_once():
 @pytest.mark.parametrize(
     ("families", "message"),
     [
-        ((EVERY_TUPLE,), r"'tumbling, count\(2\)'. It supports sliding\(.*\); each of them partitioned or not\.$"),
+        (
+            (EVERY_TUPLE,),
+            r"pn.tumbling\(pn.rows\(2\)\). It supports pn.sliding\(.*; each of them partitioned or not\.$",
+        ),
         (
             (replace(EVERY_TUPLE, partitions=("not partitioned",)),),
-            r"\); each of them not partitioned\.$",
+            r"partial=False; each of them not partitioned\.$",
         ),
         (
             (replace(EVERY_TUPLE, partitions=("never evicted", "partition age")), replace(EVERY_TUPLE, every=2)),
@@ -65,13 +68,13 @@ def test_configurations_are_counted_once():
 )
 def test_an_error_says_what_partitions_may_be(families, message):
     with pytest.raises(DeclarationError, match=message):
-        model(*families).check(p.tumbling(p.count(2)))
+        model(*families).check(declaration_of(pn.tumbling(pn.rows(2))))
 
 
 def test_an_error_names_the_eviction_that_is_not_supported():
-    with pytest.raises(DeclarationError, match=r"partitioned, count\(2\)' \(partition count\)\. It supports"):
+    with pytest.raises(DeclarationError, match=r"pn.tumbling\(pn.rows\(2\)\) \(partition count\)\. It supports"):
         model(replace(TUMBLING_WINDOWS, partitions=PARTITIONS[:2])).check(
-            p.tumbling(p.count(2), partitioned=PARTITIONED["partition count"])
+            declaration_of(pn.tumbling(pn.rows(2)), **PARTITIONED["partition count"])
         )
 
 
@@ -86,10 +89,10 @@ def test_what_an_operator_excludes_is_refused_when_it_is_built():
         kept = replace(EVERY_TUPLE, partitions=("not partitioned", "never evicted"))
         model = OperatorModel("Deduplicator", (InputPort((kept,)),), (FREE,))
 
-        def __init__(self, window):
-            super().__init__(window)
+        def __init__(self, window, **options):
+            super().__init__(window, **options)
             self.window(window, Event.AFTER_INSERTION, Event.BEFORE_EVICTION)
 
-    Deduplicator(p.sliding(p.count(3), partitioned=0))
+    Deduplicator(pn.sliding(pn.rows(3)), by=0)
     with pytest.raises(DeclarationError, match="Deduplicator does not support"):
-        Deduplicator(p.sliding(p.count(3), partitioned=p.partitions(0, count=1)))
+        Deduplicator(pn.sliding(pn.rows(3)), by=0, evict=pn.evict(keys=1))

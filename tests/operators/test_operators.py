@@ -17,6 +17,7 @@ from panes.errors import AnswerOverflowError, DeclarationError, StateError
 from panes.operators import PUNCTUATION, Aggregate, EventClock, InputPort, Join, Operator, OperatorModel, Sort
 from panes.operators.accumulators import Variance
 from panes.operators.declarations import Count, Partitions, Sliding, Time
+from panes.operators.lowering import declaration_of
 from tests.operators.drawing import partitions, policies, tumbling, windows
 from tests.operators.playing import SELECT, events, numbers_of, play, two_windows
 
@@ -30,8 +31,8 @@ def test_an_operator_continues_from_its_state(kind, data, happened):
         if kind == "join":
             return Join(*both, on="v", outer="full", select=numbers_of, clock=clock)
         if kind in ("batch", "progressive"):
-            return Sort(both[0], by="v", clock=clock)
-        return Aggregate(both[0], SELECT, group_by="g", clock=clock)
+            return Sort(both[0], order="v", clock=clock)
+        return Aggregate(both[0], SELECT, groups="g", clock=clock)
 
     both = {
         "join": two_windows(),
@@ -82,54 +83,52 @@ def test_an_operator_continues_from_its_state(kind, data, happened):
     ("build", "message"),
     [
         (
-            lambda: Sort(pn.policy.sliding(pn.policy.count(3), pn.policy.count(2)), by="x"),
-            r"Sort does not support the window 'sliding, count\(3\), count\(2\)'. It supports tumbling\(.*; sliding\(.*"
-            r"count\(1\)\)",
+            lambda: Sort(pn.hopping(pn.rows(3), every=pn.rows(2)), order="x"),
+            r"Sort does not support the window pn.hopping\(pn.rows\(3\), every=pn.rows\(2\)\). "
+            r"It supports pn.tumbling\(.*; pn.sliding\(",
         ),
         (
-            lambda: Join(pn.policy.tumbling(pn.policy.count(3)), pn.policy.sliding(pn.policy.count(0)), on="x"),
-            r"Join does not support .* on port 0. It supports sliding\(.*the empty sliding\(count\(0\)\)",
+            lambda: Join(pn.tumbling(pn.rows(3)), pn.sliding(pn.rows(0)), on="x"),
+            r"Join does not support .* on port 0. It supports pn.sliding\(.*the empty pn.sliding\(pn.rows\(0\)\)",
         ),
-        (lambda: Aggregate(pn.policy.sliding(pn.policy.count(0)), {"n": pn.count()}), "Aggregate does not support"),
-        (lambda: Aggregate("100 rows", {"n": pn.count()}), "needs a window, and '100 rows' is none"),
-        (lambda: Aggregate(pn.policy.tumbling(pn.policy.count(1)), {}), "select= is empty"),
-        (lambda: Aggregate(pn.policy.tumbling(pn.policy.count(1)), {"x": 5}), "neither an aggregate nor a function"),
-        (lambda: Aggregate(pn.policy.tumbling(pn.policy.count(1)), {"x": pn.sum("a + b")}), "Let a Functor compute"),
+        (lambda: Aggregate(pn.sliding(pn.rows(0)), {"n": pn.count()}), "Aggregate does not support"),
+        (lambda: Aggregate("100 rows", {"n": pn.count()}), "'100 rows' is not a window. Write for example pn.tumbling"),
+        (lambda: Aggregate(pn.tumbling(pn.rows(1)), {}), "select= is empty"),
+        (lambda: Aggregate(pn.tumbling(pn.rows(1)), {"x": 5}), "neither an aggregate nor a function"),
+        (lambda: Aggregate(pn.tumbling(pn.rows(1)), {"x": pn.sum("a + b")}), "Let a Functor compute"),
         (
-            lambda: Aggregate(pn.policy.tumbling(pn.policy.count(1)), {"x": pn.last("a")}),
+            lambda: Aggregate(pn.tumbling(pn.rows(1)), {"x": pn.last("a")}),
             r"lambda tuples: tuples\[-1\]",
         ),
         (
-            lambda: Aggregate(pn.policy.tumbling(pn.policy.count(1)), {"x": pn.count()}, group_by="x"),
+            lambda: Aggregate(pn.tumbling(pn.rows(1)), {"x": pn.count()}, groups="x"),
             "Rename it in select=",
         ),
         (
-            lambda: Aggregate(
-                pn.policy.tumbling(pn.policy.count(1), partitioned=pn.policy.partitions()), {"n": pn.count()}
-            ),
+            lambda: Aggregate(pn.tumbling(pn.rows(1)), {"n": pn.count()}, by=()),
             "partitioned by no attribute",
         ),
         (
-            lambda: Join(pn.policy.sliding(pn.policy.count(1)), pn.policy.sliding(pn.policy.count(1))),
+            lambda: Join(pn.sliding(pn.rows(1)), pn.sliding(pn.rows(1))),
             "Join has no condition",
         ),
         (
             lambda: Join(
-                pn.policy.sliding(pn.policy.count(1), partitioned="k"), pn.policy.sliding(pn.policy.count(1)), on="x"
+                declaration_of(pn.sliding(pn.rows(1)), by="k"), declaration_of(pn.sliding(pn.rows(1))), on="x"
             ),
             "partitioned by 1 and 0 attributes",
         ),
         (
-            lambda: Join(pn.policy.sliding(pn.policy.count(0)), pn.policy.sliding(pn.policy.count(0)), on="x"),
+            lambda: Join(pn.sliding(pn.rows(0)), pn.sliding(pn.rows(0)), on="x"),
             "two empty windows",
         ),
-        (lambda: Sort(pn.policy.tumbling(pn.policy.count(1)), by=[]), "nothing to sort by"),
+        (lambda: Sort(pn.tumbling(pn.rows(1)), order=[]), "nothing to sort by"),
         (
             lambda: Sort(
-                pn.policy.tumbling(
-                    pn.policy.count(1), partitioned=pn.policy.partitions("k", count=1, select="by operator")
-                ),
-                by="x",
+                pn.tumbling(pn.rows(1)),
+                by="k",
+                evict=pn.evict(keys=1, choose="by operator"),
+                order="x",
             ),
             "Sort does not select partitions",
         ),
@@ -141,7 +140,7 @@ def test_refused(build, message):
 
 
 def test_a_clash_of_attributes_is_named():
-    join = Join(pn.policy.sliding(pn.policy.count(1)), pn.policy.sliding(pn.policy.count(0)), on="k")
+    join = Join(pn.sliding(pn.rows(1)), pn.sliding(pn.rows(0)), on="k")
     join.process({"k": 1, "v": 1})
     with pytest.raises(pn.PanesError, match="both streams have the attribute 'v'"):
         join.process({"k": 1, "v": 2}, 1)
@@ -157,7 +156,7 @@ def test_a_user_function_and_an_aggregate_of_ones_own():
         combine=lambda a, b: (a[0] * b[0],),
         lower=lambda p: p,
     )
-    window = pn.policy.tumbling(pn.policy.count(5))
+    window = pn.tumbling(pn.rows(5))
     rows = [{"x": x} for x in (2, 3, None, 5, 7)]
     found = Aggregate(window, {"product": product, "firsts": lambda rows: [r["x"] for r in rows[:2]]}).run(rows)
     assert found == [{"product": 210, "firsts": [2, 3]}, PUNCTUATION]
@@ -176,7 +175,7 @@ def test_floats_as_in_a_query(values):
     table = pa.table({"ts": [dt.datetime(2026, 1, 1)] * len(values), "x": pa.array(values, pa.float64())})
     query = pn.query("q", at="ts", select=select, over=pn.tumbling("1 h"))
     expected = {alias: pn.plan(query).run(table).to_pylist()[0][alias] for alias in select}
-    found, _ = Aggregate(pn.policy.tumbling(pn.policy.count(len(values))), select).run([{"x": x} for x in values])
+    found, _ = Aggregate(pn.tumbling(pn.rows(len(values))), select).run([{"x": x} for x in values])
     assert {alias: repr(_zero(value)) for alias, value in found.items()} == {
         alias: repr(_zero(value)) for alias, value in expected.items()
     }
@@ -200,7 +199,7 @@ def test_variances_of_parts_are_merged(values, at):
 
 
 def test_a_sum_that_does_not_fit_is_an_error():
-    window = pn.policy.tumbling(pn.policy.count(2))
+    window = pn.tumbling(pn.rows(2))
     least, most = [{"x": -(2**63)}, {"x": 0}], [{"x": 2**63 - 1}, {"x": 1}]
     assert Aggregate(window, {"total": pn.sum("x")}).run(least)[0] == {"total": -(2**63)}
     with pytest.raises(AnswerOverflowError, match="more than 64 bits"):
@@ -209,7 +208,7 @@ def test_a_sum_that_does_not_fit_is_an_error():
 
 def test_a_window_goes_on_after_its_processing_failed():
     """The tuples are still there when the next one comes."""
-    total, out = Aggregate(pn.policy.tumbling(pn.policy.count(2)), {"total": pn.sum("x")}), []
+    total, out = Aggregate(pn.tumbling(pn.rows(2)), {"total": pn.sum("x")}), []
     total.connect(out.append)
     total.process({"x": 2**63 - 1})
     with pytest.raises(AnswerOverflowError):
@@ -234,8 +233,8 @@ def test_an_operator_without_output_ports_can_be_run():
 def test_nan_is_one_partition_and_one_group_and_so_is_null():
     """As in Spark; to Python no NaN equals another."""
     rows = [{"k": k, "g": g} for k in (float("nan"), None, float("nan")) for g in (float("nan"), None, float("nan"))]
-    window = pn.policy.sliding(pn.policy.count(9), pn.policy.count(3), partitioned="k")
-    found = Aggregate(window, {"n": pn.count()}, group_by="g").run(rows)
+    window = declaration_of(pn.hopping(pn.rows(9), every=pn.rows(3)), by="k")
+    found = Aggregate(window, {"n": pn.count()}, groups="g").run(rows)
     assert [str(row) for row in found if row is not PUNCTUATION] == [
         "{'k': nan, 'g': nan, 'n': 2}",
         "{'k': nan, 'g': None, 'n': 1}",
@@ -244,8 +243,8 @@ def test_nan_is_one_partition_and_one_group_and_so_is_null():
         "{'k': nan, 'g': nan, 'n': 4}",
         "{'k': nan, 'g': None, 'n': 2}",
     ]
-    both = pn.policy.tumbling(pn.policy.count(4), partitioned=["k", "g"])
-    first, second = (Aggregate(both, {"n": pn.count()}, group_by="g") for _ in range(2))
+    both = declaration_of(pn.tumbling(pn.rows(4)), by=["k", "g"])
+    first, second = (Aggregate(both, {"n": pn.count()}, groups="g") for _ in range(2))
     assert first.run(rows[:5]) == []
     second.load(pickle.loads(pickle.dumps(first.save())))
     assert [str(row) for row in second.run(rows[5:])] == [
@@ -254,8 +253,8 @@ def test_nan_is_one_partition_and_one_group_and_so_is_null():
     ]
 
 
-WINDOW = pn.policy.tumbling(pn.policy.count(4))
-SLIDING = pn.policy.sliding(pn.policy.count(4))
+WINDOW = pn.tumbling(pn.rows(4))
+SLIDING = pn.sliding(pn.rows(4))
 
 
 @pytest.mark.parametrize(
@@ -273,19 +272,19 @@ SLIDING = pn.policy.sliding(pn.policy.count(4))
             r"arg_max\(y, x\).*arg_min",
         ),
         (
-            lambda: Aggregate(WINDOW, {"n": pn.count()}, group_by="x"),
-            lambda: Aggregate(WINDOW, {"n": pn.count()}, group_by="y"),
-            "group_by",
+            lambda: Aggregate(WINDOW, {"n": pn.count()}, groups="x"),
+            lambda: Aggregate(WINDOW, {"n": pn.count()}, groups="y"),
+            "groups",
         ),
         (
-            lambda: Aggregate(pn.policy.sliding(pn.policy.count(4), pn.policy.count(2)), {"n": pn.count()}),
+            lambda: Aggregate(pn.hopping(pn.rows(4), every=pn.rows(2)), {"n": pn.count()}),
             lambda: Aggregate(WINDOW, {"n": pn.count()}),
             "sliding, count.2., count.1.",
         ),
         (lambda: Join(SLIDING, SLIDING, on="x"), lambda: Join(SLIDING, SLIDING, on="y"), "state of Join .*'y': 'y'"),
         (lambda: Join(SLIDING, SLIDING, on="x"), lambda: Join(SLIDING, SLIDING, on="x", outer="left"), "outer=left"),
-        (lambda: Sort(SLIDING, by="x"), lambda: Sort(SLIDING, by="y"), "state of Sort"),
-        (lambda: Sort(SLIDING, by="x"), lambda: Sort(SLIDING, by="x", descending=True), "descending=True"),
+        (lambda: Sort(SLIDING, order="x"), lambda: Sort(SLIDING, order="y"), "state of Sort"),
+        (lambda: Sort(SLIDING, order="x"), lambda: Sort(SLIDING, order="x", descending=True), "descending=True"),
     ],
 )
 def test_a_state_is_not_for_another_declaration(one, other, says):

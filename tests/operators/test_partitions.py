@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError
 from panes.operators import Event, EventClock, SlidingWindow, TumblingWindow
+from panes.operators.lowering import declaration_of
 from panes.operators.partition_selection import BUILT_IN
 from tests.operators.drawing import make
 
@@ -66,7 +67,7 @@ def test_a_new_partition_is_the_least_frequently_updated():
 
 
 def test_partition_count_makes_room_before_a_subwindow_is_opened():
-    declared = pn.policy.sliding(pn.policy.count(9), partitioned=pn.policy.partitions(0, count=2))
+    declared = declaration_of(pn.sliding(pn.rows(9)), by=0, evict=pn.evict(keys=2))
     window, recorder, _ = make(declared)
     for item in (("a", 1), ("b", 2), ("a", 3), ("c", 4)):
         window.insert(item)
@@ -81,7 +82,7 @@ def test_partition_count_makes_room_before_a_subwindow_is_opened():
 
 
 def test_age_is_looked_at_when_a_tuple_arrives_and_counts_from_the_last_one():
-    declared = pn.policy.sliding(pn.policy.count(9), partitioned=pn.policy.partitions(0, age="10 us"))
+    declared = declaration_of(pn.sliding(pn.rows(9)), by=0, evict=pn.evict(age="10 us"))
     window, recorder, clock = make(declared)
     window.insert(("a", 1))
     clock.advance(10)
@@ -104,8 +105,8 @@ def test_the_operator_selects():
             Selecting.seen = len(candidates)
             candidates.mark(max(partition for partition, _ in candidates))
 
-    policy = pn.policy.partitions(count=2, select="by operator")
-    window = SlidingWindow(pn.policy.sliding(pn.policy.count(9), partitioned=policy))
+    policy = {"by": (), "evict": pn.evict(keys=2, choose="by operator")}
+    window = SlidingWindow(pn.sliding(pn.rows(9)), **policy)
     window.register(Selecting(), Event.PARTITION_SELECTION)
     for partition in (5, 7, 6):
         window.insert("tuple", partition)
@@ -122,8 +123,8 @@ def test_the_operator_selects():
     ],
 )
 def test_selections_that_select_nothing(select, message):
-    policy = pn.policy.partitions(count=1, select=select)
-    window = TumblingWindow(pn.policy.tumbling(pn.policy.count(9), partitioned=policy))
+    policy = {"by": (), "evict": pn.evict(keys=1, choose=select)}
+    window = TumblingWindow(pn.tumbling(pn.rows(9)), **policy)
     window.insert(1, "a")
     with pytest.raises(DeclarationError, match=message):
         window.insert(1, "b")
@@ -136,13 +137,14 @@ class Tuple:
         return 0
 
 
-@pytest.mark.parametrize("trigger", [pn.policy.count(2), pn.policy.delta("x", 1), pn.policy.time("1 day")], ids=str)
-@pytest.mark.parametrize("evict", [pn.policy.count(9), pn.policy.delta("x", 9), pn.policy.time("1 day")], ids=str)
+@pytest.mark.parametrize("trigger", [pn.rows(2), pn.delta("x", 1), "1 day"], ids=str)
+@pytest.mark.parametrize("evict", [pn.rows(9), pn.delta("x", 9), "1 day"], ids=str)
 def test_nothing_of_an_evicted_subwindow_stays(evict, trigger):
     """Deadlines lie a day ahead; the tuples are gone at once, and the queue does not grow."""
-    policy = pn.policy.partitions(count=3)
+    policy = {"by": (), "evict": pn.evict(keys=3)}
     clock = EventClock(0)
-    window = SlidingWindow(pn.policy.sliding(evict, trigger, partitioned=policy), clock=clock)
+    origin = "first" if trigger == "1 day" else "epoch"
+    window = SlidingWindow(pn.hopping(evict, every=trigger, origin=origin), **policy, clock=clock)
     watched = Tuple()
     gone = weakref.ref(watched)
     window.insert(watched, "first")
@@ -170,8 +172,8 @@ def test_a_summarizer_is_closed_when_its_partition_goes():
         def close(self):
             said.append(("close", self.partition))
 
-    policy = pn.policy.partitions(count=1)
-    window = TumblingWindow(pn.policy.tumbling(pn.policy.count(2), partitioned=policy), summarizer=Summarizer)
+    policy = {"by": (), "evict": pn.evict(keys=1)}
+    window = TumblingWindow(pn.tumbling(pn.rows(2)), **policy, summarizer=Summarizer)
     for partition, item in (("a", 1), ("b", 2), ("b", 3)):
         window.insert(item, partition)
     assert said == [

@@ -9,45 +9,62 @@ from decimal import Decimal
 import pytest
 
 import panes as pn
-from panes import windowing
+from panes import operators
 from panes.errors import DeclarationError, OrderError, PanesError, SchemaError, StateError
 from panes.operators import Event, EventClock, SlidingWindow, TumblingWindow
-from panes.operators.declarations import Partitions, Sliding, Tumbling
+from panes.operators.declarations import Count, Partitions, Sliding, Tumbling
+from panes.operators.lowering import declaration_of
 from tests.operators.drawing import make
 
-p = pn.policy
+ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
 
 
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: p.count(-1), "a whole number, 0 or more"),
-        (lambda: p.count(1.5), "a whole number"),
-        (lambda: p.count(True), "a whole number"),
-        (lambda: p.time("0 s"), "Write for example '10 s'"),
-        (lambda: p.time(10), "as '5 minutes'"),
-        (lambda: p.delta(None, 1), "names no attribute"),
-        (lambda: p.delta("x", -1), "0 or more"),
-        (lambda: p.delta("x", float("nan")), "0 or more"),
-        (lambda: p.delta("x", float("inf")), "finite"),
-        (lambda: p.delta("x", None), "Write a number, or a duration"),
-        (lambda: p.delta("x", True), "Write a number, or a duration"),
-        (lambda: p.tumbling(p.count(0)), "never hold a tuple"),
-        (lambda: p.tumbling("10 s"), r"Write count\(n\)"),
-        (lambda: p.sliding(p.count(1), p.count(0)), "a trigger after no tuple"),
-        (lambda: p.sliding(p.count(1), p.punctuation()), "cannot trigger a sliding window"),
-        (lambda: p.sliding(5), "no policy of a sliding window"),
-        (lambda: p.partitions("a", "a"), "names an attribute twice"),
-        (lambda: p.partitions(1.5), "names no attribute"),
-        (lambda: p.partitions("a", count=1, age="1 s"), "write one of count=, tuples= and age="),
-        (lambda: p.partitions("a", count=0), "1 or more"),
-        (lambda: p.partitions("a", tuples=-1), "1 or more"),
-        (lambda: p.partitions("a", age="0 s"), "'1 hour'"),
-        (lambda: p.partitions("a", count=1, select="newest"), "'least recently updated', 'least frequently updated'"),
-        (lambda: p.partitions("a", select="oldest"), "write one of them"),
-        (lambda: p.partitions("a", age="1 s", select="oldest"), "write one of them"),
-        (lambda: p.tumbling(p.count(1), partitioned=1.5), "an attribute, as 'state'"),
-        (lambda: SlidingWindow(p.sliding(p.count(0))), "only a one-sided Join"),
+        (lambda: pn.rows(-1), "Write a whole number"),
+        (lambda: pn.rows(1.5), "Write a whole number"),
+        (lambda: pn.rows(True), "Write a whole number"),
+        (lambda: pn.tumbling("0 s"), "Write for example '5 min'"),
+        (lambda: pn.tumbling(10), "such as '5 min'"),
+        (lambda: pn.delta(None, 1), "names no column"),
+        (lambda: pn.delta("x", -1), "0 or more"),
+        (lambda: pn.delta("x", float("nan")), "0 or more"),
+        (lambda: pn.delta("x", float("inf")), "finite"),
+        (lambda: pn.delta(True, 1), "names no column"),
+        (lambda: pn.delta("x", None), "Write a number, or a duration"),
+        (lambda: pn.delta("x", True), "Write a number, or a duration"),
+        (lambda: pn.tumbling(pn.rows(0)), "never hold one"),
+        (lambda: TumblingWindow("10 s"), r"Write for example pn.tumbling\(pn.rows\(100\)\)"),
+        (lambda: pn.hopping(pn.rows(1), every=pn.rows(0)), "or never be answered"),
+        (lambda: pn.hopping(pn.rows(1), every=pn.punctuation()), "marks cut a stream into windows"),
+        (lambda: pn.sliding(pn.punctuation()), "marks cut a stream into windows"),
+        (lambda: pn.sliding(5), "has no unit"),
+        (lambda: TumblingWindow(ROW, by=["a", "a"]), "names an attribute twice"),
+        (lambda: TumblingWindow(ROW, by=[1.5]), "1.5 names no attribute"),
+        (lambda: TumblingWindow(ROW, by=1.5), "as by='state'"),
+        (lambda: TumblingWindow(ROW, evict=pn.evict(keys=1)), "Write by= too"),
+        (lambda: TumblingWindow(ROW, by="a", evict=5), "evict=5: write for example"),
+        (lambda: TumblingWindow(declaration_of(ROW, "a"), by="a"), "has its keys already"),
+        (lambda: pn.evict(keys=1, age="1 s"), "write one of keys=, rows= and age="),
+        (lambda: pn.evict(keys=0), "1 or more"),
+        (lambda: pn.evict(rows=-1), "1 or more"),
+        (lambda: pn.evict(age="0 s"), "'1 hour'"),
+        (lambda: pn.evict(keys=1, choose="newest"), "'least recently updated', 'least frequently updated'"),
+        (lambda: pn.evict(choose="oldest"), "write one of keys=, rows= and age="),
+        (lambda: pn.evict(age="1 s", choose="oldest"), "write one of them"),
+        (lambda: TumblingWindow(pn.sliding(pn.rows(3))), "Make a SlidingWindow of it"),
+        (lambda: SlidingWindow(ROW), "Make a TumblingWindow of it"),
+        (lambda: TumblingWindow(pn.session("1 h")), "sessions are windows of queries"),
+        (lambda: TumblingWindow(pn.cumulate("1 h", upto="1 day")), "several windows at once"),
+        (lambda: TumblingWindow(pn.tumbling(pn.punctuation("end"))), r"pn.tumbling\(pn.punctuation\(\)\)"),
+        (lambda: TumblingWindow(pn.tumbling(pn.punctuation(scope="key"))), r"pn.tumbling\(pn.punctuation\(\)\)"),
+        (lambda: SlidingWindow(pn.sliding(pn.rows(3), ago=pn.rows(1))), "only queries can. Leave it out"),
+        (lambda: SlidingWindow(pn.sliding("1 h", ago="1 h")), "does not hold the row that it is answered with"),
+        (lambda: SlidingWindow(pn.sliding("1 h", bounds="[)")), "does not hold the row that it is answered with"),
+        (lambda: pn.plan(pn.query(select={"n": pn.count()}, over=UNTIL_MARK)), "names no column"),
+        (lambda: pn.plan(pn.query(select={"n": pn.count()}, over=pn.sliding(pn.delta(1, 5)))), "a place in a tuple"),
+        (lambda: SlidingWindow(pn.sliding(pn.rows(0))), "only a one-sided Join"),
     ],
 )
 def test_refused(build, message):
@@ -57,16 +74,18 @@ def test_refused(build, message):
 
 
 def test_declarations_are_plain_values():
-    window = p.sliding(p.count(100), p.delta("ts", "10 s"), partitioned=p.partitions("a", "b", age="1 h"))
+    declared = pn.hopping(pn.rows(100), every=pn.delta("ts", "10 s"))
+    window = declaration_of(declared, by=["a", "b"], evict=pn.evict(age="1 h"))
+    assert pickle.loads(pickle.dumps(declared)) == declared
     assert pickle.loads(pickle.dumps(window)) == window
     assert len({window, pickle.loads(pickle.dumps(window))}) == 1
     assert str(window) == "sliding, partitioned, count(100), delta(ts, 10s)"
-    assert p.tumbling(p.count(1), partitioned=["a", "b"]) == Tumbling(p.count(1), Partitions(("a", "b")))
-    assert p.sliding(p.count(3)) == Sliding(p.count(3), p.count(1))
+    assert declaration_of(pn.tumbling(pn.rows(1)), by=["a", "b"]) == Tumbling(Count(1), Partitions(("a", "b")))
+    assert declaration_of(pn.sliding(pn.rows(3))) == Sliding(Count(3), Count(1))
 
 
 @pytest.mark.parametrize(
-    "declared", [p.tumbling(p.delta("d", 5)), p.sliding(p.delta("d", 5), p.delta("d", 2))], ids=str
+    "declared", [pn.tumbling(pn.delta("d", 5)), pn.hopping(pn.delta("d", 5), every=pn.delta("d", 2))], ids=str
 )
 @pytest.mark.parametrize(
     ("item", "error", "message"),
@@ -89,7 +108,7 @@ def test_a_bad_tuple_changes_nothing(declared, item, error, message):
 
 
 def test_a_bad_first_tuple_opens_no_subwindow():
-    window, _, _ = make(p.sliding(p.delta("d", 5), partitioned=p.partitions("k", count=1)))
+    window, _, _ = make(pn.sliding(pn.delta("d", 5)), by="k", evict=pn.evict(keys=1))
     window.insert({"k": "a", "d": 1})
     with pytest.raises(SchemaError):
         window.insert({"k": "b", "d": None})
@@ -109,20 +128,20 @@ def test_a_bad_first_tuple_opens_no_subwindow():
 )
 def test_the_delta_invariant_is_exact(by, values):
     """Values that lie exactly the threshold apart share a window."""
-    window, recorder, _ = make(p.tumbling(p.delta("d", by)))
+    window, recorder, _ = make(pn.tumbling(pn.delta("d", by)))
     for value in values:
         window.insert({"d": value})
     assert [len(contents) for event, _, contents in recorder.log if event == "before_flush"] == [3]
 
 
 def test_a_partition_that_nobody_names():
-    window = TumblingWindow(p.tumbling(p.count(1), partitioned=p.partitions()))
+    window = TumblingWindow(pn.tumbling(pn.rows(1)), by=())
     with pytest.raises(DeclarationError, match=r"insert\(tuple, partition\) has to say"):
         window.insert(1)
 
 
 def test_handlers_come_before_tuples_and_have_methods():
-    window = TumblingWindow(p.tumbling(p.count(9)))
+    window = TumblingWindow(pn.tumbling(pn.rows(9)))
     with pytest.raises(DeclarationError, match="object has no method before_flush"):
         window.register(object(), Event.BEFORE_FLUSH)
     window.insert(1)
@@ -131,17 +150,17 @@ def test_handlers_come_before_tuples_and_have_methods():
 
 
 def test_states_that_cannot_be_loaded():
-    window = SlidingWindow(p.sliding(p.count(2)), clock=EventClock(0))
+    window = SlidingWindow(pn.sliding(pn.rows(2)), clock=EventClock(0))
     window.insert(1)
     with pytest.raises(StateError, match="an empty window"):
         window.load(window.save())
     with pytest.raises(StateError, match="the format 99"):
-        SlidingWindow(p.sliding(p.count(2))).load({"format": 99})
+        SlidingWindow(pn.sliding(pn.rows(2))).load({"format": 99})
 
 
 def test_public_names_are_documented():
-    for name in windowing.__all__:
-        value = getattr(windowing, name)
+    for name in operators.__all__:
+        value = getattr(operators, name)
         assert name.isupper() or value.__doc__, name
         if isinstance(value, type):
             for method, function in vars(value).items():
@@ -149,7 +168,7 @@ def test_public_names_are_documented():
 
 
 def test_a_partition_of_a_window_that_has_none():
-    window = TumblingWindow(p.tumbling(p.count(2)))
+    window = TumblingWindow(pn.tumbling(pn.rows(2)))
     window.insert(1, ())
     with pytest.raises(DeclarationError, match="the window is not partitioned"):
         window.insert(1, "a")

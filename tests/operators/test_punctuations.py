@@ -25,8 +25,9 @@ from panes.operators import (
     preserving,
     windows_of,
 )
+from panes.operators.lowering import declaration_of
 
-PUNCTUATED = pn.policy.tumbling(pn.policy.punctuation())
+PUNCTUATED = pn.tumbling(pn.punctuation())
 
 
 class Both(Operator):
@@ -62,11 +63,11 @@ def graph():
 
 
 def test_modes_of_the_operators_of_the_paper():
-    count = pn.policy.tumbling(pn.policy.count(1))
+    count = pn.tumbling(pn.rows(1))
     assert Aggregate(count, {"n": pn.count()}).input_mode(0) is InputMode.OBLIVIOUS
     assert lowest().input_mode(0) is InputMode.EXPECTING
-    assert Sort(PUNCTUATED, by="x").input_mode(0) is InputMode.EXPECTING
-    last = pn.policy.sliding(pn.policy.count(1))
+    assert Sort(PUNCTUATED, order="x").input_mode(0) is InputMode.EXPECTING
+    last = pn.sliding(pn.rows(1))
     join = Join(last, last, on="x", outer="full", unmatched_ports=True)
     assert [join.input_mode(port) for port in (0, 1)] == [InputMode.OBLIVIOUS] * 2
     assert [join.output_mode(port) for port in range(3)] == [GENERATING] * 3
@@ -81,7 +82,7 @@ def test_punctuated_streams():
     made.add(Functor(), reads=["mixed"], writes=["mixed further"])
     made.add(Both(), reads=["plain", "marked"], writes=["of the second"])
     made.add(Both(), reads=["marked", "plain"], writes=["of the first"])
-    made.add(Sort(pn.policy.tumbling(pn.policy.count(2)), by="x"), reads=["mixed"], writes=["sorted"])
+    made.add(Sort(pn.tumbling(pn.rows(2)), order="x"), reads=["mixed"], writes=["sorted"])
     found = {name: made.punctuated(name) for name in made._streams}
     assert found == {
         "plain": False,
@@ -114,8 +115,8 @@ def test_an_expecting_port_needs_one_punctuated_stream(reads, message):
 
 def test_expecting_ports_are_checked_whatever_their_window():
     with pytest.raises(DeclarationError, match="Expecting expects window punctuations on port 0"):
-        graph().add(Expecting(pn.policy.tumbling(pn.policy.count(1))), reads=["plain"])
-    graph().add(Expecting(pn.policy.tumbling(pn.policy.count(1))), reads=["marked"])
+        graph().add(Expecting(pn.tumbling(pn.rows(1))), reads=["plain"])
+    graph().add(Expecting(pn.tumbling(pn.rows(1))), reads=["marked"])
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_graphs_that_are_none(build, message):
 def test_boundaries_travel_through_a_graph():
     """Windows of a count, through a projection, into an aggregate of each of them."""
     made = graph()
-    made.add(Sort(pn.policy.tumbling(pn.policy.count(3)), by="x"), reads=["plain"], writes=["sorted"])
+    made.add(Sort(pn.tumbling(pn.rows(3)), order="x"), reads=["plain"], writes=["sorted"])
     made.add(Functor(lambda row: {"x": -row["x"]}), reads=["sorted"], writes=["negated"])
     made.add(lowest(), reads=["negated"], writes=["lowest"])
     out = made.run((("plain", {"x": x}) for x in (3, 1, 2, 9, 8, 7, 5)), collect=["sorted", "lowest"])
@@ -155,7 +156,7 @@ def test_an_empty_window_gives_a_punctuation_and_no_tuple():
 
 
 def test_a_punctuation_ends_the_subwindows_of_all_partitions():
-    window = pn.policy.tumbling(pn.policy.punctuation(), partitioned="k")
+    window = declaration_of(pn.tumbling(pn.punctuation()), by="k")
     rows = [{"k": "b", "x": 1}, {"k": "a", "x": 2}, PUNCTUATION, PUNCTUATION, {"k": "a", "x": 3}, PUNCTUATION]
     found = Aggregate(window, {"least": pn.min("x")}).run(rows)
     assert [row for row in found if row is not PUNCTUATION] == [
@@ -166,7 +167,7 @@ def test_a_punctuation_ends_the_subwindows_of_all_partitions():
 
 
 def test_other_policies_are_oblivious():
-    found = Aggregate(pn.policy.tumbling(pn.policy.count(2)), {"n": pn.count()}).run([{}, PUNCTUATION, {}])
+    found = Aggregate(pn.tumbling(pn.rows(2)), {"n": pn.count()}).run([{}, PUNCTUATION, {}])
     assert found == [{"n": 2}, PUNCTUATION]
 
 

@@ -9,16 +9,17 @@ import pytest
 
 import panes as pn
 from panes.operators import Aggregate, EventClock
+from panes.operators.lowering import declaration_of
 
 AGE = 175_000  # µs; about four in seven of as many keys are held
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("evict", [pn.policy.count(3), pn.policy.time("1 hour")], ids=str)
+@pytest.mark.parametrize("evict", [pn.rows(3), "1 hour"], ids=str)
 def test_age_eviction_holds_steady_memory(evict):
     """Deadlines an hour ahead must go with their partitions."""
     clock = EventClock(0)
-    declared = pn.policy.sliding(evict, pn.policy.count(1000), partitioned=pn.policy.partitions("key", age=f"{AGE} us"))
+    declared = declaration_of(pn.hopping(evict, every=pn.rows(1000)), by="key", evict=pn.evict(age=f"{AGE} us"))
     aggregate = Aggregate(declared, {"mean": pn.mean("value")}, clock=clock)
     drawn = random.Random(1)
     held, memory = [], []

@@ -62,7 +62,7 @@ def sorted_progressively(declared, happened):
 @given(st.one_of(tumbling(("k",)), st.builds(Sliding, policies(), st.just(Count(1)), partitions(("k",)))), events())
 def test_sort(declared, happened):
     clock = EventClock(0)
-    found = answers(Sort(declared, by="v", clock=clock), clock, happened)
+    found = answers(Sort(declared, order="v", clock=clock), clock, happened)
     oracle = sorted_batches if isinstance(declared, Tumbling) else sorted_progressively
     assert found == list(oracle(declared, happened))
 
@@ -76,7 +76,7 @@ def test_sort_has_28_configurations_by_the_text():
 def test_every_configuration_of_sort(configuration):
     declared = window_of(configuration, every=1)
     clock = EventClock(0)
-    found = answers(Sort(declared, by="v", clock=clock), clock, STREAM)
+    found = answers(Sort(declared, order="v", clock=clock), clock, STREAM)
     oracle = sorted_batches if isinstance(declared, Tumbling) else sorted_progressively
     assert found == list(oracle(declared, STREAM))
     assert any(row is not PUNCTUATION for row in found)
@@ -85,15 +85,15 @@ def test_every_configuration_of_sort(configuration):
 @given(st.lists(st.integers(0, 5), max_size=30), st.integers(1, 6))
 def test_progressive_sort_orders_what_is_unordered_within_a_bound(steps, bound):
     late = sorted(range(len(steps)), key=lambda i: i + min(steps[i], bound - 1))
-    sort = Sort(pn.policy.sliding(pn.policy.count(bound)), by="ts")
+    sort = Sort(pn.sliding(pn.rows(bound)), order="ts")
     found = [row["ts"] for row in sort.run([{"ts": ts} for ts in late]) if row is not PUNCTUATION]
     assert found == list(range(max(len(steps) - bound, 0)))
 
 
 def test_a_window_downstream_does_not_wait_for_another_tuple():
     clock, out = EventClock(0), []
-    sort = Sort(pn.policy.sliding(pn.policy.time("10 us"), partitioned="k"), by="x", clock=clock)
-    numbers = Aggregate(pn.policy.tumbling(pn.policy.punctuation()), {"xs": lambda rows: [row["x"] for row in rows]})
+    sort = Sort(pn.hopping("10 us", every=pn.rows(1), bounds="[]"), by="k", order="x", clock=clock)
+    numbers = Aggregate(pn.tumbling(pn.punctuation()), {"xs": lambda rows: [row["x"] for row in rows]})
     sort.connect(numbers.receive)
     numbers.connect(out.append)
     for k, x in (("a", 2), ("a", 1), ("b", 9)):
@@ -104,6 +104,6 @@ def test_a_window_downstream_does_not_wait_for_another_tuple():
 
 def test_sort_descending_with_nulls_and_nan():
     rows = [{"x": x, "y": y} for x, y in itertools.product([None, float("nan"), 1.0, 2.0], [1, 2])]
-    down = Sort(pn.policy.tumbling(pn.policy.count(8)), by=["x", "y"], descending=[True, False]).run(rows)
+    down = Sort(pn.tumbling(pn.rows(8)), order=["x", "y"], descending=[True, False]).run(rows)
     assert [str(row["x"]) for row in down[:-1]] == ["nan", "nan", "2.0", "2.0", "1.0", "1.0", "None", "None"]
     assert [row["y"] for row in down[:-1]] == [1, 2] * 4

@@ -13,8 +13,8 @@ import pytest
 import panes as pn
 from panes.errors import StateError
 from panes.operators import PUNCTUATION, Aggregate, Event, EventClock, SlidingWindow, TumblingWindow, WallClock
+from panes.operators.lowering import declaration_of
 
-p = pn.policy
 SECOND = 1_000_000
 STARTS = [0, 500 * SECOND, 10**12]
 """What the clock shows when a state is loaded; it is saved at 500 s."""
@@ -64,13 +64,13 @@ def made(declared, clock, log):
 @pytest.mark.parametrize(
     "declared",
     [
-        p.tumbling(p.time("3 s")),
-        p.tumbling(p.time("3 s"), partitioned=0),
-        p.sliding(p.time("3 s")),
-        p.sliding(p.time("3 s"), p.time("2 s")),
-        p.sliding(p.count(5), p.time("1 s")),
-        p.sliding(p.count(5), partitioned=p.partitions(0, age="3 s")),
-        p.tumbling(p.count(5), partitioned=p.partitions(0, age="3 s")),
+        pn.tumbling("3 s", origin="first"),
+        declaration_of(pn.tumbling("3 s", origin="row"), by=0),
+        pn.hopping("3 s", every=pn.rows(1), bounds="[]"),
+        pn.hopping("3 s", every="2 s", origin="first"),
+        pn.hopping(pn.rows(5), every="1 s", origin="first"),
+        declaration_of(pn.sliding(pn.rows(5)), by=0, evict=pn.evict(age="3 s")),
+        declaration_of(pn.tumbling(pn.rows(5)), by=0, evict=pn.evict(age="3 s")),
     ],
     ids=str,
 )
@@ -100,7 +100,7 @@ def test_a_window_goes_on_as_if_nothing_had_happened(declared, start):
 @pytest.mark.parametrize("start", STARTS)
 def test_an_aggregate_fires_no_trigger_for_the_time_between(start):
     def counts(clock, out):
-        made = Aggregate(p.sliding(p.count(5), p.time("1 s")), {"n": pn.count()}, clock=clock)
+        made = Aggregate(pn.hopping(pn.rows(5), every="1 s", origin="first"), {"n": pn.count()}, clock=clock)
         made.connect(out.append)
         return made
 
@@ -117,14 +117,14 @@ def test_an_aggregate_fires_no_trigger_for_the_time_between(start):
 
 
 def test_a_state_of_a_wall_clock_is_refused_by_an_event_clock():
-    window = made(p.sliding(p.time("3 s")), Stopped(7), [])
+    window = made(pn.hopping("3 s", every=pn.rows(1), bounds="[]"), Stopped(7), [])
     window.insert("a")
     with pytest.raises(StateError, match="saved on a wall clock"):
-        made(p.sliding(p.time("3 s")), EventClock(0), []).load(window.save())
+        made(pn.hopping("3 s", every=pn.rows(1), bounds="[]"), EventClock(0), []).load(window.save())
 
 
 def test_states_of_event_clocks_have_the_instants_of_the_data():
-    window = made(p.sliding(p.time("3 s")), EventClock(7), [])
+    window = made(pn.hopping("3 s", every=pn.rows(1), bounds="[]"), EventClock(7), [])
     window.insert("a")
     state = window.save()
     assert "origin" not in state

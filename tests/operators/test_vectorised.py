@@ -19,7 +19,6 @@ from panes.frames import Positions
 from panes.frames.chains import followed, in_step, stepped
 from panes.frames.distances import Distances
 from panes.frames.positions import Axis
-from panes.testing.operators_reference import ReferenceWindow
 from panes.operators.declarations import (
     Count,
     Delta,
@@ -34,14 +33,23 @@ from panes.operators.declarations import (
 )
 from panes.operators.recorded import recorded
 from panes.operators.vectorised import Arrivals, processed
+from panes.testing.operators_reference import ReferenceWindow
 
 KINDS = ("count", "delta", "time")
 CONFIGURATIONS = [*((kind, None) for kind in (*KINDS, "punctuation")), *((e, t) for e in KINDS for t in KINDS)]
 EVICTIONS = (None, PartitionCount(2), TupleCount(5), PartitionAge(4))
 
 
+def times(*origins):
+    phases = st.integers(-3, 8)
+    return st.one_of(
+        st.builds(Time, st.integers(1, 7), st.just(origin), phases if origin == "epoch" else st.just(0))
+        for origin in origins
+    )
+
+
 def policy(kind, attribute):
-    sizes = {"count": st.builds(Count, st.integers(1, 5)), "time": st.builds(Time, st.integers(1, 7))}
+    sizes = {"count": st.builds(Count, st.integers(1, 5)), "time": times("first")}
     sizes["delta"] = st.builds(Delta, st.just(attribute), st.integers(0, 6))
     sizes["punctuation"] = st.just(Punctuation())
     return sizes[kind]
@@ -49,8 +57,10 @@ def policy(kind, attribute):
 
 def windows(evict, trigger, partitions):
     if trigger is None:
-        return st.builds(Tumbling, policy(evict, "a"), st.just(partitions))
-    return st.builds(Sliding, policy(evict, "a"), policy(trigger, "b"), st.just(partitions))
+        size = times("first", "row", "epoch") if evict == "time" else policy(evict, "a")
+        return st.builds(Tumbling, size, st.just(partitions))
+    pace = times("first", "epoch") if trigger == "time" else policy(trigger, "b")
+    return st.builds(Sliding, policy(evict, "a"), pace, st.just(partitions), st.booleans())
 
 
 @st.composite
@@ -68,9 +78,9 @@ def streams(draw, partitioned, punctuated):
     return rows, punctuations
 
 
-def expected(declared, rows, punctuations, partial):
+def expected(declared, rows, punctuations):
     """What the interpreter says: for each partition its windows, each with its instant and its tuples."""
-    found, full = {}, set()
+    found, full, partial = {}, set(), getattr(declared, "partial", True)
 
     def emit(event, partition, contents):
         if event == "initial_full":
@@ -122,31 +132,31 @@ def as_listed(found, order, partitioned):
 @pytest.mark.parametrize(("evict", "trigger"), CONFIGURATIONS)
 @pytest.mark.parametrize("partitioned", [False, True])
 @settings(max_examples=60)
-@given(data=st.data(), partial=st.booleans(), kind=st.sampled_from([np.int64, np.float64]))
-def test_windows(evict, trigger, partitioned, data, partial, kind):
+@given(data=st.data(), kind=st.sampled_from([np.int64, np.float64]))
+def test_windows(evict, trigger, partitioned, data, kind):
     declared = data.draw(windows(evict, trigger, Partitions(("k",)) if partitioned else None))
     rows, punctuations = data.draw(streams(partitioned, punctuated=evict == "punctuation"))
-    wanted = expected(declared, rows, punctuations, partial)
+    wanted = expected(declared, rows, punctuations)
     order, arrivals = arrivals_of(rows, punctuations, kind)
-    found = processed(declared, arrivals, partial=partial).held()
+    found = processed(declared, arrivals).held()
     assert as_listed(found, order, partitioned) == wanted
-    run, _ = recorded(declared, arrivals, partial=partial)
+    run, _ = recorded(declared, arrivals)
     assert as_listed(run, order, partitioned) == wanted
     assert (np.diff(found.lo) >= 0).all()
     assert (np.diff(found.hi) >= 0).all()
 
 
 @settings(max_examples=200)
-@given(data=st.data(), partial=st.booleans())
-def test_windows_whose_partitions_are_evicted(data, partial):
+@given(data=st.data())
+def test_windows_whose_partitions_are_evicted(data):
     """No vectorised path, but the same pairs: the windows are run and what they hold is written down."""
     evict, trigger = data.draw(st.sampled_from(CONFIGURATIONS))
     partitions = Partitions(("k",), data.draw(st.sampled_from(EVICTIONS[1:])))
     declared = data.draw(windows(evict, trigger, partitions))
     rows, punctuations = data.draw(streams(partitioned=True, punctuated=evict == "punctuation"))
     order, arrivals = arrivals_of(rows, punctuations)
-    found, _ = recorded(declared, arrivals, partial=partial)
-    assert as_listed(found, order, True) == expected(declared, rows, punctuations, partial)
+    found, _ = recorded(declared, arrivals)
+    assert as_listed(found, order, True) == expected(declared, rows, punctuations)
 
 
 @given(

@@ -29,7 +29,10 @@ def main(events: str, folder: str, master: str | None = None) -> None:
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     stream = reader.parquet(events).withWatermark("ts", "10 seconds")
     writer = (
-        pn.plan(QUERY).stream(stream, shards=2).writeStream.format("parquet").option("path", str(Path(folder) / "answers"))
+        pn.plan(QUERY)
+        .stream(stream, shards=2)
+        .writeStream.format("parquet")
+        .option("path", str(Path(folder) / "answers"))
     )
     query = writer.option("checkpointLocation", str(Path(folder) / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()

@@ -349,7 +349,7 @@ def test_wide_layout_is_the_same_everywhere(spark):
     }
     local = plan.run(table, layout="wide")
     assert local.column_names[:3] == ["k", "j", "window_end"]
-    assert "mean_50s/20s" in local.column_names
+    assert "mean_50s_by_20s" in local.column_names
     for result in wide.values():
         assert_same_answers(result, local, absolute=1e-9)
     long = spark_answers(queries, data).where("query = 'p' AND window_name = 'long' AND mean IS NOT NULL")

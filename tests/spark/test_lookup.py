@@ -28,7 +28,7 @@ SELECT = {
     "late": pn.last("x"),
     "different": pn.count_distinct("v"),
 }
-OVER = ["3s", "20s", "1h", pn.sliding("10s", ago="5s")]
+BOUNDS = ["(]", "[)", "[]", "()"]
 SEEDS = [1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 20))]
 
 
@@ -48,33 +48,39 @@ def sides(seed, rows=120, asked=50, **options):
     return happened, asking.append_column("id", pa.array(range(asked)))
 
 
+def plan_of(**changed):
+    terms = {"by": "key", "at": "ts", "select": {"n": pn.count()}, "over": pn.sliding("1s")} | changed
+    return pn.plan(pn.query(**terms))
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_equals_a_range_join_per_window(spark, seed):
     rng = random.Random(seed)
     tables = sides(seed, time=[UTC_TIME, LOCAL_TIME][seed % 2])
     happened, asking = (frame(spark, table) for table in tables)
-    terms = {
-        "by": [["key"], ["key", "other key"]][seed % 2],
-        "at": "ts",
-        "select": SELECT,
-        "over": OVER,
-        "closed": rng.choice(["right", "left", "both", "neither"]),
-        "where": [None, "v > 0"][seed % 2],
-    }
-    found = pn.lookup(happened, asking, **terms)
+    sizes = [("3s", None), ("20s", None), ("1h", None), ("10s", "5s")]
+    bounds = rng.choice(BOUNDS)
+    query = pn.query(
+        by=[["key"], ["key", "other key"]][seed % 2],
+        at="ts",
+        select=SELECT,
+        over=[pn.sliding(size, ago=ago, bounds=bounds, name=size) for size, ago in sizes],
+        where=[None, "v > 0"][seed % 2],
+    )
+    found = pn.plan(query).lookup(happened, asking)
     assert found.columns[: len(asking.columns)] == asking.columns
-    expected = spark_lookups(happened, asking, **terms).select(*found.columns).toArrow()
+    expected = spark_lookups(query, happened, asking).select(*found.columns).toArrow()
     assert sum(expected["n_20s"].to_pylist()) > 20
     assert_same_answers(found, expected)
-    assert_same_answers(pn.lookup(*tables, **terms), expected)
+    assert_same_answers(pn.plan(query).lookup(*tables), expected)
 
 
 def test_equals_a_window_function_per_window(spark):
     table, _ = sides(5, rows=300, null_times=0)
     rows = frame(spark, table)
-    over = {"a": "4s", "b": "1 min"}
+    over = [pn.sliding("4s", name="a"), pn.sliding("1 min", name="b")]
     select = {"n": pn.count(), "total": pn.sum("v"), "high": pn.max("x")}
-    found = pn.lookup(rows, rows, by="key", at="ts", select=select, over=over)
+    found = plan_of(select=select, over=over).lookup(rows, rows)
     expected = rows
     for name, micros in (("a", 4 * 10**6), ("b", 60 * 10**6)):
         frames = Window.partitionBy("key").orderBy(F.unix_micros("ts")).rangeBetween(1 - micros, 0)
@@ -92,11 +98,10 @@ def test_equals_a_window_function_per_window(spark):
 def test_counted_rows_and_layouts_as_in_this_process(spark, by):
     tables = sides(7)
     happened, asking = (frame(spark, table) for table in tables)
-    over = [pn.last(5), pn.last(3, skip=2), "20s"]
-    terms = {"by": by, "at": "ts", "select": SELECT | {"per": "total / NULLIF(n, 0)"}, "over": over}
-    assert_same_answers(pn.lookup(happened, asking, **terms), pn.lookup(*tables, **terms))
-    long = pn.lookup(happened, asking, **terms, layout="long")
-    assert_same_answers(long, pn.lookup(*tables, **terms, layout="long"))
+    over = [pn.sliding(pn.rows(5)), pn.sliding(pn.rows(3), ago=pn.rows(2)), pn.sliding("20s")]
+    plan = plan_of(by=by, select=SELECT | {"per": "total / NULLIF(n, 0)"}, over=over)
+    assert_same_answers(plan.lookup(happened, asking), plan.lookup(*tables))
+    assert_same_answers(plan.lookup(happened, asking, layout="long"), plan.lookup(*tables, layout="long"))
 
 
 def test_a_key_with_most_of_the_events(spark):
@@ -112,39 +117,37 @@ def test_a_key_with_most_of_the_events(spark):
     )
     asking = pa.table({"ts": happened["ts"].slice(0, 500), "key": happened["key"].slice(1_000, 500)})
     for by in ("key", []):
-        terms = {"by": by, "at": "ts", "select": {"n": pn.count(), "v": pn.sum("v")}, "over": ["1s", "50s"]}
-        found = pn.lookup(frame(spark, happened), frame(spark, asking), **terms)
+        terms = {"by": by, "select": {"n": pn.count(), "v": pn.sum("v")}}
+        plan = plan_of(over=[pn.sliding("1s"), pn.sliding("50s")], **terms)
+        found = plan.lookup(frame(spark, happened), frame(spark, asking))
         assert "__panes_slice" in found._jdf.queryExecution().toString()
-        assert_same_answers(found, pn.lookup(happened, asking, **terms))
-    terms["over"] = [pn.last(9)]
-    assert_same_answers(
-        pn.lookup(frame(spark, happened), frame(spark, asking), **terms), pn.lookup(happened, asking, **terms)
-    )
+        assert_same_answers(found, plan.lookup(happened, asking))
+    plan = plan_of(over=pn.sliding(pn.rows(9)), **terms)
+    assert_same_answers(plan.lookup(frame(spark, happened), frame(spark, asking)), plan.lookup(happened, asking))
 
 
 def test_nothing_to_look_up(spark):
     happened, asking = (frame(spark, table) for table in sides(1))
-    terms = {"by": "key", "at": "ts", "select": {"n": pn.count()}, "over": "1s"}
-    none = pn.lookup(happened.limit(0), asking, **terms).toArrow()
+    none = plan_of().lookup(happened.limit(0), asking).toArrow()
     assert none["n_1s"].to_pylist() == [0] * 50
-    assert pn.lookup(happened, asking.limit(0), **terms).toArrow().num_rows == 0
+    assert plan_of().lookup(happened, asking.limit(0)).toArrow().num_rows == 0
 
 
 def test_errors(spark):
     happened, asking = (frame(spark, table) for table in sides(1))
-    terms = {"by": "key", "at": "ts", "select": {"n": pn.count()}, "over": "1s"}
+    plan = plan_of()
     with pytest.raises(pn.PanesError, match="one side is a Spark DataFrame"):
-        pn.lookup(happened, asking.toArrow(), **terms)
+        plan.lookup(happened, asking.toArrow())
     with pytest.raises(pn.PanesError, match=r"'ky' is not a column of the data .did you mean 'key'"):
-        pn.lookup(happened, asking, **terms | {"by": "ky"})
+        plan_of(by="ky").lookup(happened, asking)
     with pytest.raises(pn.PanesError, match="by='key' is not a column of the requests"):
-        pn.lookup(happened, asking.drop("key"), **terms)
+        plan.lookup(happened, asking.drop("key"))
     odd = asking.withColumn("odd", F.expr("make_interval(1)"))
     with pytest.raises(pn.PanesError, match="cannot carry"):
-        pn.lookup(happened, odd, **terms)
+        plan.lookup(happened, odd)
     stream = happened.sparkSession.readStream.format("rate").load()
     with pytest.raises(pn.PanesError, match="the requests are a stream"):
-        pn.lookup(happened, stream, **terms)
+        plan.lookup(happened, stream)
 
 
 @pytest.mark.parametrize("size", [1, 3, 10, 1000])
@@ -172,13 +175,13 @@ def test_pieces_have_all_that_their_requests_reach(size, reach, rows):
 
 def test_what_the_zone_of_the_session_decides_is_refused(spark):
     events_ = frame(spark, pa.table({"ts": pa.array([0], UTC_TIME), "date_n": [1]}))
-    asked = {"by": "date_n", "at": "ts", "over": "1h"}
+    asked = {"by": "date_n", "over": pn.sliding("1h")}
     late = {"n": pn.count(), "late": "window.end > TIMESTAMP '2026-01-01 00:00:00'"}
     day = {"n": pn.count(), "late": "window.end > DATE '2026-01-01'"}
     alike = {"n": pn.count(), "begun": "window.start", "more": "date_n + n"}
     with setting(spark, "spark.sql.session.timeZone", "America/New_York"):
         for select in (late, day):
             with pytest.raises(pn.PanesError, match="time zone of the session, America/New_York"):
-                pn.lookup(events_, events_, select=select, **asked)
-        assert pn.lookup(events_, events_, select=alike, **asked).collect()[0]["more_1h"] == 2
-    assert pn.lookup(events_, events_, select=late, **asked).collect()[0]["late_1h"] is False
+                plan_of(select=select, **asked).lookup(events_, events_)
+        assert plan_of(select=alike, **asked).lookup(events_, events_).collect()[0]["more_1h"] == 2
+    assert plan_of(select=late, **asked).lookup(events_, events_).collect()[0]["late_1h"] is False

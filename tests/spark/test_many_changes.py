@@ -38,9 +38,7 @@ def change_at_random(spark, folder, *, changes: int, seed: int) -> None:
     declared = pn.query("declared", by="k", at="ts", select=select(), over=pn.tumbling(f"{PANE}s"))
     values: dict[str, dict[int, int]] = defaultdict(dict)
     record.add(more_events(rng, values, 0))
-    stream = pn.plan(declared).stream(
-        record.stream(delay="0 seconds"), catalogue=catalogue, shards=2
-    )
+    stream = pn.plan(declared).stream(record.stream(delay="0 seconds"), catalogue=catalogue, shards=2)
     found = Collected(stream, folder / "checkpoint", live=True)
     found.query.processAllAvailable()
     status: dict[str, str] = {}

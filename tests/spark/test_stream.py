@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.errors import PlanError, SchemaError, StateError, StateWarning
+from panes.errors import DeclarationError, PlanError, SchemaError, StateError, StateWarning
 from panes.testing import assert_same_answers, spark_answers
 from tests.spark.streams import Collected, Recorded, finished, recorded
 
@@ -164,14 +164,18 @@ def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
         plan.stream(record.stream(), mode="complete")
     with pytest.raises(PlanError, match="shards=0"):
         plan.stream(record.stream(), shards=0)
-    with pytest.raises(PlanError, match="layout='wide'"):
-        plan.stream(record.stream(), layout="wide")
-    with pytest.raises(PlanError, match="late=, limits= is for streams"):
-        plan.run(pa.table({}), late="emit", limits=pn.Limits(keys=1))
+    for option in ({"late": "emit"}, {"limits": pn.Limits(keys=1)}, {"shards": 2}, {"mode": "update"}):
+        with pytest.raises(DeclarationError, match=rf"run\(\) has no {next(iter(option))}=: it is for streams"):
+            plan.run(pa.table({}), **option)
     with pytest.raises(PlanError, match="for batches"):
+        plan.run(record.stream(), strategy="native")
+    with pytest.raises(DeclarationError, match=r"stream\(\) has no strategy=: a stream runs one stateful operator"):
         plan.stream(record.stream(), strategy="native")
+    with pytest.raises(PlanError, match="takes a streaming DataFrame, and was given a Table"):
+        plan.stream(pa.table({}))
+    unknown = pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))
     with pytest.raises(SchemaError, match="'kk' is not a column"):
-        pn.plan(pn.query("q", by="kk", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s"))).stream(record.stream())
+        pn.plan(unknown).stream(record.stream())
 
 
 def test_a_checkpoint_of_another_plan_is_refused_before_the_stream_starts(spark, tmp_path):

@@ -78,13 +78,22 @@ class Aggregate(ABC):
 
     name: ClassVar[str]
     by_time: ClassVar[bool] = False
-    """Whether event time stands before the arguments when the aggregate is bound."""
+    """Whether event time, and what orders rows of one instant, stand before the arguments when it is bound."""
     weight: ClassVar[int] = 1
     """How many of Spark's aggregates it takes to build its partials."""
     collects: ClassVar[bool] = False
     """Whether partials hold the values themselves, and so grow with the number of different ones."""
     levels: ClassVar[bool] = False
     """Whether it looks at the levels of a nested window apart."""
+
+    def __getattr__(self, name: str) -> Any:
+        written = {
+            "alias": f"columns are named by select={{'total': pn.{self.name}(...)}}",
+            "over": "windows stand in the query, as pn.query(..., over=pn.sliding('1 hour'))",
+            "filter": "where= of the query says which events count",
+        }
+        why = f": {written[name]}." if name in written else ""
+        raise AttributeError(f"an aggregate has no attribute {name!r}{why}")
 
     @property
     def idempotent(self) -> bool:
@@ -287,17 +296,18 @@ class PickOf(Aggregate):
         return True
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
-        # Bound as (order, value): event time stands first already, arg_min's arguments are the other way round.
+        # Bound as (order, ties, value): event time stands first already, arg_min's arguments are the other way round.
         if not self.timed:
             arguments, types = arguments[::-1], types[::-1]
         for type_ in types:
             self._require(is_ordered(type_), type_, "types with an order (ties are broken by value)")
         component = (Greatest if self.largest else Least)(arguments, types)
-        return Bound((component,), types[1], lambda pair: _field(pair, "value"), lambda pair: f"{pair}.value")
+        return Bound((component,), types[-1], lambda pair: _field(pair, "value"), lambda pair: f"{pair}.value")
 
     def native(self, arguments: tuple[str, ...]) -> str:  # noqa: D102
-        order, value = arguments if self.timed else arguments[::-1]
-        pair = f"CASE WHEN {order} IS NOT NULL AND {value} IS NOT NULL THEN struct({order} AS o, {value} AS v) END"
+        order, *ties, value = arguments if self.timed else arguments[::-1]
+        parts = ", ".join([f"{order} AS o", *(f"{sql} AS t{i}" for i, sql in enumerate(ties))])
+        pair = f"CASE WHEN {order} IS NOT NULL AND {value} IS NOT NULL THEN struct({parts}, {value} AS v) END"
         return f"{'max' if self.largest else 'min'}({pair}).v"
 
     def __str__(self) -> str:

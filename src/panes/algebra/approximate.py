@@ -14,11 +14,13 @@ import pyarrow as pa
 
 from panes.algebra.aggregates import Aggregate, Bound
 from panes.algebra.cardinality import Cardinality, distinct_counts
+from panes.algebra.declare import ELSEWHERE
 from panes.algebra.frequencies import Frequencies, most_frequent, top_type
 from panes.algebra.operations import State
 from panes.algebra.ordering import is_ordered
 from panes.algebra.ranks import Ranks, quantiles
 from panes.algebra.sketch import library, opened
+from panes.calls import helpful
 from panes.errors import DeclarationError
 
 _ORDERED = "a number, string, binary, boolean, date or timestamp"
@@ -105,6 +107,11 @@ class TopOf(_Approximate):
         return f"{self.name}({self.arguments[0]}, {self.n}, lg_k={self.lg_k})"
 
 
+@helpful(
+    "pn.approx_count_distinct('user')",
+    **ELSEWHERE,
+    rsd="the error is set by lg_k=, from 4 to 26: 1.1 % for 12, and two more halve it.",
+)
 def approx_count_distinct(value: str, *, lg_k: int = 12) -> Aggregate:
     """About how many distinct values there are, in a few kilobytes per window.
 
@@ -127,6 +134,12 @@ def approx_count_distinct(value: str, *, lg_k: int = 12) -> Aggregate:
     return ApproxCountDistinctOf(_argument(value), lg_k=_whole("lg_k", lg_k, 4, 26))
 
 
+@helpful(
+    "pn.approx_quantile('latency', 0.99)",
+    **ELSEWHERE,
+    **dict.fromkeys(("p", "percentile", "percentage", "quantile"), "q"),
+    accuracy="the error is set by k=, the size of the sketch: 1.33 % for 200, and twice as much halves it.",
+)
 def approx_quantile(value: str, q: float, *, k: int = 200) -> Aggregate:
     """About the value that the part ``q`` of all values does not exceed: 0.5 for the median, 1 for the greatest.
 
@@ -160,6 +173,7 @@ def approx_quantile(value: str, q: float, *, k: int = 200) -> Aggregate:
     return ApproxQuantileOf(_argument(value), q=float(q), k=_whole("k", k, 8, 65535))
 
 
+@helpful("pn.top('page', 10)", **ELSEWHERE, **dict.fromkeys(("k", "limit", "count"), "n"))
 def top(value: str, n: int = 10, *, lg_k: int = 10) -> Aggregate:
     """The most frequent values, with about how often each occurs: a list of ``item``, ``count`` and ``error``.
 

@@ -27,10 +27,34 @@ from panes.algebra.custom import as_state, state_types
 from panes.algebra.fits import CorrelationOf, TrendOf
 from panes.algebra.levelled import LevelledOf
 from panes.algebra.operations import Operations, State
+from panes.calls import helpful
 from panes.errors import DeclarationError, DurationError
 from panes.timeline import MILLISECOND, DurationLike, parse_duration
 
+# What users of other systems give to an aggregate, and where it stands here.
+ELSEWHERE = {
+    **dict.fromkeys(("column", "col", "x", "field", "expr", "expression", "on", "arg"), "value"),
+    **dict.fromkeys(
+        ("over", "window", "windows", "every", "period", "rolling"),
+        "windows stand in the query, as pn.query(..., over=pn.hopping('1 hour', every='1 min')).",
+    ),
+    **dict.fromkeys(("by", "key", "keys", "group_by", "partition_by"), "keys stand in the query, as by='card'."),
+    **dict.fromkeys(
+        ("where", "filter", "condition"),
+        "write where= of the query, or 'CASE WHEN ok THEN amount END' for one aggregate alone.",
+    ),
+    **dict.fromkeys(("name", "alias"), "columns are named where they are selected, as select={'total': ...}."),
+    **dict.fromkeys(("at", "order_by", "time", "ts"), "event time stands in the query, as at='ts'."),
+    "distinct": "write pn.count_distinct('user') or pn.distinct('user').",
+    **dict.fromkeys(("ignore_nulls", "skipna", "nulls"), "nulls never count; leave it out."),
+}
+_OF_ROWS = (
+    "it is an aggregate, one value of each window. For windows of the last rows write "
+    "over=pn.hopping(pn.rows(100), every='1 min'), or over=pn.sliding(pn.rows(100)) for one up to each event."
+)
 
+
+@helpful("pn.count(), or pn.count('temp')", **ELSEWHERE)
 def count(value: str | None = None) -> Aggregate:
     """How many events, or how many where ``value`` is not null.
 
@@ -39,59 +63,72 @@ def count(value: str | None = None) -> Aggregate:
     >>> print(count(), count("temp"))
     count() count(temp)
     """
+    if value == "*":
+        raise DeclarationError("pn.count('*') is written pn.count() here: how many events there are.")
     return CountOf(("1",) if value is None else _arguments(value))
 
 
+@helpful("pn.sum('amount')", **ELSEWHERE)
 def sum(value: str) -> Aggregate:
     """The sum of a column or expression, with the type of Spark's ``sum``."""
     return SumOf(_arguments(value))
 
 
+@helpful("pn.mean('temp')", **ELSEWHERE)
 def mean(value: str) -> Aggregate:
     """The arithmetic mean, with the type of Spark's ``avg``."""
     return MeanOf(_arguments(value))
 
 
+@helpful("pn.min('temp')", **ELSEWHERE)
 def min(value: str) -> Aggregate:
     """The smallest value, of any ordered type; NaN is larger than every number, as in Spark."""
     return MinOf(_arguments(value))
 
 
+@helpful("pn.max('temp')", **ELSEWHERE)
 def max(value: str) -> Aggregate:
     """The largest value, of any ordered type; NaN is larger than every number, as in Spark."""
     return MaxOf(_arguments(value))
 
 
+@helpful("pn.var('temp')", **ELSEWHERE)
 def var(value: str, *, ddof: int = 1) -> Aggregate:
     """The variance: of the sample (``ddof=1``, Spark's ``variance``) or of the population (``ddof=0``)."""
     return VarianceOf(_arguments(value), root=False, ddof=_ddof(ddof))
 
 
+@helpful("pn.std('temp')", **ELSEWHERE)
 def std(value: str, *, ddof: int = 1) -> Aggregate:
     """The standard deviation: of the sample (``ddof=1``, Spark's ``stddev``) or of the population."""
     return VarianceOf(_arguments(value), root=True, ddof=_ddof(ddof))
 
 
+@helpful("pn.first('temp')", f"pn.first: {_OF_ROWS}", **ELSEWHERE)
 def first(value: str) -> Aggregate:
-    """The earliest value by event time; the smallest of them if several are as early."""
-    return PickOf(_arguments(value), largest=False, timed=True)
+    """The earliest value by event time; of one instant the first by the query's ``ties=``, or else the smallest."""
+    return PickOf(_column("first", value), largest=False, timed=True)
 
 
+@helpful("pn.last('temp')", f"pn.last: {_OF_ROWS}", **ELSEWHERE)
 def last(value: str) -> Aggregate:
-    """The latest value by event time; the largest of them if several are as late."""
-    return PickOf(_arguments(value), largest=True, timed=True)
+    """The latest value by event time; of one instant the last by the query's ``ties=``, or else the largest."""
+    return PickOf(_column("last", value), largest=True, timed=True)
 
 
+@helpful("pn.arg_min('city', 'amount')", **{**ELSEWHERE, "ord": "by", "order_by": "by"})
 def arg_min(value: str, by: str) -> Aggregate:
     """The value where ``by`` is smallest; the smallest of them if several are."""
     return PickOf(_arguments(value, by), largest=False, timed=False)
 
 
+@helpful("pn.arg_max('city', 'amount')", **{**ELSEWHERE, "ord": "by", "order_by": "by"})
 def arg_max(value: str, by: str) -> Aggregate:
     """The value where ``by`` is largest; the largest of them if several are."""
     return PickOf(_arguments(value, by), largest=True, timed=False)
 
 
+@helpful("pn.count_distinct('user')", **ELSEWHERE)
 def count_distinct(value: str) -> Aggregate:
     """How many different values there are, exactly, as Spark's ``count(DISTINCT ...)``.
 
@@ -100,11 +137,15 @@ def count_distinct(value: str) -> Aggregate:
     return CountDistinctOf(_arguments(value))
 
 
+@helpful("pn.distinct('user')", **ELSEWHERE)
 def distinct(value: str) -> Aggregate:
     """The different values, in order: a list, empty where all are null."""
     return DistinctOf(_arguments(value))
 
 
+@helpful(
+    "pn.quantile('latency', 0.5)", **ELSEWHERE, **dict.fromkeys(("p", "percentile", "percentage", "quantile"), "q")
+)
 def quantile(value: str, q: float, *, method: Literal["interpolated", "element"] = "interpolated") -> Aggregate:
     """The value below which a part ``q`` of the values lies, exactly.
 
@@ -128,6 +169,7 @@ def quantile(value: str, q: float, *, method: Literal["interpolated", "element"]
     return QuantileOf(_arguments(value), q=float(q), element=method == "element")
 
 
+@helpful("pn.recurring('protocol')", **ELSEWHERE)
 def recurring(value: str, *, ranked: bool = False) -> Aggregate:
     """The values that come again and again: present in every level of a nested window, beyond the levels below it.
 
@@ -144,11 +186,13 @@ def recurring(value: str, *, ranked: bool = False) -> Aggregate:
     return RecurringOf(_arguments(value), ranked=bool(ranked))
 
 
+@helpful("pn.corr('price', 'volume')", **{**ELSEWHERE, "col1": "x", "col2": "y"})
 def corr(x: str, y: str) -> Aggregate:
     """Pearson's correlation of two columns or expressions, as Spark's ``corr``; pairs with a null are passed over."""
     return CorrelationOf(_arguments(x, y))
 
 
+@helpful("pn.trend('temp')", **ELSEWHERE)
 def trend(value: str, *, every: DurationLike | None = None) -> Aggregate:
     """The line of least squares through a value over event time: a struct of ``slope``, ``intercept`` and ``r2``.
 
@@ -168,7 +212,7 @@ def trend(value: str, *, every: DurationLike | None = None) -> Aggregate:
     --------
     >>> import panes as pn
     >>> rising = pn.query("rising", by="device", at="ts", over=pn.tumbling("1 hour"),
-    ...     hidden={"line": pn.trend("temp")}, select={"per_minute": "line.slope * 60", "fit": "line.r2"})
+    ...     select={"line": pn.trend("temp"), "per_minute": "line.slope * 60", "fit": "line.r2"})
     >>> print(pn.trend("temp"), pn.trend("temp", every="1 min"))
     trend(temp) trend(temp, every=1m)
     """
@@ -181,6 +225,12 @@ def trend(value: str, *, every: DurationLike | None = None) -> Aggregate:
     return TrendOf(_arguments(value), every=ticks)
 
 
+@helpful(
+    "pn.aged(pn.sum('amount'), half_life='1 hour')",
+    value="aggregate",
+    halflife="half_life",
+    **{k: v for k, v in ELSEWHERE.items() if " " in v},
+)
 def aged(
     aggregate: Aggregate,
     *,
@@ -250,6 +300,16 @@ def _weights(weights: Iterable[float]) -> tuple[float, ...]:
     return tuple(map(float, listed))
 
 
+@helpful(
+    "pn.aggregate('factor', name='product', state={'log': float}, identity=(0.0,), lift=..., combine=..., lower=...)",
+    **dict.fromkeys(("column", "value"), "columns come first, by position."),
+    zero="identity",
+    init="identity",
+    merge="combine",
+    finish="lower",
+    evaluate="lower",
+    add="lift",
+)
 def aggregate(
     *arguments: str,
     name: str,
@@ -330,13 +390,25 @@ def aggregate(
     )
 
 
+def _column(name: str, value: str) -> tuple[str, ...]:
+    """The argument of an aggregate that is called as windows of rows are elsewhere."""
+    if not isinstance(value, str):
+        raise DeclarationError(f"pn.{name}({value!r}): {_OF_ROWS} Write pn.{name}('temp') for one value of a window.")
+    return _arguments(value)
+
+
 def _arguments(*values: str) -> tuple[str, ...]:
     for value in values:
         if not isinstance(value, str):
+            rows = " The rows of a window are its size, as over=pn.sliding(pn.rows(100))." if _whole(value) else ""
             raise DeclarationError(
-                f"{value!r} is not a column or expression. Write its name or SQL as a string, as 'price * qty'."
+                f"{value!r} is not a column or expression. Write its name or SQL as a string, as 'price * qty'.{rows}"
             )
     return values
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _ddof(ddof: int) -> int:

@@ -1,14 +1,14 @@
 """The components behind ``first``, ``last``, ``arg_min`` and ``arg_max``: the least or greatest pair (order, value).
 
-Ties of the order are broken by the value, so that the answer never depends on how the data were split; rows
-where either is null are passed over.
+Between the two may stand what a query declares as ``ties=``; what that leaves equal is decided by the value, so that
+the answer never depends on how the data were split. Rows where order or value is null are passed over.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +25,18 @@ class _Pick(Component):
     operations: ClassVar[Operations]
 
     @property
+    def _ties(self) -> list[str]:
+        return [f"tie{i}" for i in range(len(self.types) - 2)]
+
+    @property
     def storage(self) -> pa.DataType:
-        return pa.struct([("order", self.types[0]), ("value", self.types[1])])
+        return pa.struct(list(zip(("order", *self._ties, "value"), self.types, strict=True)))
 
     def build(self, only: str | None = None) -> str:
-        order, value = self.arguments
-        pair = f"named_struct('order', {order}, 'value', {value})"
+        order, value = self.arguments[0], self.arguments[-1]
+        named = zip(("order", *self._ties, "value"), self.arguments, strict=True)
+        fields = ", ".join(f"'{name}', {sql}" for name, sql in named)
+        pair = f"named_struct({fields})"
         return call(self._function, f"CASE WHEN {order} IS NOT NULL AND {value} IS NOT NULL THEN {pair} END", only)
 
     def merge(self, stored: str) -> str:
@@ -45,14 +51,18 @@ class _Pick(Component):
         return True
 
     def lift(self, *values: pa.Array) -> pa.Array:
-        order, value = values
-        missing = pc.or_(order.is_null(), value.is_null())
-        return pa.StructArray.from_arrays([order, value], names=["order", "value"], mask=missing)
+        missing = pc.or_(values[0].is_null(), values[-1].is_null())
+        return pa.StructArray.from_arrays(list(values), names=["order", *self._ties, "value"], mask=missing)
 
     def decode(self, stored: pa.Array) -> Decoded:
         # A pair becomes its rank among the pairs of the column; equal pairs are interchangeable.
         valid = validity(stored)
-        by_rank = np.lexsort((codes(stored.field("value")).values, codes(stored.field("order")).values))
+        keys = [codes(stored.field("value")).values]
+        for name in reversed(self._ties):
+            tie = stored.field(name)
+            known = tie.is_valid().to_numpy(zero_copy_only=False)
+            keys += [np.where(known, codes(tie).values, 0), known]
+        by_rank = np.lexsort((*keys, codes(stored.field("order")).values))
         rank = np.empty(len(by_rank), dtype=np.int64)
         rank[by_rank] = np.arange(len(by_rank))
         if valid is not None:
@@ -72,11 +82,21 @@ class _Pick(Component):
         valid = validity(stored)
         some = np.ones(len(stored), np.bool_) if valid is None else valid
         order, value = (lasting_codes(stored.field(part)) for part in ("order", "value"))
-        state = (some, order.values, value.values)
-        nothing = (False, *(empty_of(type_) for type_ in self.types))
+        ties = [lasting_codes(stored.field(name)) for name in self._ties]
+        between, none = list[Array](), list[Any]()
+        for name, coded, type_ in zip(self._ties, ties, self.types[1:-1], strict=True):
+            known = stored.field(name).is_valid().to_numpy(zero_copy_only=False)
+            between += [known, np.where(known, coded.values, empty_of(type_))]
+            none += [False, empty_of(type_)]
+        state = (some, order.values, *between, value.values)
+        nothing = (False, empty_of(self.types[0]), *none, empty_of(self.types[-1]))
 
         def restore(found: State, nulls: Array | None) -> pa.Array:
-            parts = [coded.restore(part, nulls) for coded, part in zip((order, value), found[1:], strict=True)]
+            parts = [order.restore(found[1], nulls)]
+            for coded, known, codes_ in zip(ties, found[2:-1:2], found[3:-1:2], strict=True):
+                missing = ~known.astype(np.bool_, copy=False)
+                parts.append(coded.restore(codes_, missing if nulls is None else missing | nulls))
+            parts.append(value.restore(found[-1], nulls))
             mask = None if nulls is None else pa.array(nulls)
             return pa.StructArray.from_arrays(parts, fields=list(self.storage), mask=mask)
 
@@ -103,7 +123,9 @@ class Greatest(_Pick):
 
 def _better(before: np.ufunc, left: State, right: State) -> State:
     """Of two pairs the one that comes before the other, or the only one."""
-    (some, order, value), (some_right, order_right, value_right) = left, right
-    first = before(order_right, order) | ((order_right == order) & before(value_right, value))
+    (some, *parts), (some_right, *parts_right) = left, right
+    first = before(parts_right[-1], parts[-1])
+    for part, other in zip(reversed(parts[:-1]), reversed(parts_right[:-1]), strict=True):
+        first = before(other, part) | ((other == part) & first)
     taken = some_right & (~some | first.astype(np.bool_, copy=False))
     return tuple(np.where(taken, b, a) for a, b in zip(left, right, strict=True))

@@ -29,7 +29,7 @@ def compare_queries(asked: Sequence[pn.Query], source: Source, rounds: int, star
     by_events = next((str(w) for query in asked for w in query.over if isinstance(w, RowWindow)), None)
     if by_events is not None:
         raise PanesError(
-            f"the window {by_events!r} goes by events, and is not compared: Spark has no such group-by, or writes it "
+            f"the window {by_events!r} goes by rows, and is not compared: Spark has no such group-by, or writes it "
             "in another way. Leave it out."
         )
     with working("starting Spark") as step:

@@ -41,6 +41,21 @@ class Mode(StrEnum):
     update = "update"
 
 
+class Late(StrEnum):
+    """What becomes of late events."""
+
+    counted = "count"
+    emitted = "emit"
+
+
+class Strategy(StrEnum):
+    """One way to run all of a plan."""
+
+    native = "native"
+    rewrite = "rewrite"
+    columnar = "columnar"
+
+
 class Bounds(StrEnum):
     """Which bound belongs to a window."""
 
@@ -52,6 +67,9 @@ Queries = Annotated[Path, typer.Argument(help="A file of SQL statements, separat
 At = Annotated[str | None, typer.Option(help="The column of event time, where a statement does not name it.")]
 WindowBounds = Annotated[Bounds, typer.Option(help="Whether the start or the end of a window belongs to it.")]
 Input = Annotated[str, typer.Option("--input", "-i", help="A file, a folder, an address, or a table of Spark.")]
+Output = Annotated[str, typer.Option("--output", "-o", help="Where answers go; must not exist yet.")]
+OutputFormat = Annotated[str | None, typer.Option(help="parquet, csv, json, ...; by default as the name ends.")]
+Empty = Annotated[bool, typer.Option("--empty", help="Answer windows on the clock without events, too.")]
 Format = Annotated[str | None, typer.Option("--format", help="parquet, csv, json, ...; by default as the name ends.")]
 Schema = Annotated[str | None, typer.Option(help="The columns of CSV or JSON: 'ts TIMESTAMP, k STRING, x DOUBLE'.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first malformed row.")]
@@ -70,59 +88,95 @@ def explain(
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
     svg: Annotated[Path | None, typer.Option(help="Draw the plan into a file.", dir_okay=False)] = None,
+    input_: Annotated[
+        str | None, typer.Option("--input", "-i", help="Show the steps that a run on these events takes.")
+    ] = None,
+    format_: Format = None,
+    schema: Schema = None,
+    watermark: Annotated[str | None, typer.Option(help="Take them as a stream: how late they may come.")] = None,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
-    """Show how the queries are planned together, and what that saves."""
-    from panes.cli.explaining import explain_file
+    """Show how the queries are planned together, what that saves, and what a run on some events does."""
+    from panes.cli.explaining import explain_file, explain_run
 
-    explain_file(queries, at, bounds.value, rate=rate, keys=keys, mermaid=mermaid, json=json, svg=svg)
+    if input_ is None:
+        how = {"--format": format_, "--schema": schema, "--watermark": watermark, "--master": master, "--conf": conf}
+        _refuse([name for name, value in how.items() if value], "is about events: add --input, or leave it out.")
+        explain_file(queries, at, bounds.value, rate=rate, keys=keys, mermaid=mermaid, json=json, svg=svg)
+        return
+    drawn = {"--mermaid": mermaid, "--json": json, "--svg": svg}
+    _refuse([name for name, value in drawn.items() if value], "shows the plan and not a run: leave --input out.")
+    from panes.spark.source import Source
+
+    source, start = Source(input_, format_, schema, strict=False), _starting(master, conf, stream=watermark is not None)
+    explain_run(queries, at, bounds.value, source, start, rate=rate, keys=keys, watermark=watermark)
 
 
 @app.command()
 def run(
     queries: Queries,
     input_: Input,
-    output: Annotated[str, typer.Option("--output", "-o", help="Where answers go; must not exist yet.")],
+    output: Output,
     format_: Format = None,
-    output_format: Annotated[
-        str | None, typer.Option(help="parquet, csv, json, ...; by default as the name ends.")
-    ] = None,
+    output_format: OutputFormat = None,
     schema: Schema = None,
     strict: Strict = False,
     layout: Annotated[Layout, typer.Option(help="A row per answer, or a row per key and window end.")] = Layout.long,
+    empty: Empty = False,
+    strategy: Annotated[Strategy | None, typer.Option(help="Run all of it one way, for comparison.")] = None,
     at: At = None,
     bounds: WindowBounds = Bounds.start,
-    stream: Annotated[bool, typer.Option("--stream", help="Read the input as a stream, until it is stopped.")] = False,
-    watermark: Annotated[str | None, typer.Option(help="Of a stream: how late events may come.")] = None,
-    mode: Annotated[Mode, typer.Option(help="Of a stream: answers once, or early and corrected.")] = Mode.append,
-    checkpoint: Annotated[str | None, typer.Option(help="Of a stream: where it keeps its state.")] = None,
-    catalogue: Annotated[str | None, typer.Option(help="Of a stream: a folder of queries that come and go.")] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="Of a stream: stop when everything there has been read.")
-    ] = False,
     master: Master = None,
     conf: Conf = None,
 ) -> None:
-    """Answer the queries, on a batch or on a stream."""
-    given = [("--watermark", watermark), ("--checkpoint", checkpoint), ("--catalogue", catalogue), ("--once", once)]
-    given.append(("--mode update", mode is Mode.update))
-    if not stream:
-        _refuse([name for name, value in given if value], "is for streams: add --stream, or leave it out.")
-    elif watermark is None:
-        raise PanesError("a stream needs --watermark, how late events may come, as --watermark '10 minutes'.")
-    elif layout is Layout.wide:
-        _refuse(["--layout wide"], "is for batches.")
-    from panes.cli.running import Streaming, queries_of, run_batch, run_stream
+    """Answer the queries over what is there; panes stream goes on while events come."""
+    from panes.cli.running import Batch, queries_of, run_batch
     from panes.spark.sink import Sink
     from panes.spark.source import Source
 
     asked, source = queries_of(queries, at, bounds.value), Source(input_, format_, schema, strict)
-    sink, start = Sink(output, output_format), _starting(master, conf, stream=stream)
-    if not asked:
-        return
-    if watermark is None:
-        run_batch(asked, source, sink, layout.value, start)
-    else:
-        run_stream(asked, source, sink, Streaming(watermark, mode.value, checkpoint, catalogue, once), start)
+    sink, start = Sink(output, output_format), _starting(master, conf)
+    if asked:
+        chosen = Batch(layout.value, empty, None if strategy is None else strategy.value)
+        run_batch(asked, source, sink, chosen, start)
+
+
+@app.command()
+def stream(
+    queries: Queries,
+    input_: Input,
+    output: Output,
+    watermark: Annotated[str, typer.Option(help="How late events may come, as '10 minutes'.")],
+    format_: Format = None,
+    output_format: OutputFormat = None,
+    schema: Schema = None,
+    strict: Strict = False,
+    mode: Annotated[Mode, typer.Option(help="Answers once, or early and corrected.")] = Mode.append,
+    empty: Empty = False,
+    late: Annotated[Late, typer.Option(help="Late events are counted, or also written as rows.")] = Late.counted,
+    shards: Annotated[int, typer.Option(help="Into how many parts keys are divided.", min=1)] = 4,
+    catalogue: Annotated[str | None, typer.Option(help="A folder of queries that come and go.")] = None,
+    history: Annotated[str | None, typer.Option(help="With a catalogue: how long events are kept for it.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="Where the stream keeps its state.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Stop when everything there has been read.")] = False,
+    at: At = None,
+    bounds: WindowBounds = Bounds.start,
+    master: Master = None,
+    conf: Conf = None,
+) -> None:
+    """Answer the queries while the input grows, each answer when its window is complete."""
+    if history is not None and catalogue is None:
+        raise PanesError("--history is for queries that a catalogue will have: add --catalogue, or leave it out.")
+    from panes.cli.running import Streaming, queries_of, run_stream
+    from panes.spark.sink import Sink
+    from panes.spark.source import Source
+
+    asked, source = queries_of(queries, at, bounds.value), Source(input_, format_, schema, strict)
+    sink, start = Sink(output, output_format), _starting(master, conf, stream=True)
+    if asked:
+        options = Streaming(watermark, mode.value, empty, late.value, shards, catalogue, history, checkpoint, once)
+        run_stream(asked, source, sink, options, start)
 
 
 @app.command()

@@ -30,13 +30,26 @@ _LOOK_EVERY, _LAST_WORDS = 0.5, 10.0
 
 
 @dataclass(frozen=True)
+class Batch:
+    """How a batch is to run."""
+
+    layout: Literal["long", "wide"]
+    empty: bool
+    strategy: Literal["native", "rewrite", "columnar"] | None
+
+
+@dataclass(frozen=True)
 class Streaming:
     """How a stream is to run."""
 
     watermark: str
     mode: Literal["append", "update"]
-    checkpoint: str | None
+    empty: bool
+    late: Literal["count", "emit"]
+    shards: int
     catalogue: str | None
+    history: str | None
+    checkpoint: str | None
     once: bool
 
 
@@ -53,7 +66,7 @@ def run_batch(
     queries: Sequence[pn.Query],
     source: Source,
     sink: Sink,
-    layout: Literal["long", "wide"],
+    asked: Batch,
     start: Callable[[], SparkSession],
 ) -> None:
     """Read, answer, write, and say what was done."""
@@ -64,7 +77,7 @@ def run_batch(
         sink.check(spark)
         malformed, events = part_malformed(source.read(spark))
         read = counting()
-        answers = plan.run(events, layout=layout, observation=read)
+        answers = plan.run(events, layout=asked.layout, empty=asked.empty, strategy=asked.strategy, observation=read)
         step("answering", spark)
         began = time.perf_counter()
         count = sink.write(answers)
@@ -93,10 +106,18 @@ def run_stream(
     with working("starting Spark"):
         spark = start()
     malformed, events = part_malformed(source.stream(spark))
-    catalogue = None if asked.catalogue is None else pn.Catalogue(asked.catalogue)
+    catalogue = None if asked.catalogue is None else pn.Catalogue(asked.catalogue, history=asked.history)
     watermarked = events.withWatermark(plan.queries[0].at, asked.watermark)
     checkpoint = asked.checkpoint or sink.beside("checkpoint")
-    answers = plan.stream(watermarked, mode=asked.mode, catalogue=catalogue, checkpoint=checkpoint)
+    answers = plan.stream(
+        watermarked,
+        mode=asked.mode,
+        empty=asked.empty,
+        late=asked.late,
+        shards=asked.shards,
+        catalogue=catalogue,
+        checkpoint=checkpoint,
+    )
     said, totals = console(), Totals()
     listeners = [pn.show_progress(spark, lambda line: said.print(line, markup=False)), totals]
     spark.streams.addListener(totals)

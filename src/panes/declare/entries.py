@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from panes.algebra.aggregates import Aggregate
 from panes.declare.query import Query
-from panes.declare.windows import Bounds, Window
+from panes.declare.windows import Bounds, RowWindow, Window
 from panes.errors import DeclarationError, PanesError
 from panes.timeline import Geometry
 
@@ -82,6 +82,12 @@ def _plain(value: object) -> bool:
 
 def registration(query: Query) -> Entry:
     """A query as an entry; one that no running job could serve as a view is refused here."""
+    for declared in query.over:
+        if isinstance(declared, RowWindow):
+            raise DeclarationError(
+                f"query {query.name!r}: the window {declared} goes by rows, of which a running job keeps only what its "
+                "declared windows need. Declare it when the job starts, or register a window on the clock."
+            )
     if query.derived or query.having is not None:
         raise DeclarationError(
             f"query {query.name!r} has derived columns or having, which a view of a running job cannot have. Register "
@@ -95,7 +101,8 @@ def registration(query: Query) -> Entry:
             )
     select = tuple((alias, signature(aggregate)) for alias, aggregate in query.aggregates)
     where = None if query.where is None else query.where.sql
-    return Entry("register", query.name, query.at, query.by, select, where, query.windows)
+    # What groups rows inside a window is one more key on the clock.
+    return Entry("register", query.name, query.at, (*query.by, *query.groups), select, where, query.windows)
 
 
 def read_entry(text: str) -> Entry:

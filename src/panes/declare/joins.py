@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from panes.declare.expressions import Expression, ExpressionLike, expression
+from panes.declare.kinds import KINDS
+from panes.declare.measures import Delta, Punctuation, Rows
 from panes.declare.windows import checked_name
 from panes.errors import DeclarationError, DurationError
 from panes.timeline import DurationLike, format_duration, parse_duration
@@ -159,7 +161,12 @@ def _windows(over: Any) -> list[tuple[str, int]]:
 
 
 def _size(value: Any) -> int:
-    if hasattr(value, "windows"):
+    if isinstance(value, (Rows, Delta, Punctuation)):
+        raise DeclarationError(
+            f"over={value}: two rows match by how far apart their times are, so windows are durations. Write for "
+            "example over=['10 s', '1 min']."
+        )
+    if isinstance(value, KINDS):
         raise DeclarationError(
             f"over= has the window {str(value)!r}, but a join looks back from each row: its windows are durations. "
             "Write for example over=['10 s', '1 min']."

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from panes.calls import helpful
 from panes.errors import DeclarationError
 from panes.timeline import DurationLike, parse_duration
 
 
+@helpful(
+    "pn.Limits(age='1 hour', keys=1_000_000)",
+    **dict.fromkeys(("ttl", "max_age", "timeout"), "age"),
+    max_keys="keys",
+    **dict.fromkeys(("max_rows", "granules"), "rows"),
+)
 @dataclass(frozen=True)
 class Limits:
     """When keys are evicted from a stream's state; those that were updated least recently go first.

@@ -17,6 +17,9 @@ from panes.timeline import DurationLike, parse_duration
 
 LookupLayout: TypeAlias = Literal["wide", "long"]
 
+_Keys: TypeAlias = tuple[frozenset[str], str]
+"""Key columns and event time, in small letters."""
+
 Answered: TypeAlias = Window | Cumulate | Sliding | RowWindow
 """A window that has one answer per request; a nested window is several of them."""
 
@@ -35,11 +38,14 @@ class LookupPart:
         The column of the requests that says when.
     delay
         How many µs after its end an instance on the clock is answered.
+    read
+        The columns that windows of rows read in all of the plan, as far as they order events the same way.
     """
 
     queries: tuple[Query, ...]
     asked_at: str
     delay: int
+    read: frozenset[str] = frozenset()
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -157,13 +163,26 @@ def declare_lookup(
 
 
 def _parts(queries: Sequence[Query], at: str | None, delay: int) -> tuple[LookupPart, ...]:
-    found: dict[object, list[Query]] = {}
+    found: dict[tuple[_Keys, tuple[tuple[str, ...], Expression | None] | None], list[Query]] = {}
+    read: dict[tuple[_Keys, tuple[str, ...]], frozenset[str]] = {}
     for query in queries:
+        keys = frozenset(key.lower() for key in query.by), query.at.lower()
+        if not any(isinstance(window, RowWindow) for window in query.over):
+            found.setdefault((keys, None), []).append(query)
+            continue
+        ties = tuple(name.lower() for name in query.ties)
+        read[keys, ties] = read.get((keys, ties), frozenset()) | query.used
         # The last ten of some events are not the last ten of others.
-        rows = any(isinstance(window, RowWindow) for window in query.over)
-        own = (tuple(name.lower() for name in query.ties), query.where) if rows else None
-        found.setdefault((frozenset(key.lower() for key in query.by), query.at.lower(), own), []).append(query)
-    return tuple(LookupPart(tuple(some), some[0].at if at is None else at, delay) for some in found.values())
+        found.setdefault((keys, (ties, query.where)), []).append(query)
+    return tuple(
+        LookupPart(
+            tuple(some),
+            some[0].at if at is None else at,
+            delay,
+            frozenset() if own is None else read[keys, own[0]],
+        )
+        for (keys, own), some in found.items()
+    )
 
 
 def _one_by_one(window: AnyWindow) -> tuple[Answered, ...]:

@@ -39,7 +39,7 @@ class Delta:
         Whether the column is a timestamp, and ``by`` therefore in µs.
     """
 
-    column: str
+    column: str | int
     by: Any
     temporal: bool = False
 
@@ -49,13 +49,19 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """Marks that end windows. Made by :func:`punctuation`, which checks it."""
+    """Marks that end windows. Made by :func:`punctuation`, which checks it.
+
+    Parameters
+    ----------
+    column
+        Empty where an operator is given punctuations.
+    """
 
     column: str
     scope: Scope = "stream"
 
     def __str__(self) -> str:
-        return f"until_{self.column}{'_of_key' if self.scope == 'key' else ''}"
+        return f"until_{self.column or 'punctuation'}{'_of_key' if self.scope == 'key' else ''}"
 
 
 Measure: TypeAlias = int | Rows | Delta | Punctuation
@@ -64,7 +70,7 @@ Measure: TypeAlias = int | Rows | Delta | Punctuation
 MeasureLike: TypeAlias = "DurationLike | Rows | Delta | Punctuation"
 
 
-@helpful()
+@helpful("pn.rows(100)", **dict.fromkeys(("count", "size", "rows"), "n"))
 def rows(n: int) -> Rows:
     """Measure a window in rows: ``pn.sliding(pn.rows(10))`` holds the last ten rows of a key.
 
@@ -81,12 +87,18 @@ def rows(n: int) -> Rows:
     return Rows(n)
 
 
-@helpful(attribute="column", on="column")
-def delta(column: str, by: DurationLike | Any) -> Delta:
+@helpful(
+    "pn.delta('odometer', 10)",
+    **dict.fromkeys(("attribute", "on", "name"), "column"),
+    **dict.fromkeys(("distance", "size", "threshold", "step"), "by"),
+)
+def delta(column: str | int, by: DurationLike | Any) -> Delta:
     """Measure a window by how far apart the values of a column lie; the column never decreases within a key.
 
     Parameters
     ----------
+    column
+        Its name; for operators of ``panes.operators`` also a place in a tuple.
     by
         A number, or a duration where the column is a timestamp.
 
@@ -96,7 +108,8 @@ def delta(column: str, by: DurationLike | Any) -> Delta:
     >>> str(pn.tumbling(pn.delta("odometer", 100))), str(pn.sliding(pn.delta("ts", "10 s")))
     ('odometer_100', 'ts_10s/event')
     """
-    _check_column(column, "delta", "pn.delta('odometer', 10)")
+    if isinstance(column, bool) or not isinstance(column, int):
+        _check_column(column, "delta", "pn.delta('odometer', 10)")
     temporal = isinstance(by, (str, timedelta))
     threshold: Any = parse_duration(by) if isinstance(by, (str, timedelta)) else by
     if isinstance(threshold, bool) or not isinstance(threshold, (Real, Decimal)):
@@ -110,14 +123,16 @@ def delta(column: str, by: DurationLike | Any) -> Delta:
     return Delta(column, threshold, temporal)
 
 
-@helpful(by="column", on="column")
-def punctuation(column: str, *, scope: Scope = "stream") -> Punctuation:
+@helpful("pn.punctuation('refuelled')", **dict.fromkeys(("by", "on", "mark", "when", "name"), "column"))
+def punctuation(column: str | None = None, *, scope: Scope = "stream") -> Punctuation:
     """End windows at marks in the stream: the rows where a boolean column is true.
 
     A mark belongs to no window that it ends, and comes after the other rows of its instant.
 
     Parameters
     ----------
+    column
+        Leave it out for operators of ``panes.operators``, which are given punctuations between the tuples.
     scope
         ``stream``: a mark ends the windows of all keys. ``key``: only those of its own key.
 
@@ -127,12 +142,13 @@ def punctuation(column: str, *, scope: Scope = "stream") -> Punctuation:
     >>> str(pn.tumbling(pn.punctuation("refuelled", scope="key")))
     'until_refuelled_of_key'
     """
-    _check_column(column, "punctuation", "pn.punctuation('refuelled')")
+    if column is not None:
+        _check_column(column, "punctuation", "pn.punctuation('refuelled')")
     if scope not in ("stream", "key"):
         raise DeclarationError(
             f"scope={scope!r}: write 'stream' (a mark ends the windows of all keys) or 'key' (only those of its key)."
         )
-    return Punctuation(column, scope)
+    return Punctuation(column or "", scope)
 
 
 def measure(value: MeasureLike, what: str) -> Measure:
@@ -145,10 +161,14 @@ def measure(value: MeasureLike, what: str) -> Measure:
     """
     if isinstance(value, (Rows, Delta, Punctuation)):
         return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise DurationError(
+            f"{what}={value!r} has no unit. Write it with one, as '5 minutes', or pn.rows(100) for rows."
+        )
     if not isinstance(value, (str, timedelta)):
         raise DurationError(
-            f"{what}={value!r} has no unit. Write a duration such as '5 min', pn.rows(100), "
-            "pn.delta('odometer', 10) or pn.punctuation('mark')."
+            f"{what}={value!r} is no {what}. Write a duration such as '5 min', pn.rows(100), pn.delta('odometer', 10) "
+            "or pn.punctuation('mark')."
         )
     return positive(value, what)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 
-from panes.algebra.aggregates import Aggregate
+from panes.algebra.aggregates import Aggregate, CustomOf
 from panes.algebra.levelled import LevelledOf
 from panes.calls import helpful
 from panes.declare.eviction import BY_OPERATOR, Evict
@@ -17,6 +17,7 @@ from panes.declare.measures import Delta, Punctuation, Rows
 from panes.declare.nested import Nested
 from panes.declare.windows import RowWindow, Sliding, Window
 from panes.errors import DeclarationError, nearest
+from panes.timeline import format_duration, parse_duration
 
 RESERVED = ("query", "window_name", "window")
 """The columns that every result begins with."""
@@ -97,12 +98,19 @@ class Query:
 
 @helpful(
     "pn.query('spend', by='card', at='ts', select={'n': pn.count()}, over=pn.tumbling('1 hour'))",
-    **dict.fromkeys(("on", "keys", "key", "partition_by"), "by"),
-    **dict.fromkeys(("time", "ts", "timestamp", "event_time"), "at"),
-    **dict.fromkeys(("window", "windows"), "over"),
-    **dict.fromkeys(("aggregates", "agg", "aggs", "columns"), "select"),
+    more="all but the name of the query is written by name.",
+    **dict.fromkeys(("on", "keys", "key", "partition_by", "entity", "entities", "index"), "by"),
+    **dict.fromkeys(("time", "ts", "timestamp", "event_time", "time_column", "timestamp_field"), "at"),
+    **dict.fromkeys(("window", "windows", "rolling"), "over"),
+    **dict.fromkeys(("aggregates", "agg", "aggs", "aggregations", "columns", "features"), "select"),
     **dict.fromkeys(("filter", "condition"), "where"),
     group_by="keys of windows are called by=; groups= groups the rows inside a window of rows.",
+    **dict.fromkeys(
+        ("watermark", "delay", "lateness"),
+        "a stream has its watermark before, as events.withWatermark('ts', '10 minutes'), and a lookup has delay=.",
+    ),
+    **dict.fromkeys(("every", "slide"), "the pace stands on the window, as over=pn.hopping('1 hour', every='5 min')."),
+    **dict.fromkeys(("data", "events", "df", "table"), "a query knows no data: pn.plan(query).run(data) answers it."),
     order_by="write ties= for the order of rows of one instant.",
     partial="it stands on the window, as pn.hopping(pn.rows(100), every=pn.rows(10), partial=False).",
 )
@@ -118,6 +126,7 @@ def query(
     groups: str | Iterable[str] = (),
     ties: str | Iterable[str] = (),
     evict: Evict | None = None,
+    hidden: Mapping[str, Aggregate] | None = None,
 ) -> Query:
     """Declare a query: keys, event time, aggregates and windows.
 
@@ -144,10 +153,13 @@ def query(
         Columns that group the rows inside a window of rows, an answer for each group. On the clock they are further
         keys.
     ties
-        Columns that order the rows of one instant. Without it they are in the order of all columns of the data, by the
-        names of these.
+        Columns that order the rows of one instant, for windows by rows and for ``first`` and ``last`` over any window.
+        Without it windows by rows order them by all columns of the data, by the names of these, and ``first`` and
+        ``last`` are the smallest and the largest value of their instant.
     evict
         ``pn.evict(...)``: which keys windows by rows forget.
+    hidden
+        Aggregates that only derived columns and ``having`` use; results do not show them.
 
     Examples
     --------
@@ -159,40 +171,13 @@ def query(
     >>> temps.columns
     ('low', 'high', 'spread')
     """
-    return declare(
-        name,
-        by=by,
-        at=at,
-        select=select,
-        over=over,
-        where=where,
-        having=having,
-        groups=groups,
-        ties=ties,
-        evict=evict,
-    )
-
-
-def declare(
-    name: str | None,
-    *,
-    at: str | None,
-    select: Mapping[str, Aggregate | str | Expression],
-    over: AnyWindow | Iterable[AnyWindow],
-    by: str | Iterable[str] = (),
-    where: str | Expression | None = None,
-    having: str | Expression | None = None,
-    groups: str | Iterable[str] = (),
-    ties: str | Iterable[str] = (),
-    evict: Evict | None = None,
-    hidden: Mapping[str, Aggregate] | None = None,
-) -> Query:
-    """Check what :func:`query` says; ``hidden`` are aggregates that expressions use and results do not show."""
     name = UNNAMED if name is None else name
     if not isinstance(name, str) or not name.strip():
         raise DeclarationError(f"a query needs a name, not {name!r}: it is what its results are called.")
     if not isinstance(select, Mapping):
-        raise DeclarationError(f"query {name!r}: select={select!r} names no columns. Write select={{'n': pn.count()}}.")
+        raise DeclarationError(
+            f"query {name!r}: select={_shown(select)} names no columns. Write select={{'n': pn.count()}}."
+        )
     keys, inside, order = (
         _columns(name, what, some) for what, some in (("by", by), ("groups", groups), ("ties", ties))
     )
@@ -235,6 +220,7 @@ def declare(
     )
     _check_expiring(made)
     _check_rows(made)
+    _check_ties(made)
     return made
 
 
@@ -245,7 +231,7 @@ def check_names(queries: Iterable[Query]) -> tuple[Query, ...]:
         raise DeclarationError("there is no query to plan. Give at least one pn.query(...).")
     for value in queries:
         if not isinstance(value, Query):
-            raise DeclarationError(f"{value!r} is not a query. Make one with pn.query(name, at=..., ...).")
+            raise DeclarationError(f"{_shown(value)} is not a query. Make one with pn.query(name, at=..., ...).")
     _refuse_duplicates([value.name for value in queries], "two queries are called {}; give each a name of its own.")
     _refuse_two_meanings(queries)
     spelt: dict[str, str] = {}
@@ -282,12 +268,25 @@ def _with_parsed_arguments(aggregate: Aggregate) -> Aggregate:
 
 
 def _derived(query_name: str, alias: str, value: object) -> Expression:
+    called = getattr(value, "__name__", None)
+    if callable(value) and called is not None:
+        raise DeclarationError(
+            f"query {query_name!r} selects {alias!r} = {called}, a function and not what it gives. Write "
+            f"pn.{called}(...) with parentheses; an aggregate of your own is made by pn.aggregate(...)."
+        )
     if not isinstance(value, (str, Expression)):
         raise DeclarationError(
             f"query {query_name!r} selects {alias!r} = {value!r}, which is neither an aggregate nor an expression. "
             "Write for example pn.sum('amount'), or 'high - low' over other selected columns."
         )
     return expression(value)
+
+
+def _shown(value: object) -> str:
+    """What a user gave, with aggregates as they are written."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_shown, value))}]"
+    return str(value) if isinstance(value, Aggregate) else repr(value)
 
 
 def _columns(name: str, what: str, value: object) -> tuple[str, ...]:
@@ -304,10 +303,13 @@ def _columns(name: str, what: str, value: object) -> tuple[str, ...]:
 def _listed(name: str, over: object) -> tuple[AnyWindow, ...]:
     """The windows as a user writes them: one, or several."""
     if isinstance(over, Mapping):
-        example = next((f"{window!r}" for window in over), "'day'")
+        called, window = next(iter(over.items()), ("day", "1 day"))
+        size = (
+            repr(window) if isinstance(window, str) else "pn.rows(10)" if isinstance(window, RowWindow) else "'1 day'"
+        )
         raise DeclarationError(
             f"query {name!r}: over={{...}} maps names to windows. Write a list, and each name on its window, as "
-            f"pn.tumbling('1 day', name={example})."
+            f"over=[pn.sliding({size}, name={called!r})]."
         )
     if isinstance(over, KINDS):
         return (over,)
@@ -319,16 +321,28 @@ def _listed(name: str, over: object) -> tuple[AnyWindow, ...]:
 def _no_window(name: str, value: object) -> str:
     """Why something is not a window. A bare duration has no pace, which differs from verb to verb elsewhere."""
     if isinstance(value, (str, timedelta)):
+        size = repr(value if isinstance(value, str) else format_duration(parse_duration(value)))
         return (
-            f"query {name!r}: {value!r} is a duration, and a window needs a pace, too. Write pn.tumbling({value!r}) for "
-            f"one after another, pn.hopping({value!r}, every='1 min'), or pn.sliding({value!r}) for one up to each event."
+            f"query {name!r}: {size} is a duration, and a window needs a pace, too. Write pn.tumbling({size}) for one "
+            f"after another, pn.hopping({size}, every='1 min'), or pn.sliding({size}) for one up to each event."
         )
     if isinstance(value, int) and not isinstance(value, bool):
         return (
             f"query {name!r}: {value!r} has no unit. Write pn.sliding(pn.rows({value!r})) for the last {value!r} rows."
         )
-    if isinstance(value, (Rows, Delta, Punctuation)):
-        return f"query {name!r}: {value} is a size, and a window needs a pace, too. Write pn.tumbling(...) around it."
+    if isinstance(value, Rows):
+        size = f"pn.rows({value.n})"
+        return (
+            f"query {name!r}: {size} is a size, and a window needs a pace, too. Write pn.sliding({size}) for the last "
+            f"rows up to each event, pn.hopping({size}, every='1 min'), or pn.tumbling({size})."
+        )
+    if isinstance(value, (Delta, Punctuation)):
+        size = f"pn.{type(value).__name__.lower()}({value.column!r}{', ...' if isinstance(value, Delta) else ''})"
+        return f"query {name!r}: {size} is a size, and a window needs a pace, too. Write pn.tumbling({size})."
+    if isinstance(value, Aggregate):
+        return (
+            f"query {name!r}: over={value} is an aggregate, which goes into select=. Write over=pn.tumbling('1 hour')."
+        )
     return f"query {name!r}: {value!r} is not a window. Write pn.tumbling(size) or pn.hopping(size, every=...)."
 
 
@@ -367,8 +381,8 @@ def _check_rows(query: Query) -> None:
             )
     if query.evict is not None and clock is not None:
         raise DeclarationError(
-            f"query {query.name!r}: evict= forgets keys of windows by rows, and {clock} is on the clock. Declare it in a "
-            "query of its own; a stream bounds its state with limits=pn.Limits(...)."
+            f"query {query.name!r}: evict= forgets keys of windows by rows, and {clock} is on the clock. Declare it in "
+            "a query of its own; a stream bounds its state with limits=pn.Limits(...)."
         )
     if query.evict is not None and not query.by:
         raise DeclarationError(f"query {query.name!r}: evict= forgets keys, and there are none. Write by='device'.")
@@ -376,12 +390,14 @@ def _check_rows(query: Query) -> None:
     if query.groups and slid is not None:
         raise DeclarationError(
             f"query {query.name!r}: {slid} answers each event about its own key, so there is nothing to group inside. "
-            f"Write by=({', '.join(map(repr, (*query.by, *query.groups)))})."
+            f"Write by=({', '.join(map(repr, (*query.by, *query.groups)))}), or "
+            f"pn.hopping({format_duration(slid.size)!r}, every=pn.rows(1)) for all groups with each event."
         )
     session = next((window for window in rows if window.kind == "session"), None)
     if session is not None and query.evict is not None:
         raise DeclarationError(
-            f"query {query.name!r}: a session forgets its key when it ends, so that evict= has nothing to do. Leave it out."
+            f"query {query.name!r}: a session forgets its key when it ends, so that evict= has nothing to do. Leave it "
+            "out."
         )
     unnumbered = clock or session
     if unnumbered is not None and query.asks_for(NUMBER):
@@ -391,8 +407,20 @@ def _check_rows(query: Query) -> None:
         )
     if query.evict is not None and (callable(query.evict.choose) or query.evict.choose == BY_OPERATOR):
         raise DeclarationError(
-            f"query {query.name!r}: keys that a function or an operator chooses are chosen by their rows, and aggregates "
-            "are computed from columns. Write pn.apply(data, operator) with an operator of your own."
+            f"query {query.name!r}: keys that a function or an operator chooses are chosen by their rows, and "
+            "aggregates are computed from columns. Write pn.apply(data, operator=...) with one of your own."
+        )
+
+
+def _check_ties(query: Query) -> None:
+    """Refuse an order of one instant where windows on the clock combine values in an order of their own."""
+    clock = next((window for window in query.over if not isinstance(window, RowWindow)), None)
+    own = next((value for _, value in query.aggregates if isinstance(value, CustomOf)), None)
+    if query.ties and clock is not None and own is not None:
+        raise DeclarationError(
+            f"query {query.name!r}: ties= does not reach {own} over {clock}: on the clock, an aggregate of your own "
+            "sees the rows of one instant by their values. Declare it without ties=, in a query of its own, or over "
+            "windows of rows."
         )
 
 
@@ -460,7 +488,8 @@ def _check_expiring(query: Query) -> None:
     if found is not None and query.expiring:
         raise DeclarationError(
             f"query {query.name!r} asks when answers expire, and those of the window {found} do with the next event, "
-            "which nobody knows yet. Leave it out, or take hopping windows."
+            "which nobody knows yet. Declare that window in a query of its own, without it, or take a hopping window "
+            "on the clock."
         )
 
 

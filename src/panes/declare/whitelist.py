@@ -46,7 +46,10 @@ _FLAGS: Final = frozenset({"is_string", "typed", "safe", "coalesce", "ignore_nul
 _REASONS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     ((exp.Query, exp.Subquery, exp.Exists), "a subquery reads other rows, and an expression sees one row"),
     (exp.Window, "a window function reads other rows, and an expression sees one row"),
-    (exp.AggFunc, "an aggregate reads many rows: write it in select=, as pn.sum('...')"),
+    (
+        exp.AggFunc,
+        "an aggregate reads many rows: write it as a value of select=, pn.sum('...') or pn.count(), and not as text",
+    ),
     (exp.Star, "a star stands for many columns: name one"),
     (exp.Alias, "an expression has no alias: the name is the key in select="),
     (exp.Interval, "intervals and date arithmetic are not in the subset: durations belong to windows"),

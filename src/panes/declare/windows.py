@@ -19,6 +19,16 @@ from panes.timeline import DurationLike, Geometry, format_duration, parse_durati
 
 Bounds: TypeAlias = Literal["[)", "(]", "[]", "()"]
 Origin: TypeAlias = Literal["epoch", "first", "row"]
+_SPELT = {
+    **dict.fromkeys(("weeks", "days", "hours", "minutes", "seconds", "milliseconds"), "write a duration, as '5 min'."),
+    **dict.fromkeys(("rows", "count", "n"), "write pn.rows(100) for the size."),
+    **dict.fromkeys(("on", "by", "key", "partition_by"), "keys stand in the query, as pn.query(by='card', ...)."),
+    **dict.fromkeys(("at", "time", "ts", "time_column", "column"), "event time stands in the query, as at='ts'."),
+    "start_time": "offset",
+    "label": "name",
+    "alias": "name",
+}
+"""What other systems' windows are told, and where it stands here."""
 TICK = 1
 """By how many µs an instance that holds its end and not its start lies later than one that holds its start."""
 
@@ -205,8 +215,10 @@ class RowWindow:
 
 @helpful(
     "pn.tumbling('5 min')",
-    window="size",
-    duration="size",
+    more="one window follows on the other. Take pn.hopping(size, every=...) for a pace, and offset= for a start.",
+    **_SPELT,
+    **dict.fromkeys(("window", "duration", "length"), "size"),
+    closed="bounds",
     **dict.fromkeys(
         ("every", "slide"), "one window follows on the other; take pn.hopping(size, every=...) for a pace."
     ),
@@ -256,8 +268,10 @@ def tumbling(
 
 @helpful(
     "pn.hopping('1 hour', every='5 min')",
-    **dict.fromkeys(("slide", "hop", "step", "period", "slide_duration", "slideDuration", "advance"), "every"),
-    **dict.fromkeys(("window", "duration", "window_duration", "windowDuration"), "size"),
+    **_SPELT,
+    **dict.fromkeys(("slide", "hop", "step", "period", "slide_duration", "advance"), "every"),
+    **dict.fromkeys(("window", "duration", "length", "window_duration"), "size"),
+    closed="bounds",
 )
 def hopping(
     size: MeasureLike,
@@ -337,8 +351,9 @@ def hopping(
 
 @helpful(
     "pn.sliding('1 hour')",
-    window="size",
-    duration="size",
+    more="it is answered with every event. Take pn.hopping(size, every=...) for another pace.",
+    **_SPELT,
+    **dict.fromkeys(("window", "duration", "length", "range"), "size"),
     skip="leave out the last rows with ago=pn.rows(50).",
     closed="write bounds='(]', '[)', '[]' or '()'.",
     every="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
@@ -381,23 +396,29 @@ def sliding(
     length = measure(size, "size")
     if isinstance(length, Punctuation):
         raise DeclarationError(
-            f"marks cut a stream into windows that do not overlap. Write pn.tumbling(pn.punctuation({length.column!r}))."
+            "marks cut a stream into windows that do not overlap. Write "
+            f"pn.tumbling(pn.punctuation({length.column!r}))."
         )
     if not isinstance(length, int):
-        if ago is not None and not (isinstance(ago, Rows) and isinstance(length, Rows)):
+        if isinstance(length, Rows) and ago is not None and not isinstance(ago, Rows):
+            raise DeclarationError(
+                f"ago={ago!r} beside a size of {text_of(length)}: a window of rows leaves out rows. Write "
+                f"pn.sliding(pn.rows({length.n}), ago=pn.rows(1)), or a duration for the size."
+            )
+        if ago is not None and not isinstance(length, Rows):
             raise DeclarationError(
                 f"ago={ago!r} beside a size of {text_of(length)}: the last rows are left out of a window of rows only. "
                 "Write pn.sliding(pn.rows(100), ago=pn.rows(50))."
             )
-        _no_bounds(bounds, "a window of rows holds its rows")
+        _no_bounds(bounds, "a window of rows holds its rows", "To leave out the event itself, write ago=pn.rows(1)")
         skipped = ago.n if isinstance(ago, Rows) else 0
         return _row_window("sliding", length, Rows(1), name, partial=partial, ago=skipped)
     if isinstance(ago, Rows):
         raise DeclarationError(f"ago=pn.rows({ago.n}) beside a size in time. Write a duration, as ago='1 day'.")
     if not partial:
         raise DeclarationError(
-            "partial=False is for windows of rows, as pn.sliding(pn.rows(10), partial=False): nobody knows since when a "
-            "window in time has been full."
+            "partial=False is for windows of rows, as pn.sliding(pn.rows(10), partial=False): nobody knows since when "
+            "a window in time has been full."
         )
     before = 0 if ago is None else parse_duration(ago)
     if before < 0:
@@ -411,7 +432,13 @@ def sliding(
     return Sliding(length, before, label, held)
 
 
-@helpful("pn.session('30 min')", timeout="gap", size="gap", duration="gap", gap_duration="gap", gapDuration="gap")
+@helpful(
+    "pn.session('30 min')",
+    more="a session has a gap and no other size.",
+    **_SPELT,
+    **dict.fromkeys(("timeout", "size", "duration", "gap_duration", "window", "max_gap"), "gap"),
+    **dict.fromkeys(("upto", "max_size", "max_duration"), "a session has no longest duration."),
+)
 def session(gap: DurationLike, *, name: str | None = None) -> RowWindow:
     """Events with no longer pause between them than a gap; two that are exactly a gap apart are of one session.
 
@@ -428,10 +455,21 @@ def session(gap: DurationLike, *, name: str | None = None) -> RowWindow:
     >>> str(pn.session("30 min"))
     'session 30m'
     """
-    return _row_window("session", positive(gap, "gap"), None, name)
+    length = measure(gap, "gap")
+    if not isinstance(length, int):
+        raise DeclarationError(
+            f"gap={text_of(length)}: a session ends after a time without an event. Write pn.session('30 min'), or "
+            f"pn.tumbling(...) for windows by {'marks' if isinstance(length, Punctuation) else 'rows or a column'}."
+        )
+    return _row_window("session", length, None, name)
 
 
-@helpful("pn.cumulate('1 hour', upto='1 day')", size="upto", max_size="upto", every="step")
+@helpful(
+    "pn.cumulate('1 hour', upto='1 day')",
+    **_SPELT,
+    **dict.fromkeys(("size", "max_size", "window", "until"), "upto"),
+    **dict.fromkeys(("every", "slide"), "step"),
+)
 def cumulate(
     step: DurationLike,
     *,
@@ -587,9 +625,9 @@ def _only_grid(offset: DurationLike, origin: Origin, pace: Measure) -> None:
         )
 
 
-def _no_bounds(bounds: Bounds | None, why: str) -> None:
+def _no_bounds(bounds: Bounds | None, why: str, write: str = "Leave it out") -> None:
     if bounds is not None:
-        raise DeclarationError(f"bounds={bounds!r}: {why}, so there are none to choose. Leave it out.")
+        raise DeclarationError(f"bounds={bounds!r}: {why}, so there are none to choose. {write}.")
 
 
 def _row_bounds(bounds: Bounds | None, size: Measure, pace: Measure, origin: Origin) -> Bounds | None:

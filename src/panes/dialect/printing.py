@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
@@ -12,16 +13,16 @@ from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
 from panes.algebra.fits import CorrelationOf
 from panes.declare.expressions import Expression, column, literal
 from panes.declare.kinds import AnyWindow
-from panes.declare.measures import Rows
+from panes.declare.measures import Delta, Punctuation, Rows
 from panes.declare.nested import Nested
 from panes.declare.query import Query
-from panes.declare.windows import Cumulate, RowWindow, Sliding, Window, cumulating_name, default_name, row_window_name
+from panes.declare.windows import Cumulate, RowWindow, Sliding, Window
 from panes.dialect.durations import UNITS
 from panes.dialect.selecting import label
 from panes.dialect.statement import read_statements
 from panes.dialect.tokens import tokenized
 from panes.errors import DeclarationError, SqlError
-from panes.timeline import Geometry, format_instant
+from panes.timeline import format_instant
 
 _SIMPLE: Mapping[type[Aggregate], str] = {
     SumOf: "SUM",
@@ -37,6 +38,7 @@ def printed(query: Query, stream: str) -> str:
     """A query as a statement."""
     if "\n" in query.name or "\r" in query.name or query.name != query.name.strip():
         raise DeclarationError(f"query {query.name!r}: a name of several lines, or with blanks around it, has no SQL.")
+    _refuse_unsaid(query)
     aggregates, derived = dict(query.aggregates), dict(query.derived)
     hidden = [alias for alias in aggregates if alias not in query.columns]
     in_place = {alias.lower(): _in_place(query, alias, aggregates[alias]) for alias in hidden}
@@ -44,10 +46,11 @@ def printed(query: Query, stream: str) -> str:
     for alias in query.columns:
         value = _call(query, aggregates[alias]) if alias in aggregates else _spelt(derived[alias], in_place)
         items.append(f"{value} AS {_name(alias)}")
-    clauses = [f"SELECT {', '.join(items)}", f"FROM {_name(stream)} TIMESTAMP BY {_name(query.at)}{_bracket(query)}"]
+    behind, windows = _windows(query)
+    clauses = [f"SELECT {', '.join(items)}", f"FROM {_name(stream)} TIMESTAMP BY {_name(query.at)}{behind}"]
     if query.where is not None:
         clauses.append(f"WHERE {query.where.sql}")
-    groups = [*(_name(key) for key in query.by), *_windows(query)]
+    groups = [*(_name(key) for key in query.by), *windows]
     if groups:
         clauses.append(f"GROUP BY {', '.join(groups)}")
     if query.having is not None:
@@ -56,10 +59,25 @@ def printed(query: Query, stream: str) -> str:
     if _read_back(text) != query:
         raise DeclarationError(
             f"query {query.name!r} has no SQL of its own: what comes nearest reads back as another query. Aggregates "
-            "that are hidden twice, or shown and hidden, windows in brackets that have a name, an offset, bounds or "
-            "others beside them, and sketches of other than the usual size are such cases."
+            "that are hidden twice, or shown and hidden, and sketches of other than the usual size are such cases."
         )
     return text
+
+
+def _refuse_unsaid(query: Query) -> None:
+    """Refuse what no statement can say."""
+    unsaid = {
+        "no time (at=)": not query.timed,
+        "groups=": query.groups,
+        "ties=": query.ties,
+        "evict=": query.evict,
+    }
+    for what, given in unsaid.items():
+        if given:
+            raise DeclarationError(
+                f"query {query.name!r} has {what}, for which SQL has no words. Keep the query as it is: pn.plan takes "
+                "it beside SQL text."
+            )
 
 
 def _read_back(text: str) -> Query | None:
@@ -113,68 +131,128 @@ def _call(query: Query, aggregate: Aggregate) -> str:
     raise DeclarationError(f"query {query.name!r}: SQL has no {aggregate}, so the query cannot be written as text.")
 
 
-def _windows(query: Query) -> list[str]:
-    listed = [_named(window) for window in query.over if not _bracketed(window)]
-    if len(listed) == 1 and not listed[0].startswith("Window("):
-        return listed
-    return [f"Windows({', '.join(listed)})"] if listed else []
+def _windows(query: Query) -> tuple[str, list[str]]:
+    """What stands behind the stream, and what in ``GROUP BY``: a window in brackets alone is behind the stream."""
+    spelt = [_window(query, window) for window in query.over]
+    if len(spelt) > 1 or spelt[0].startswith("Window("):
+        return "", [f"Windows({', '.join(spelt)})"]
+    return (f" {spelt[0]}", []) if spelt[0].startswith("[") else ("", spelt)
 
 
-def _bracket(query: Query) -> str:
-    """CQL's windows stand behind the stream, and without a name."""
-    found = [_in_brackets(window) for window in query.over if _bracketed(window)]
-    return "".join(f" [{text}]" for text in found)
+def _window(query: Query, window: AnyWindow) -> str:
+    """A window as a member of a list, under its name."""
+    text = _function(window) or _brackets(window)
+    read = None if text is None else _read(text)
+    if text is None or read is None or _renamed(read, window) != window:
+        raise DeclarationError(
+            f"query {query.name!r}: SQL has no words for the window {str(window)!r}, for {_unsaid(window)}. Keep the "
+            "query as it is: pn.plan takes it beside SQL text."
+        )
+    return text if read == window else f"Window({literal(_label(window))}, {text})"
 
 
-def _bracketed(window: AnyWindow) -> bool:
-    return isinstance(window, (Sliding, Nested)) or (isinstance(window, RowWindow) and window.kind != "session")
+def _read(text: str) -> AnyWindow | None:
+    """The window that a text is read back as."""
+    try:
+        return read_statements(f"SELECT COUNT(*) FROM s TIMESTAMP BY t GROUP BY Windows({text})")[0].query.over[0]
+    except SqlError:
+        return None
 
 
-def _in_brackets(window: AnyWindow) -> str:
+def _unsaid(window: AnyWindow) -> str:
+    """What no dialect can say of a window that cannot be written."""
     if isinstance(window, Sliding):
-        return f"RANGE {_counted(window.size)}"
+        return f"bounds={window.bounds!r}; a frame that ends before the event holds both its ends, bounds='[]'"
+    if not isinstance(window, RowWindow):
+        return "its offset or bounds"
+    measures = (window.size, window.every)
+    if any(isinstance(each, Delta) for each in measures):
+        return "a size or a pace in a column"
+    if any(isinstance(each, Punctuation) for each in measures):
+        return "marks that end it"
+    if window.origin != "epoch":
+        return f"origin={window.origin!r}"
+    if not window.partial:
+        return "partial=False"
+    if window.size == window.every:
+        return "a pace as long as its size, where SQL has pn.tumbling"
+    return "its offset or bounds"
+
+
+def _label(window: AnyWindow) -> str:
+    return (window.given_name or window.name) if isinstance(window, Nested) else window.name
+
+
+def _renamed(read: AnyWindow, window: AnyWindow) -> AnyWindow:
+    """What was read, under the name that a window has."""
+    if isinstance(read, Nested):
+        return replace(read, given_name=window.given_name) if isinstance(window, Nested) else read
+    return replace(read, name=window.name)
+
+
+def _brackets(window: AnyWindow) -> str | None:
+    """A window in brackets, without its name."""
+    if isinstance(window, Sliding):
+        if window.bounds == "(]" and not window.ago:
+            return f"[RANGE {_counted(window.size)}]"
+        last = f"{_interval(window.ago)} PRECEDING" if window.ago else "CURRENT ROW"
+        return f"[RANGE BETWEEN {_interval(window.size + window.ago)} PRECEDING AND {last}]"
     if isinstance(window, RowWindow):
-        if not isinstance(window.size, Rows) or not isinstance(window.every, Rows):
-            raise DeclarationError(f"SQL has no window {str(window)!r}, so the query cannot be written as text.")
-        return f"ROWS {window.size.n} SLIDE {window.every.n}"
-    assert isinstance(window, Nested)
-    ranges, slides = (", ".join(map(_counted, reversed(lengths))) for lengths in (window.ranges, window.slides))
-    since = "" if window.since is None else f" SINCE {literal(format_instant(window.since))}"
-    return f"RANGES {ranges} SLIDES {slides}{since}"
+        if any(isinstance(each, (Delta, Punctuation)) for each in (window.size, window.every)):
+            return None
+        if window.ago:
+            assert isinstance(window.size, Rows)
+            return f"[ROWS BETWEEN {window.size.n + window.ago - 1} PRECEDING AND {window.ago} PRECEDING]"
+        size = f"ROWS {window.size.n}" if isinstance(window.size, Rows) else f"RANGE {_measured(window.size)}"
+        every = window.size if window.every is None else window.every
+        if window.kind == "sliding":
+            return f"[{size}]"
+        if isinstance(window.size, Rows) and isinstance(every, Rows):
+            return f"[{size} SLIDE {every.n}]"
+        return f"[{size} SLIDE {_measured(every)}]"
+    if isinstance(window, Nested):
+        ranges, slides = (", ".join(map(_counted, reversed(lengths))) for lengths in (window.ranges, window.slides))
+        since = "" if window.since is None else f" SINCE {literal(format_instant(window.since))}"
+        return f"[RANGES {ranges} SLIDES {slides}{since}]"
+    return None
 
 
-def _named(window: AnyWindow) -> str:
-    text, usual = _function(window)
-    if window.name == usual:
-        return text
-    return f"Window({literal(window.name)}, {text})"
-
-
-def _function(window: AnyWindow) -> tuple[str, str]:
-    """A window as a function, and the name it would have by itself."""
-    if isinstance(window, RowWindow):
+def _function(window: AnyWindow) -> str | None:
+    """A window as a function, without its name."""
+    if isinstance(window, RowWindow) and window.kind == "session":
         assert isinstance(window.size, int)
         unit, factor = _unit(window.size)
-        return f"SessionWindow({unit}, {window.size // factor})", row_window_name(window)
-    assert isinstance(window, (Window, Cumulate))
+        return f"SessionWindow({unit}, {window.size // factor})"
     if isinstance(window, Cumulate):
-        lengths, offset, name = [window.upto, window.step], window.offset, "CumulateWindow"
-        usual = cumulating_name(window.step, window.upto, offset)
-        parts = ("Duration", "Step")
-    else:
+        lengths, offset = [window.upto, window.step], window.offset
+        name, parts = "CumulateWindow", ("Duration", "Step")
+    elif isinstance(window, Window):
         geometry = window.geometry
         offset = (geometry.offset - window.shift) % geometry.slide
-        shown = Geometry(geometry.range, geometry.slide, offset)
-        lengths, usual = [geometry.range] if shown.tumbling else [geometry.range, geometry.slide], default_name(shown)
-        name, parts = ("TumblingWindow" if shown.tumbling else "HoppingWindow"), ("Duration", "Hop")
+        lengths = [geometry.range] if geometry.tumbling else [geometry.range, geometry.slide]
+        name, parts = ("TumblingWindow" if geometry.tumbling else "HoppingWindow"), ("Duration", "Hop")
+    else:
+        return None
     if window.bounds == "[)":
         lengths += [offset] if offset else []
         unit, factor = _unit(*lengths)
-        return f"{name}({unit}, {', '.join(str(length // factor) for length in lengths)})", usual
+        return f"{name}({unit}, {', '.join(str(length // factor) for length in lengths)})"
     said = [_part(part, length) for part, length in zip(parts, lengths, strict=False)]
     said += [_part("Offset", offset)] if offset else []
     said.append(f"Bounds('{window.bounds}')")
-    return f"{name}({', '.join(said)})", usual
+    return f"{name}({', '.join(said)})"
+
+
+def _measured(value: object) -> str:
+    if isinstance(value, Rows):
+        return f"{value.n} ROW{'' if value.n == 1 else 'S'}"
+    assert isinstance(value, int)
+    return _counted(value)
+
+
+def _interval(length: int) -> str:
+    unit, factor = _unit(length)
+    return f"INTERVAL '{length // factor}' {unit.upper()}S"
 
 
 def _part(name: str, length: int) -> str:

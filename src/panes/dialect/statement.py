@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.declare.kinds import AnyWindow
-from panes.declare.query import Query, declare
+from panes.declare.query import Query, query
 from panes.declare.windows import Bounds
+from panes.dialect.brackets import bracket
 from panes.dialect.selecting import Selected
 from panes.dialect.tokens import NAMES, Cursor, fail, same, split, tokenized
-from panes.dialect.windows import FUNCTIONS, TABLE_FUNCTIONS, bracket, function, named, spark_window, table_function
+from panes.dialect.windows import FUNCTIONS, TABLE_FUNCTIONS, function, named, spark_window, table_function
 from panes.errors import DeclarationError, SqlError
 
 _OF_THE_WINDOW = ("window_start", "window_end", "window_time")
@@ -160,7 +161,7 @@ class _Reader:
             if key.lower() == event_time.lower():
                 words.fail("this is the event time, so that every event would be a group. Leave it out.", place)
         try:
-            made = declare(
+            made = query(
                 name,
                 at=event_time,
                 by=list(self._keys),

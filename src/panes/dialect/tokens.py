@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn, TypeVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -11,7 +11,9 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.declare.parsing import joined_strings
-from panes.errors import ExpressionError, SqlError
+from panes.errors import DeclarationError, ExpressionError, SqlError
+
+T = TypeVar("T")
 
 
 class Panes(Spark):
@@ -165,6 +167,16 @@ class Cursor:
         """Refuse further words."""
         if not self.ended:
             self.fail(what, self.tokens[self.at :])
+
+
+def checked(words: Cursor, call: Sequence[Token], make: Callable[[], T]) -> T:
+    """What is made of some words; what is wrong with it is shown there."""
+    try:
+        return make()
+    except DeclarationError as error:
+        if isinstance(error, SqlError):
+            raise
+        words.fail(str(error), call)
 
 
 def same(words: Sequence[Token], others: Sequence[Token]) -> bool:

@@ -1,8 +1,4 @@
-"""Windows as neighbouring systems write them.
-
-Azure Stream Analytics and Spark have functions in ``GROUP BY``, CQL has brackets behind the stream, and SQL's table
-functions stand in the place of the stream.
-"""
+"""Windows as functions: in ``GROUP BY`` as Azure Stream Analytics and Spark write them, or Flink's over the stream."""
 
 from __future__ import annotations
 
@@ -12,33 +8,35 @@ from typing import TypeVar
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.declare.kinds import AnyWindow
-from panes.declare.measures import rows
-from panes.declare.nested import nested
-from panes.declare.windows import Bounds, Cumulate, Window, checked_name, cumulate, hopping, session, sliding
-from panes.dialect.durations import counted, interval, unit, whole
-from panes.dialect.tokens import Cursor
-from panes.errors import DeclarationError, SqlError
-from panes.timeline import format_duration, parse_instant
+from panes.declare.windows import Bounds, Cumulate, checked_name, cumulate, hopping, session
+from panes.dialect.brackets import bracket
+from panes.dialect.durations import interval, unit, whole
+from panes.dialect.tokens import Cursor, checked
+from panes.timeline import format_duration
 
 T = TypeVar("T")
 
-FUNCTIONS = {
-    "tumblingwindow": "TumblingWindow",
-    "tumbling": "TumblingWindow",
-    "hoppingwindow": "HoppingWindow",
-    "hopping": "HoppingWindow",
-    "cumulatewindow": "CumulateWindow",
-    "slidingwindow": "SlidingWindow",
-    "sliding": "SlidingWindow",
-    "sessionwindow": "SessionWindow",
-    "session": "SessionWindow",
+_KINDS = {
+    "TumblingWindow": (("duration",), ("offset",)),
+    "HoppingWindow": (("duration", "hop"), ("offset",)),
+    "CumulateWindow": (("duration", "step"), ("offset",)),
+    "SessionWindow": (("timeout",), ("maxduration",)),
 }
+"""Azure's windows: the parts that each needs, and those it may have, in their order."""
+
+FUNCTIONS = {
+    spelling: kind
+    for kind in (*_KINDS, "SlidingWindow")
+    for spelling in (kind.lower(), kind.lower().removesuffix("window"))
+}
+"""The names of Azure's windows, in lower case."""
+
 TABLE_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE")
 _PARTS = ("duration", "hop", "step", "offset", "bounds", "timeout", "maxduration")
 
 
 def named(words: Cursor, bounds: Bounds) -> list[AnyWindow]:
-    """``Windows(Window('20 min', TumblingWindow(minute, 20)), HoppingWindow(minute, 60, 5))``."""
+    """``Windows(Window('20 min', TumblingWindow(minute, 20)), HoppingWindow(minute, 60, 5), [ROWS 10])``."""
     words.next()
     found: list[AnyWindow] = []
     for member in words.arguments():
@@ -48,15 +46,19 @@ def named(words: Cursor, bounds: Bounds) -> list[AnyWindow]:
                 member.fail("write Window('a name', TumblingWindow(minute, 20)).", member.tokens)
             name = parts[0].next()
             parts[0].end("one name is enough.")
-            found.append(function(parts[1], bounds, _name(parts[0], name)))
+            found.append(_member(parts[1], bounds, _name(parts[0], name)))
             parts[1].end("a window ends here.")
         else:
-            found.append(function(member, bounds))
+            found.append(_member(member, bounds))
         member.end("a window ends here.")
         if found[-1].name in [window.name for window in found[:-1]]:
             what = f"two windows are called {found[-1].name!r}. Leave one out, or name it"
             member.fail(f"{what}, as Window('another', TumblingWindow(minute, 5)).", member.tokens)
     return found
+
+
+def _member(words: Cursor, bounds: Bounds, name: str | None = None) -> AnyWindow:
+    return bracket(words, bounds, name) if words.sees("[") else function(words, bounds, name)
 
 
 def function(words: Cursor, bounds: Bounds, name: str | None = None) -> AnyWindow:
@@ -78,7 +80,7 @@ def function(words: Cursor, bounds: Bounds, name: str | None = None) -> AnyWindo
         lengths, own = _parts(arguments, bounds)
     else:
         lengths, own = _in_order(words, kind, arguments, whole_call), bounds
-    return _checked(words, whole_call, lambda: _made(words, kind, lengths, own, name, whole_call))
+    return checked(words, whole_call, lambda: _made(words, kind, lengths, own, name, whole_call))
 
 
 def spark_window(words: Cursor, bounds: Bounds) -> tuple[str, AnyWindow]:
@@ -101,7 +103,7 @@ def spark_window(words: Cursor, bounds: Bounds) -> tuple[str, AnyWindow]:
             words.fail("a session needs a positive timeout.", call)
         return at, session(format_duration(lengths[0]))
     size, every, offset = lengths if len(lengths) == 3 else (lengths[0], lengths[-1], 0)
-    return at, _checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
+    return at, checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
 
 
 def table_function(words: Cursor, bounds: Bounds) -> tuple[str, str, AnyWindow]:
@@ -131,47 +133,13 @@ def table_function(words: Cursor, bounds: Bounds) -> tuple[str, str, AnyWindow]:
     lengths = [_only(argument, interval) for argument in arguments[2:]]
     offset = lengths[needed - 2] if len(lengths) > needed - 2 else 0
     if kind == "CUMULATE":
-        return stream, at, _checked(words, call, lambda: _cumulate(lengths[0], lengths[1], offset, bounds, None))
+        return stream, at, checked(words, call, lambda: _cumulate(lengths[0], lengths[1], offset, bounds, None))
     every, size = (lengths[0], lengths[0]) if kind == "TUMBLE" else (lengths[0], lengths[1])
-    return stream, at, _checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
-
-
-def bracket(words: Cursor, bounds: Bounds) -> AnyWindow:
-    """CQL: ``[RANGE 300 SECONDS SLIDE 60 SECONDS]``, ``[ROWS 100 SLIDE 10]``, ``[RANGES ... SLIDES ...]``."""
-    begin = words.at
-    words.next()
-    if words.took("RANGES"):
-        ranges = _listed(words)
-        words.expect("SLIDES", "Write [RANGES 1 HOUR, 10 MINUTES SLIDES 5 MINUTES, 1 MINUTE].")
-        slides = _listed(words)
-        since = _since(words) if words.took("SINCE") else None
-        lengths = [[format_duration(length) for length in some] for some in (ranges, slides)]
-        window: AnyWindow = _checked(
-            words, words.tokens[begin : words.at], lambda: nested(*lengths, since=since, bounds=bounds)
-        )
-    elif words.took("ROWS"):
-        count = whole(words, "the number of rows")
-        every = whole(words, "the number of rows") if words.took("SLIDE") else 1
-        if min(count, every) <= 0:
-            words.fail("a number of rows has to be positive.", words.tokens[begin : words.at])
-        window = hopping(rows(count), every=rows(every))
-    elif words.took("RANGE"):
-        size = counted(words)
-        if size <= 0:
-            words.fail("a range has to be positive.", words.tokens[begin : words.at])
-        if words.took("SLIDE"):
-            slide = counted(words)
-            window = _checked(words, words.tokens[begin : words.at], lambda: _hopping(size, slide, 0, bounds, None))
-        else:
-            window = sliding(format_duration(size))
-    else:
-        words.fail("expected RANGE, RANGES or ROWS, as [RANGE 300 SECONDS SLIDE 60 SECONDS].")
-    words.expect("]", "A window in brackets ends with it.")
-    return window
+    return stream, at, checked(words, call, lambda: _hopping(size, every, offset, bounds, None))
 
 
 def _name(words: Cursor, token: Token) -> str:
-    return _checked(words, [token], lambda: checked_name(token.text))
+    return checked(words, [token], lambda: checked_name(token.text))
 
 
 def _parts(arguments: list[Cursor], bounds: Bounds) -> tuple[dict[str, int], Bounds]:
@@ -200,12 +168,8 @@ def _parts(arguments: list[Cursor], bounds: Bounds) -> tuple[dict[str, int], Bou
 
 def _in_order(words: Cursor, kind: str, arguments: list[Cursor], call: Sequence[Token]) -> dict[str, int]:
     """Azure's first spelling: ``HoppingWindow(minute, 60, 5)``, with an offset behind."""
-    order = {
-        "TumblingWindow": ("duration", "offset"),
-        "HoppingWindow": ("duration", "hop", "offset"),
-        "CumulateWindow": ("duration", "step", "offset"),
-        "SessionWindow": ("timeout", "maxduration"),
-    }[kind]
+    needed, more = _KINDS[kind]
+    order = (*needed, *more)
     if not 2 <= len(arguments) <= len(order) + 1:
         words.fail(
             f"write {kind}(minute, {', '.join(['60', '5', '0'][: len(order)])}): a unit, {', '.join(order)}.", call
@@ -218,12 +182,7 @@ def _in_order(words: Cursor, kind: str, arguments: list[Cursor], call: Sequence[
 def _made(
     words: Cursor, kind: str, lengths: dict[str, int], bounds: Bounds, name: str | None, call: Sequence[Token]
 ) -> AnyWindow:
-    needed, more = {
-        "TumblingWindow": (("duration",), ("offset",)),
-        "HoppingWindow": (("duration", "hop"), ("offset",)),
-        "CumulateWindow": (("duration", "step"), ("offset",)),
-        "SessionWindow": (("timeout",), ("maxduration",)),
-    }[kind]
+    needed, more = _KINDS[kind]
     if not set(needed) <= set(lengths) <= {*needed, *more}:
         words.fail(f"{kind} has {' and '.join(needed)}, and may have {' and '.join(more)}.", call)
     if kind == "SessionWindow":
@@ -243,23 +202,7 @@ def _made(
     return _hopping(size, lengths.get("hop", size), offset, bounds, name)
 
 
-def _since(words: Cursor) -> str:
-    words.took("TIMESTAMP")
-    token = words.next()
-    if token.token_type is not TokenType.STRING:
-        words.fail("expected an instant here, as SINCE '2026-01-01 09:30'.", [token])
-    _checked(words, [token], lambda: parse_instant(token.text))
-    return token.text
-
-
-def _listed(words: Cursor) -> list[int]:
-    found = [counted(words)]
-    while words.took(","):
-        found.append(counted(words))
-    return found
-
-
-def _hopping(size: int, every: int, offset: int, bounds: Bounds, name: str | None) -> Window:
+def _hopping(size: int, every: int, offset: int, bounds: Bounds, name: str | None) -> AnyWindow:
     return hopping(
         format_duration(size), every=format_duration(every), offset=format_duration(offset), bounds=bounds, name=name
     )
@@ -294,13 +237,3 @@ def _in_place(words: Cursor, arguments: list[Cursor], kind: str) -> list[Cursor]
     if missing:
         words.fail(f"{kind} needs {', '.join(missing)} too.")
     return [found[name] for name in order if name in found]
-
-
-def _checked(words: Cursor, call: Sequence[Token], make: Callable[[], T]) -> T:
-    """What is made of some words; what is wrong with it is shown there."""
-    try:
-        return make()
-    except DeclarationError as error:
-        if isinstance(error, SqlError):
-            raise
-        words.fail(str(error), call)

@@ -231,9 +231,10 @@ class Asked:
             end, upto = self._instant, self._upto(1)
         lo, hi = self._last_rows(upto, window.size.n, window.ago)
         if not window.partial:
-            # As long as it has not been full, a run has no answer.
-            full = upto - self._first_rows() >= window.size.n + window.ago
-            lo = np.where(full, lo, hi)
+            # As long as it has not been full, a run has no answer. Empty windows keep the order of the others.
+            first = self._first_rows()
+            full = upto - first >= window.size.n + window.ago
+            lo, hi = np.where(full, lo, first), np.where(full, hi, first)
         # It starts with its first event; one without events where it ends.
         start, some = end.copy(), np.flatnonzero(hi > lo)
         start[some] = self._starts(some, lo[some])

@@ -129,11 +129,13 @@ def cut_into_ticks(program: Program) -> Program:
 
 
 def emitting_all(program: Program) -> Program:
-    """The same views, answered for instances without events too.
+    """The same views, answered for instances without events too; what is answered with an event always has one.
 
     Every window is read from the panes: another window's instances begin before a key's first event and end after its
     last, so they do not tell where empty ones stop.
     """
+    if all(view.window.per_event for view in program.views):
+        return program
     return replace(from_panes(program.views, program), emit_all=True)
 
 
@@ -237,7 +239,8 @@ def _own_condition(query: Query, kept: Expression | None) -> Expression | None:
 
 def _arguments(query: Query, aggregate: Aggregate, condition: Expression | None) -> tuple[str, ...]:
     arguments = tuple(_masked(condition, argument) for argument in aggregate.arguments)
-    return (column(query.at).sql, *arguments) if aggregate.by_time else arguments
+    order = (column(name).sql for name in (query.at, *query.ties))
+    return (*order, *arguments) if aggregate.by_time else arguments
 
 
 def _masked(condition: Expression | None, argument: str) -> str:

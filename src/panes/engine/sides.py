@@ -53,7 +53,11 @@ def check_times(what: tuple[str, str], sides: tuple[str, str], types: tuple[pa.D
     """Refuse times of which one has a zone and the other has none."""
     if plain(types[0]) != plain(types[1]):
         one, other = (f"{w} is {shown(type_)} in {side}" for w, side, type_ in zip(what, sides, types, strict=True))
-        raise SchemaError(f"{one} and {other}: a time in a zone and one without cannot be compared. Cast one of them.")
+        raise SchemaError(
+            f"{one} and {other}: a time in a zone and one without cannot be compared. Cast the one without: "
+            "F.col('ts').cast('timestamp') in Spark, which reads it in the time zone of the session, or "
+            "pyarrow.compute.assume_timezone(table['ts'], 'UTC')."
+        )
 
 
 def plain(type_: pa.DataType) -> str:

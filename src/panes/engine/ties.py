@@ -11,16 +11,21 @@ from panes.engine.schema import field_of
 from panes.errors import SchemaError, nearest
 
 
-def tie_columns(schema: pa.Schema, ties: Collection[str], excluded: Iterable[str] = ()) -> list[str]:
+def tie_columns(
+    schema: pa.Schema, ties: Collection[str], excluded: Iterable[str] = (), read: Iterable[str] = ()
+) -> list[str]:
     """The columns whose values order rows of one instant.
 
     Those that ``ties`` names; without it all columns of the data, by the names of these, so that neither the order of
-    columns nor what a query uses has a say. Columns without an order are passed over.
+    columns nor what a query uses has a say. Columns without an order are passed over. Rows that ``ties`` leaves equal
+    are in the order of what is read of them, so that every verb has the same order.
 
     Parameters
     ----------
     excluded
         Columns that all rows in question share: keys and time.
+    read
+        The columns that windows by rows read.
 
     Examples
     --------
@@ -40,4 +45,5 @@ def tie_columns(schema: pa.Schema, ties: Collection[str], excluded: Iterable[str
         if not is_ordered(field.type):
             raise SchemaError(f"ties={name!r} is of type {field.type}, which has no order. Take another column.")
         found.append(field.name)
-    return found
+    names = {name.lower() for name in read}
+    return list(dict.fromkeys([*found, *(name for name in tie_columns(schema, (), shared) if name.lower() in names)]))

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from panes.algebra.operations import Array
 from panes.algebra.ordering import codes, is_ordered
-from panes.engine.keys import key_ordinals, one_zero
+from panes.engine.keys import key_ordinals
 from panes.engine.schema import field_of
+from panes.engine.ties import tie_columns
 from panes.errors import SchemaError, nearest
 from panes.frames import Positions
 from panes.frames.distances import Values
-from panes.frames.positions import FARTHEST
-from panes.local.columns import column_of, instants_of
+from panes.local.columns import column_of, instants_of, whole
 from panes.local.evaluate import evaluate, require_boolean
 from panes.operators.declarations import Attribute, Delta, WindowDeclaration
 from panes.operators.over_tables import Stream
 from panes.operators.vectorised import Arrivals, deltas_of
 
-ENDLESS = 4 * FARTHEST
-"""Later than anything is ever due."""
-
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """Tuples in the order of partitions and arrival, and what windows go by.
-
-    Parameters
-    ----------
-    keys
-        The columns of partitions, a row per partition.
-    """
+    """Tuples in the order of partitions and arrival, and what windows go by."""
 
     table: pa.Table
-    keys: list[pa.Array]
     arrivals: Arrivals
 
 
@@ -50,12 +40,12 @@ def check_stream(stream: Stream, schema: pa.Schema) -> None:
         type_ = field_of(schema, stream.at).type
         if not pa.types.is_timestamp(type_):
             raise SchemaError(f"at={stream.at!r} is of type {type_}, and time has to be a timestamp. Convert it first.")
-    if stream.punctuations is not None:
-        _check_name("punctuations", stream.punctuations, schema)
-        type_ = field_of(schema, stream.punctuations).type
+    if stream.mark is not None:
+        _check_name("punctuation", stream.mark.column, schema)
+        type_ = field_of(schema, stream.mark.column).type
         if not pa.types.is_boolean(type_):
             raise SchemaError(
-                f"punctuations={stream.punctuations!r} is of type {type_}, and has to say true or false. Compare it "
+                f"punctuation({stream.mark.column!r}) is of type {type_}, and has to say true or false. Compare it "
                 "with something first."
             )
     if stream.port is not None:
@@ -69,9 +59,16 @@ def check_stream(stream: Stream, schema: pa.Schema) -> None:
         require_boolean(stream.where, schema)
 
 
-def check_tuples(stream: Stream, schema: pa.Schema) -> None:
-    """Check the columns of an operator, which is given rows as dicts: there, names are as the data spell them."""
+def check_tuples(stream: Stream, schema: pa.Schema, order: Iterable[str] = ()) -> None:
+    """Check the columns of an operator, which is given rows as dicts: there, names are as the data spell them.
+
+    Parameters
+    ----------
+    order
+        The columns that a sort goes by.
+    """
     check_stream(stream, schema)
+    check_order(order, schema)
     for name in (*stream.by, *stream.deltas, *(() if stream.port is None else (stream.port,))):
         if name not in schema.names:
             raise SchemaError(
@@ -80,58 +77,64 @@ def check_tuples(stream: Stream, schema: pa.Schema) -> None:
             )
 
 
-def arrive(stream: Stream, table: pa.Table, ties: Iterable[str], read: Collection[str] | None = None) -> Arrived:
-    """The rows that arrive, sorted.
+def check_order(order: Iterable[str], schema: pa.Schema) -> None:
+    """Refuse to sort by columns that are not there, or have no order."""
+    for name in order:
+        if name not in schema.names:
+            raise SchemaError(f"order={name!r} is not a column of the data ({nearest(name, schema.names)})")
+        if not is_ordered(schema.field(name).type):
+            raise SchemaError(f"order={name!r} is of type {schema.field(name).type}, which has no order to sort by.")
 
-    Parameters
-    ----------
-    ties
-        The columns whose values order rows of one instant, after those that delta policies go by.
-    read
-        The columns that are read of sorted rows; None for all. Of the others only the names remain.
-    """
+
+def arrive(stream: Stream, table: pa.Table) -> Arrived:
+    """The rows that arrive, sorted."""
     instants = np.arange(len(table), dtype=np.int64)
-    keep = np.ones(len(table), dtype=bool)
+    known = np.ones(len(table), dtype=bool)
     if stream.at is not None:
         times = column_of(table, stream.at)
         instants = instants_of(times)
         if times.null_count:
-            keep = times.is_valid().to_numpy(zero_copy_only=False)
-    punctuations = np.zeros(0, np.int64)
-    if stream.punctuations is not None:
-        marked = column_of(table, stream.punctuations).fill_null(False).to_numpy(zero_copy_only=False)
-        punctuations, keep = np.sort(instants[keep & marked]), keep & ~marked
+            known = times.is_valid().to_numpy(zero_copy_only=False)
+    ordinals = by_key([column_of(table, key) for key in stream.by], len(table))
+    keep, marked = known, np.zeros(len(table), bool)
+    if stream.mark is not None:
+        marked = known & column_of(table, stream.mark.column).fill_null(False).to_numpy(zero_copy_only=False)
+        keep = known & ~marked
     if stream.where is not None:
-        passes = evaluate(stream.where, table).combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
-        keep = keep & passes
-    if not keep.all():
-        table, instants = table.filter(pa.array(keep)), instants[keep]
-    columns = [column_of(table, key) for key in stream.by]
-    ordinals = by_key(columns, len(table))
-    starts = np.append(0, np.cumsum(np.bincount(ordinals)))
-    order = by_time(ordinals, instants)
-    instants = instants[order]
+        # A condition need not make sense for a row without a time, or for a mark.
+        rows = np.flatnonzero(keep)
+        passes = whole(evaluate(stream.where, table.take(pa.array(rows)))).fill_null(False)
+        keep = np.zeros(len(table), bool)
+        keep[rows] = passes.to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(keep)
+    present = np.unique(ordinals[rows]) if stream.by else np.zeros(1, np.int64)
+    order = rows[by_time(ordinals[rows], instants[rows])]
+    own, when = ordinals[order], instants[order]
     if stream.at is not None:
-        same = instants[1:] == instants[:-1]
-        same[starts[1:-1] - 1] = False
-        sort_ties(order, same, [table.column(name) for name in tie_order(stream, ties, table.schema)])
+        same = (own[1:] == own[:-1]) & (when[1:] == when[:-1])
+        sort_ties(order, same, [table.column(name) for name in tie_order(stream, table.schema)])
     # Otherwise rows come as they stand.
-    keys = [one_zero(column.take(pa.array(order[starts[:-1]]))) for column in columns]
-    if (order[1:] < order[:-1]).any():
-        table = _taken(table, order, None if read is None else {name.lower() for name in (*read, *stream.deltas)})
-    end = int(instants.max(initial=0)) + 1 if len(instants) else 0
-    return Arrived(table, keys, arrivals_of(stream, table, instants, starts, end, punctuations))
+    if len(order) < len(table) or (order[1:] < order[:-1]).any():
+        table = table.take(pa.array(order))
+    starts = np.append(np.searchsorted(own, present), len(own))
+    end = int(when.max(initial=0)) + 1 if len(when) else 0
+    arrivals = arrivals_of(stream, table, when, starts, end, np.zeros(0, np.int64))
+    if stream.mark is not None and stream.mark.scope == "key":
+        arrivals = replace(arrivals, marks=marks_of(ordinals[marked], instants[marked], present))
+    elif stream.mark is not None:
+        arrivals = replace(arrivals, punctuations=np.sort(instants[marked]))
+    return Arrived(table, arrivals)
 
 
-def _taken(table: pa.Table, order: Array, read: Collection[str] | None) -> pa.Table:
-    """Rows of a table; of columns that are not read only the names remain."""
-    rows = pa.array(order)
-    return pa.table(
-        {
-            name: column.take(rows) if read is None or name.lower() in read else pa.nulls(len(rows))
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
-    )
+def marks_of(ordinals: Array, instants: Array, present: Array) -> Positions:
+    """The marks of some keys, in the order of these; those of other keys have nothing to end."""
+    at = np.searchsorted(present, ordinals)
+    # A key that was never seen is -1, and is not what stands behind the last one.
+    known = np.append(present, -2)[at] == ordinals
+    key, instants = at[known], instants[known]
+    order = np.lexsort((instants, key))
+    starts = np.searchsorted(key[order], np.arange(len(present) + 1))
+    return Positions.of_events(instants[order], starts)
 
 
 def arrivals_of(
@@ -151,14 +154,15 @@ def delta_values(window: WindowDeclaration, table: pa.Table) -> dict[Attribute, 
     return values
 
 
-def tie_order(stream: Stream, ties: Iterable[str], schema: pa.Schema) -> list[str]:
-    """The columns that order rows of one instant: those of delta policies, then others as they stand in the table."""
-    wanted = {name.lower() for name in ties} - {name.lower() for name in (*stream.by, stream.at or "")}
+def tie_order(stream: Stream, schema: pa.Schema) -> list[str]:
+    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
     # Those of an operator's other windows may be attributes of tuples that it makes itself.
     others = [policy.attribute for window in stream.others for policy in deltas_of(window)]
     first = [field_of(schema, name).name for name in stream.deltas] + [n for n in schema.names if n in others]
-    rest = [field.name for field in schema if field.name.lower() in wanted and field.name not in first]
-    return [name for name in dict.fromkeys((*first, *rest)) if is_ordered(field_of(schema, name).type)]
+    shared = {name.lower() for name in (*stream.by, stream.at or "")}
+    named = tie_columns(schema, stream.ties, shared)
+    # What ties= leaves equal is ordered by the others: an operator sees all columns.
+    return list(dict.fromkeys((*first, *named, *tie_columns(schema, (), shared))))
 
 
 def _check_name(what: str, name: str, schema: pa.Schema) -> None:
@@ -167,6 +171,7 @@ def _check_name(what: str, name: str, schema: pa.Schema) -> None:
 
 
 def check_delta(policy: Delta, type_: pa.DataType) -> None:
+    """Refuse to go by a column that has no distances."""
     if pa.types.is_timestamp(type_):
         if not policy.temporal:
             raise SchemaError(

@@ -25,14 +25,16 @@ from panes.local.columns import column_of, counting, instants_of, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table, with_the_rest
 from panes.local.schema import output_types
+from panes.planning.picture import listed
+from panes.planning.steps import Steps
 
 Types: TypeAlias = Mapping[str, pa.DataType]
 Answers: TypeAlias = dict[tuple[str, str], dict[str, pa.Array]]
 """The output columns by the names of query and window."""
 
 
-def lookup(declared: Lookup, events: Any, requests: Any) -> pa.Table:
-    """Answer every request.
+def lookup_steps(declared: Lookup, events: Any, requests: Any) -> Steps:
+    """What is to be done to answer every request, after every check.
 
     Parameters
     ----------
@@ -46,10 +48,17 @@ def lookup(declared: Lookup, events: Any, requests: Any) -> pa.Table:
     parts = [_Part.of(part, events, asked) for part in declared.parts]
     if declared.layout == "long":
         one_type_each((alias, type_) for part in parts for types in part.types for alias, type_ in types.items())
-    found: Answers = {}
-    for part in parts:
-        found |= part.answers()
-    return spread(declared.queries, declared.layout, asked, found)
+    steps = Steps("plan.lookup in tables")
+    read = steps.add("read", "events", lambda: None)
+    asking = steps.add("read", "requests", lambda: asked)
+    answers = [part.add(steps, read, asking) for part in parts]
+
+    def put_together(requests: pa.Table, *found: Answers) -> pa.Table:
+        return spread(declared.queries, declared.layout, requests, {k: v for some in found for k, v in some.items()})
+
+    detail = "the answers beside the requests" if declared.layout == "wide" else "a row per request, query and window"
+    steps.add("union", detail, put_together, asking, *answers)
+    return steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,23 +68,24 @@ class _Part:
     Parameters
     ----------
     table
-        The events that count, those columns of them that queries read.
+        Those columns of the events that queries read.
     ties
-        What else orders events of one instant, if that matters.
+        The columns that also order events of one instant; None where that does not matter.
     types
         The output columns of each query.
     """
 
     bound: BoundLookup
     table: pa.Table
-    ties: pa.Table | None
+    ties: tuple[str, ...] | None
     asked: pa.Table
     columns: RequestColumns
     types: tuple[Types, ...]
 
     @classmethod
     def of(cls, part: LookupPart, events: Any, asked: pa.Table) -> _Part:
-        table = as_table(events, {name.lower() for query in part.queries for name in query.used})
+        used = part.read.union(*(query.used for query in part.queries))
+        table = as_table(events, {name.lower() for name in used})
         schema = table.schema
         check_columns(part.queries, schema)
         for query in part.queries:
@@ -85,16 +95,30 @@ class _Part:
         types = feature_types(bound, schema)
         columns = request_columns(part, schema, asked.schema)
         if not part.rows:
-            return cls(bound, counting(table, part.at, part.kept), None, asked, columns, types)
+            return cls(bound, table, None, asked, columns, types)
         # Without ties=, columns that no query reads order events, too.
         table = table if part.ties else with_the_rest(events, table)
-        names = tie_columns(table.schema, part.ties, (*part.by, part.at))
-        table = counting(table, part.at, part.kept)
-        return cls(bound, table, table.select(names), asked, columns, types)
+        names = tie_columns(table.schema, part.ties, (*part.by, part.at), part.read)
+        return cls(bound, table, tuple(names), asked, columns, types)
 
-    def answers(self) -> Answers:
-        """What is found for each request, in the order of these."""
-        part, table, asked = self.bound.part, self.table, self.asked
+    def add(self, steps: Steps, read: int, asking: int) -> int:
+        """List what is to be done for the answers to these queries.
+
+        Parameters
+        ----------
+        read, asking
+            The steps that have the events and the requests.
+        """
+        part = self.bound.part
+        detail = f"events and requests by {listed(part.by)} and time"
+        ordered = steps.add("sort", detail, lambda *_: self._sorted(), read, asking)
+        titles = [window.name for _, window in part.views]
+        detail = "a search among the events of the key for every window"
+        return steps.add("answer", detail, self._answers, ordered, windows=titles)
+
+    def _sorted(self) -> _Sorted:
+        part, asked = self.bound.part, self.asked
+        table = counting(self.table, part.at, part.kept)
         instants, instant = instants_of(column_of(table, part.at)), instants_of(whole(asked.column(self.columns.at)))
         keys = [column_of(table, key) for key in part.by]
         asked_keys = [whole(asked.column(i)) for i in self.columns.keys]
@@ -106,14 +130,37 @@ class _Part:
         starts = np.searchsorted(own[order], np.arange(int(ordinals.max(initial=-1)) + 2))
         arguments = {a: whole(evaluate(expression(a), table)) for a in self.bound.arguments}
         if self.ties is not None:
-            order_ties(order, instants[order], starts, [*self.ties.columns, *arguments.values()])
+            order_ties(order, instants[order], starts, table.select(self.ties).columns)
         rows = pa.array(order)
         sorted_arguments = {a: array.take(rows) for a, array in arguments.items()}
-        lookback = Lookback(self.bound, instants[order], starts, sorted_arguments)
-        time, back = field_of(table.schema, part.at).type, pa.array(np.argsort(turn))
         sorted_keys = [array.take(pa.array(turn)) for array in asked_keys]
-        found = answers_of(self.bound, lookback.ask(others[turn], instant[turn]), sorted_keys, time, self.types)
+        lookback = Lookback(self.bound, instants[order], starts, sorted_arguments)
+        return _Sorted(lookback, turn, others[turn], instant[turn], sorted_keys)
+
+    def _answers(self, rows: _Sorted) -> Answers:
+        """What is found for each request, in the order of these."""
+        time, back = field_of(self.table.schema, self.bound.part.at).type, pa.array(np.argsort(rows.turn))
+        found = answers_of(self.bound, rows.lookback.ask(rows.ordinals, rows.instants), rows.keys, time, self.types)
         return {view: {alias: c.take(back) for alias, c in columns.items()} for view, columns in found.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Sorted:
+    """Events and requests by key and time.
+
+    Parameters
+    ----------
+    turn
+        Where each of the sorted requests stands in the table.
+    ordinals, instants, keys
+        Of the sorted requests.
+    """
+
+    lookback: Lookback
+    turn: Array
+    ordinals: Array
+    instants: Array
+    keys: list[pa.Array]
 
 
 def order_ties(order: Array, instants: Array, key_starts: Array, columns: Sequence[Any]) -> None:

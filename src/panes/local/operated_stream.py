@@ -1,4 +1,4 @@
-"""Operators over windows by policy while rows come: one shard of a stream, from micro-batch to micro-batch.
+"""Operators over windows while rows come: one shard of a stream, from micro-batch to micro-batch.
 
 Every partition has an operator of its own, which is made again for a micro-batch that brings tuples for it, or at
 which something is due on its clock; between them it is what it saved, as plain values.
@@ -19,8 +19,8 @@ from panes.engine.dictionary import Dictionary
 from panes.engine.plain import from_text, to_text
 from panes.engine.schema import field_of
 from panes.local.arriving import in_order, tie_order
+from panes.local.operated import Running, rows_of, since
 from panes.local.waiting import INSTANT, Counted, Waiting, read_state, write_state
-from panes.local.windowed_operators import Running, since, table_of
 from panes.operators.over_operators import WindowedOperator
 
 _ONE = pa.schema([("everything", pa.int32())])
@@ -62,28 +62,45 @@ class OperatedShard:
         """How far everything has happened."""
         return self._waiting.watermark
 
-    def step(self, rows: Sequence[pa.RecordBatch], punctuations: Array, watermark: int) -> list[pa.Table]:
-        """Take in the rows of a micro-batch, let the watermark pass, and give what operators submit meanwhile."""
-        until = self.watermark
-        came, marks = self._waiting.pass_by(rows, punctuations, watermark)
-        table = table_of(self._declared, self._submitted(came, marks, until))
+    def steps(
+        self, rows: Sequence[pa.RecordBatch], marks: pa.RecordBatch, watermark: int
+    ) -> Iterator[list[tuple[int, pa.Table]]]:
+        """Take in the rows of a micro-batch, let the watermark pass, and give what operators submit meanwhile.
+
+        Parameters
+        ----------
+        marks
+            Those for all keys: their instants.
+        """
+        until, mark = self.watermark, self._declared.stream.mark
+        if mark is not None and mark.scope == "stream":
+            rows = [some.filter(_not(some.column(mark.column))) for some in rows]
+        came, due = self._waiting.pass_by(rows, marks.column(INSTANT).to_numpy(), watermark)
+        table = rows_of(self._declared, self._submitted(came, due, until))
         counted, waiting = self.counted, self._waiting
-        counted.late, counted.answers, counted.keys = waiting.late, table.num_rows, len(self._keys)
+        counted.late = counted.lost = waiting.late
+        counted.answers, counted.keys = table.num_rows, len(self._keys)
         counted.rows, counted.bytes = len(waiting), waiting.bytes + self._saved.bytes
         state = {"keys": self._keys.listed, "saved": self._saved.listed}
         write_state(self._cabinet, self._declared_as, **waiting.state, **state)
-        return [table]
+        yield [(0, table)]
 
     def _submitted(self, came: pa.RecordBatch, marks: Array, until: int) -> Iterator[Any]:
+        mark = self._declared.stream.mark
+        ended = came.slice(0, 0)
+        if mark is not None and mark.scope == "key":
+            is_tuple = _not(came.column(mark.column))
+            came, ended = came.filter(is_tuple), came.filter(_not(is_tuple))
         known = len(self._keys)
         if not self._by and len(marks):
             # The one operator of all tuples is there before the first of them.
             known = int(self._keys.ordinals(self._everything(1))[0]) + 1
         owner = self._keys.ordinals(self._partitions_of(came))
+        marked, when = self._keys.find(self._partitions_of(ended)), ended.column(INSTANT).to_numpy()
         order = self._order(came, owner)
         came, owner = came.take(pa.array(order)), owner[order]
         place, due = self._known()
-        wanted = np.unique(np.append(owner, np.flatnonzero(due <= self.watermark)))
+        wanted = np.unique(np.concatenate([owner, marked[marked >= 0], np.flatnonzero(due <= self.watermark)]))
         if len(marks):
             wanted = np.arange(len(self._keys))
         starts = np.searchsorted(owner, np.append(wanted, len(self._keys)))
@@ -98,7 +115,8 @@ class OperatedShard:
             text = texts[int(place[key])].as_py() if place[key] >= 0 else None
             running = Running(self._declared, *(() if text is None else (from_text(text), until)))
             own = instants[lo:hi]
-            due_marks = marks if key < known else since(marks, own)
+            mine = marks if mark is None or mark.scope == "stream" else np.sort(when[marked == key])
+            due_marks = mine if key < known else since(mine, own)
             yield from running.take_in(table.slice(lo, hi - lo), own, due_marks, self.watermark)
             running.check_kept(new)
             after = to_text(running.save())
@@ -130,7 +148,7 @@ class OperatedShard:
 
     def _order(self, came: pa.RecordBatch, owner: Array) -> Array:
         stream = self._declared.stream
-        names = tie_order(stream, self._columns.names, self._columns)
+        names = tie_order(stream, self._columns)
         if stream.together:
             # Of one instant, partitions arrive in the order of their keys.
             names = [*(name for name in stream.by if name not in names), *names]
@@ -143,3 +161,8 @@ class OperatedShard:
     @staticmethod
     def _everything(rows: int) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pa.array(np.zeros(rows, np.int32))], schema=_ONE)
+
+
+def _not(marked: pa.Array) -> pa.Array:
+    """Of which rows a column does not say that it is true."""
+    return pa.array(~marked.fill_null(False).to_numpy(zero_copy_only=False))

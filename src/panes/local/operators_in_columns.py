@@ -14,7 +14,8 @@ outer join what depends on when tuples leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +28,11 @@ from panes.frames.positions import Integers
 from panes.frames.processed import key_of_rows
 from panes.frames.ranges import ranges
 from panes.frames.sliding_policies import Moments
-from panes.local.arriving import attributes_of
+from panes.local.arriving import delta_values
 from panes.local.columns import column_of, whole
+from panes.local.rows import ENDLESS
 from panes.operators.clocks import EventClock
-from panes.operators.declarations import Count, Sliding, Tumbling
+from panes.operators.declarations import Count, Sliding, Time, Tumbling
 from panes.operators.join import Join
 from panes.operators.over_operators import WindowedOperator, made
 from panes.operators.sort import Sort
@@ -47,6 +49,9 @@ def in_columns(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) 
     if stream.together or not len(table) or operator.declared[:1] != (stream.window,):
         return None
     if type(operator) is Sort and isinstance(stream.window, Tumbling) and stream.port is None:
+        if declared.order and isinstance(stream.window.evict, Time) and stream.window.evict.origin == "epoch":
+            # The clock's last window ends as it would if rows followed.
+            arrivals = replace(arrivals, end=ENDLESS)
         return _sorted(operator, stream.window, table, arrivals)
     if type(operator) is Join and operator.outer is None and stream.port is not None:
         return _joined(operator, stream.port, table, arrivals)
@@ -62,11 +67,27 @@ def _sorted(operator: Sort, window: Tumbling, table: pa.Table, arrivals: Arrival
     found = processed(window, arrivals).held()
     width = found.hi - found.lo
     rows, owner = ranges(found.lo, width), np.repeat(np.arange(len(found)), width)
+    return table.take(pa.array(rows[in_order(operator.order, table, rows, owner)]))
+
+
+@dataclass(frozen=True)
+class SortRows:
+    """A function that sorts the rows of a window."""
+
+    order: tuple[tuple[str, bool], ...]
+
+    def __call__(self, key: object, window: object, rows: pa.Table) -> pa.Table:
+        """The rows in order."""
+        everything = np.arange(len(rows))
+        return rows.take(pa.array(in_order(self.order, rows, everything, np.zeros(len(rows), np.int64))))
+
+
+def in_order(order: Sequence[tuple[str, bool]], table: pa.Table, rows: Integers, owner: Integers) -> Integers:
+    """What sorts some rows of a table within their owners; equal ones stay as they are."""
     keys: list[Array] = []
-    for name, descending in reversed(operator.order):
+    for name, descending in reversed(order):
         keys += [key[rows] for key in _keys(whole(table.column(name)), descending)]
-    # A stable sort: equal tuples stay in the order of arrival.
-    return table.take(pa.array(rows[np.lexsort((*keys, owner))]))
+    return np.lexsort((*keys, owner))
 
 
 def _keys(column: pa.Array, descending: bool) -> list[Array]:
@@ -137,7 +158,7 @@ def _candidates(
     events, starts = arrivals.events, arrivals.events.key_starts
     own = Positions.of_events(events.start[rows], np.searchsorted(rows, starts))
     other = Positions.of_events(events.start[others], np.searchsorted(others, starts))
-    held = Arrivals(other, arrivals.end, attributes_of(window, tuples.take(pa.array(others))))
+    held = Arrivals(other, arrivals.end, delta_values(window, tuples.take(pa.array(others))))
     check_order(window, held)
     # What the other window holds when a tuple comes: of those that came before it.
     key, hi = key_of_rows(own), np.searchsorted(others, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from panes.algebra.component import Component
 from panes.algebra.operations import Array
 from panes.declare.expressions import expression
 from panes.declare.query import ARRIVAL, NUMBER, Query
-from panes.declare.windows import RowWindow
+from panes.declare.windows import RowWindow, Window
 from panes.engine.groups import groups_in
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.over_pairs import answers_over, lifted
@@ -25,21 +25,24 @@ from panes.errors import SchemaError, nearest
 from panes.frames import Frame, Positions
 from panes.frames.positions import FARTHEST
 from panes.frames.processed import Processed, key_of_rows
-from panes.local.arriving import by_key, by_time, check_delta, delta_values, sort_ties
+from panes.local.arriving import by_key, by_time, check_delta, delta_values, marks_of, sort_ties
 from panes.local.columns import column_of, instants_of, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table, with_the_rest
-from panes.local.run import finished
+from panes.local.run import finished, together
 from panes.local.schema import output_types
-from panes.operators.over_queries import RowsPart
+from panes.operators.over_queries import RowsPart, is_complete, is_session
 from panes.operators.over_tables import Stream
 from panes.operators.recorded import recorded
 from panes.operators.vectorised import Arrivals, deltas_of, processed
+from panes.planning.picture import listed
+from panes.planning.steps import Steps
 
 ENDLESS = 4 * FARTHEST
 """Later than anything is ever due."""
 
-START, END = "start", "end"
+START, END = "__panes_start", "__panes_end"
+"""What answers call the bounds of instances before they are finished."""
 
 
 # What is computed
@@ -72,7 +75,37 @@ class BoundRows:
         """The columns of answers before they are finished: keys, groups, bounds, the number of the window."""
         keys, instant = self.schema.keys, self.schema.instant
         bounds = [(START, instant), (END, instant), (NUMBER, pa.int64())]
-        return pa.schema([*keys.items(), *bounds, *((r.alias, r.bound.type) for r in self.readings)])
+        return pa.schema([*keys.items(), *bounds, *self.outputs.items()])
+
+    @property
+    def outputs(self) -> dict[str, pa.DataType]:
+        """What is computed."""
+        return {reading.alias: reading.bound.type for reading in self.readings}
+
+    def answer(
+        self,
+        number: int,
+        arrivals: Arrivals,
+        found: Processed,
+        numbers: Array,
+        keys: Sequence[pa.Array],
+        groups: Sequence[pa.Array],
+        arguments: Mapping[str, pa.Array],
+    ) -> pa.Table:
+        """What is computed over the instances of a window: the columns of ``answers``.
+
+        Parameters
+        ----------
+        number
+            Which window of the part it is.
+        found, numbers
+            Its instances, and which one of its key each is.
+        keys
+            The columns of keys, a row per key.
+        groups, arguments
+            The columns of groups, and the values of each argument; a row per row, in order.
+        """
+        return _answer(self, number, arrivals, found, numbers, keys, groups, arguments)
 
 
 def flat(query: Query) -> Query:
@@ -119,27 +152,23 @@ def _check_name(part: RowsPart, what: str, name: str, schema: pa.Schema) -> None
 
 
 def order_of(parts: Sequence[RowsPart], schema: pa.Schema) -> list[str]:
-    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs.
-
-    Rows that ``ties=`` leaves equal are ordered by what windows read of them, so that every runner has the same order.
-    """
+    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
     query = parts[0].query
-    shared = {name.lower() for name in (*query.by, query.at)}
-    found = [field_of(schema, name).name for name in parts[0].deltas] + tie_columns(schema, query.ties, shared)
-    if query.ties:
-        read = {name.lower() for name in needed(parts)} - shared
-        found += [name for name in tie_columns(schema, (), shared) if name.lower() in read]
+    found = [field_of(schema, name).name for name in parts[0].deltas]
+    found += tie_columns(schema, query.ties, (*query.by, query.at), needed(parts))
     return list(dict.fromkeys(found))
 
 
 # The rows of a table
 
 
-def run_rows(parts: Sequence[RowsPart], data: Any) -> list[pa.Table]:
-    """Answer windows that share one sorted column.
+def add_rows(steps: Steps, read: int, parts: Sequence[RowsPart], data: Any) -> int:
+    """List what is to be done to answer windows that share one sorted column, after every check.
 
     Parameters
     ----------
+    read
+        The step that has the events.
     data
         A pyarrow Table, or anything with the Arrow C interface.
     """
@@ -152,12 +181,19 @@ def run_rows(parts: Sequence[RowsPart], data: Any) -> list[pa.Table]:
     for part in parts:
         if part.query.where is not None:
             require_boolean(part.query.where, schema)
-    rows = _sorted(parts, table, data)
-    return [found for bound in bounds for found in _answered(bound, rows)]
+
+    def answer_all(rows: SortedRows) -> pa.Table:
+        return together([found for bound in bounds for found in _answered(bound, rows)])
+
+    order = "by time, all keys together" if parts[0].stream.together else f"by {listed(parts[0].stream.by)} and time"
+    detail = f"events {order}" if at is not None else f"events by {listed(parts[0].stream.by)}, in their order"
+    ordered = steps.add("sort", detail, lambda _: sorted_rows(parts, table, data), read)
+    titles = [window.name for part in parts for window in part.windows]
+    return steps.add("answer", "windows by rows, from one sorted column", answer_all, ordered, windows=titles)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class SortedRows:
     """The rows of a key set in the order of keys and time.
 
     Parameters
@@ -181,7 +217,7 @@ class _Rows:
     end: int
 
 
-def _sorted(parts: Sequence[RowsPart], table: pa.Table, data: Any) -> _Rows:
+def sorted_rows(parts: Sequence[RowsPart], table: pa.Table, data: Any) -> SortedRows:
     """The rows that arrive anywhere, in order."""
     stream = parts[0].stream
     instants, known = np.arange(len(table), dtype=np.int64), np.ones(len(table), np.bool_)
@@ -208,7 +244,7 @@ def _sorted(parts: Sequence[RowsPart], table: pa.Table, data: Any) -> _Rows:
             everything = with_the_rest(data, table)
             names = order_of(parts, everything.schema)
             sort_ties(order, same, [everything.column(name) for name in names])
-    return _Rows(table, order, ordinals, instants, arriving, marks, end)
+    return SortedRows(table, order, ordinals, instants, arriving, marks, end)
 
 
 def _passing(part: RowsPart, table: pa.Table, rows: npt.NDArray[np.bool_]) -> Array:
@@ -223,37 +259,57 @@ def _passing(part: RowsPart, table: pa.Table, rows: npt.NDArray[np.bool_]) -> Ar
     return passing
 
 
-def _answered(bound: BoundRows, rows: _Rows) -> list[pa.Table]:
+def _answered(bound: BoundRows, rows: SortedRows) -> list[pa.Table]:
     """The answers of one part."""
     part, order = bound.part, rows.order
     mine = rows.arriving[part]
     if not mine[order].all():
         order = order[mine[order]]
-    taken, own = pa.array(order), rows.ordinals[order]
     # Of columns that are not read only the names remain.
     read = {name.lower() for name in part.used}
-    table = pa.table(
+    table = taken(rows.table, order, read)
+    groups = [one_zero(column_of(table, name)) for name in part.query.groups]
+    arguments = {sql: whole(evaluate(expression(sql), table)) for sql in bound.arguments}
+    deltas = pa.table([column_of(table, name) for name in part.deltas], names=list(part.deltas))
+    return [
+        labelled(bound, number, bound.answer(number, arrivals, *windows, keys, groups, arguments))
+        for number, (arrivals, windows, keys) in enumerate(instances_of(part, rows, order, deltas))
+    ]
+
+
+def taken(table: pa.Table, order: Array, read: Collection[str]) -> pa.Table:
+    """Rows of a table; of columns that are not read, by their names in lower case, only the names remain."""
+    rows = pa.array(order)
+    return pa.table(
         {
-            name: column.take(taken) if name.lower() in read else pa.nulls(len(order))
-            for name, column in zip(rows.table.column_names, rows.table.columns, strict=True)
+            name: column.take(rows) if name.lower() in read else pa.nulls(len(order))
+            for name, column in zip(table.column_names, table.columns, strict=True)
         }
     )
+
+
+def instances_of(
+    part: RowsPart, rows: SortedRows, order: Array, deltas: pa.Table
+) -> Iterator[tuple[Arrivals, tuple[Processed, Array], list[pa.Array]]]:
+    """For each window of a part how rows arrive, the instances with their numbers, and the columns of keys.
+
+    Parameters
+    ----------
+    order
+        Where the rows of the part stand in the table.
+    deltas
+        The columns that sizes and paces go by, in that order.
+    """
+    own = rows.ordinals[order]
     present, starts = _keys_in(own)
     first = pa.array(order[starts[:-1]])
     keys = [one_zero(column_of(rows.table, key).take(first)) for key in part.query.by]
-    groups = [one_zero(column_of(table, name)) for name in part.query.groups]
-    arguments = {sql: whole(evaluate(expression(sql), table)) for sql in bound.arguments}
-    attributes = pa.table([column_of(table, name) for name in part.deltas], names=list(part.deltas))
     events = Positions.of_events(rows.instants[order], starts)
     punctuations, marks = _marks(part, rows, present)
-    found = []
-    for number, stream in enumerate(part.streams):
-        end = ENDLESS if part.windows[number].kind == "session" else rows.end
-        arrivals = Arrivals(events, end, delta_values(stream.window, attributes), punctuations, marks)
-        windows, numbers = windows_of(stream, arrivals)
-        answers = answer(bound, number, arrivals, windows, numbers, keys, groups, arguments)
-        found.append(labelled(bound, number, answers))
-    return found
+    for window, stream in zip(part.windows, part.streams, strict=True):
+        end = ENDLESS if is_complete(window) else rows.end
+        arrivals = Arrivals(events, end, delta_values(stream.window, deltas), punctuations, marks)
+        yield arrivals, windows_of(stream, arrivals), keys
 
 
 def _keys_in(ordinals: Array) -> tuple[Array, Array]:
@@ -262,7 +318,7 @@ def _keys_in(ordinals: Array) -> tuple[Array, Array]:
     return ordinals[starts], np.append(starts, len(ordinals))
 
 
-def _marks(part: RowsPart, rows: _Rows, present: Array) -> tuple[Array, Positions | None]:
+def _marks(part: RowsPart, rows: SortedRows, present: Array) -> tuple[Array, Positions | None]:
     """When marks come: for all keys, or for each of some keys."""
     mask = rows.marks[part]
     if mask is None:
@@ -272,16 +328,6 @@ def _marks(part: RowsPart, rows: _Rows, present: Array) -> tuple[Array, Position
     if part.stream.mark.scope == "stream":
         return np.sort(rows.instants[at]), None
     return np.zeros(0, np.int64), marks_of(rows.ordinals[at], rows.instants[at], present)
-
-
-def marks_of(ordinals: Array, instants: Array, present: Array) -> Positions:
-    """The marks of some keys, in the order of these; those of other keys have nothing to end."""
-    at = np.searchsorted(present, ordinals)
-    known = np.append(present, -1)[at] == ordinals
-    key, instants = at[known], instants[known]
-    order = np.lexsort((instants, key))
-    starts = np.searchsorted(key[order], np.arange(len(present) + 1))
-    return Positions.of_events(instants[order], starts)
 
 
 # Answers, wherever the rows come from
@@ -301,7 +347,7 @@ def leaves_out(stream: Stream) -> bool:
     return bool(getattr(stream.window, "ago", 0))
 
 
-def answer(
+def _answer(
     bound: BoundRows,
     number: int,
     arrivals: Arrivals,
@@ -311,19 +357,6 @@ def answer(
     groups: Sequence[pa.Array],
     arguments: Mapping[str, pa.Array],
 ) -> pa.Table:
-    """What is computed over the instances of a window: the columns of ``BoundRows.answers``.
-
-    Parameters
-    ----------
-    number
-        Which window of the part it is.
-    found, numbers
-        Its instances, and which one of its key each is.
-    keys
-        The columns of keys, a row per key.
-    groups, arguments
-        The columns of groups, and the values of each argument; a row per row, in order.
-    """
     events, instants = arrivals.events, arrivals.events.start
     start, end = bounds_of(bound.part.windows[number], found, instants)
     frame, members, owner = found.frame(), list[pa.Array](), found.key
@@ -351,14 +384,19 @@ def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
     return array if array.type == type_ else array.cast(type_)
 
 
-def bounds_of(window: RowWindow, found: Processed, instants: Array) -> tuple[Array, Array]:
+def bounds_of(window: RowWindow | Window, found: Processed, instants: Array) -> tuple[Array, Array]:
     """Where results say that instances start and end.
 
     An instance ends when it is answered. It starts as long before as its size says where that is in time, and with its
     first row otherwise; one without rows where it ends.
     """
-    end = found.instant - (1 if window.kind == "session" or window.bounds == "(]" else 0)
-    if isinstance(window.size, int) and window.kind != "session":
+    if isinstance(window, Window):
+        # One that is answered per row is answered with it, and not when it has ended.
+        last = found.instant + 1 - window.ago if window.per_event else found.instant
+        first = window.begins(last - window.geometry.range)
+        return first - window.shift, last - window.end_shift
+    end = found.instant - (1 if is_session(window) or window.bounds == "(]" else 0)
+    if isinstance(window.size, int) and not is_session(window):
         return end - window.size, end
     start, some = end.copy(), found.hi > found.lo
     start[some] = instants[found.lo[some]]
@@ -374,7 +412,7 @@ def labelled(bound: BoundRows, number: int, answers: pa.Table) -> pa.Table:
     bounds = [whole(answers.column(name)) for name in (START, END)]
     if not query.timed:
         bounds = [pa.nulls(len(answers), bound.schema.instant)] * 2
-    columns["window"] = pa.StructArray.from_arrays(bounds, names=[START, END])
+    columns["window"] = pa.StructArray.from_arrays(bounds, names=["start", "end"])
     columns["window_name"] = pa.repeat(window.name, len(answers))
     return finished(query, pa.table(columns), bound.schema)
 

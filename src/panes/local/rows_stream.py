@@ -21,6 +21,7 @@ from panes.local.rows import BoundRows
 from panes.local.session_stream import SessionShard
 from panes.local.waiting import INSTANT, Counted, read_state, write_state
 from panes.local.windowed_stream import WindowedShard
+from panes.operators.over_queries import is_session
 
 WHICH = "which"
 """The column of marks with the number of their measure; beside it is ``INSTANT``."""
@@ -36,8 +37,8 @@ class Shape:
     Parameters
     ----------
     keys, arguments, deltas, groups, flags, ties
-        The types of keys, of arguments of aggregates, of columns that sizes and paces go by, of groups; how many columns
-        say whether a row counts somewhere; and the types of what orders rows of one instant.
+        The types of keys, of arguments of aggregates, of columns that sizes and paces go by, of groups; how many
+        columns say whether a row counts somewhere; and the types of what orders rows of one instant.
     """
 
     keys: tuple[pa.DataType, ...]
@@ -178,7 +179,7 @@ class RowsShard:
         states = iter(self._state.get("parts", ()))
         found: list[tuple[int, int, WindowedShard | SessionShard]] = []
         for number, bound in enumerate(self._keys.bounds):
-            kinds = [window.kind == "session" for window in bound.part.windows]
+            kinds = [is_session(window) for window in bound.part.windows]
             for sessions in (False, True):
                 chosen = [i for i, is_session in enumerate(kinds) if is_session == sessions]
                 if chosen:

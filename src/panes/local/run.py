@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,15 @@ from panes.engine.program import Program, assemble, bind_components, emitting_al
 from panes.engine.reading import Answers
 from panes.engine.run import answer_events
 from panes.engine.schema import ResultSchema, check_columns, one_type_each
+from panes.engine.telling import windows_told
 from panes.local.columns import column_of, counting, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table
 from panes.local.layout import widen
 from panes.local.schema import answer_schema
 from panes.planning.blueprint import Blueprint, StorePlan
+from panes.planning.picture import cut_told, listed
+from panes.planning.steps import Steps
 
 NULL_TIMESTAMPS = b"panes.null_timestamps"
 """Where a result's metadata says how many events had no time, and so are in no window."""
@@ -44,22 +47,60 @@ def run(
     emit_all
         Also answer instances without events, between a key's first and last event.
     """
+    steps = Steps("plan.run on a table")
+    read = steps.add("read", "events", lambda: None)
+    add_steps(steps, read, blueprint, data, layout=layout, kernel=kernel, emit_all=emit_all)
+    found: pa.Table = steps.carry_out()
+    return found
+
+
+def add_steps(
+    steps: Steps,
+    read: int,
+    blueprint: Blueprint,
+    data: Any,
+    *,
+    layout: str = "long",
+    kernel: str | None = None,
+    emit_all: bool = False,
+) -> int:
+    """List what is to be done, after every check; the number of the step that has all answers.
+
+    Parameters
+    ----------
+    read
+        The step that has the events.
+    """
     table = as_table(data, {name.lower() for query in blueprint.queries for name in query.used})
     check_columns(blueprint.queries, table.schema)
     programs = [program_of(store, table.schema) for store in blueprint.stores]
     if emit_all:
         programs = [emitting_all(program) for program in programs]
     schema = answer_schema(blueprint.queries, programs, table.schema)
-    pieces = [
-        piece
-        for store, program in zip(blueprint.stores, programs, strict=True)
-        for piece in _run_store(blueprint, store, program, table, schema, kernel)
-    ]
-    result = pa.concat_tables([schema.long.empty_table(), *pieces])
-    if layout == "wide":
-        result = widen(result, blueprint.queries, schema)
+    answers = []
+    for store, program in zip(blueprint.stores, programs, strict=True):
+
+        def sort(_: object, store: StorePlan = store, program: Program = program) -> Sorted:
+            return sorted_events(store, program, table)
+
+        def answer(events: Sorted, program: Program = program) -> list[pa.Table]:
+            found = answer_events(program, events.instants, events.key_starts, events.arguments, kernel=kernel)
+            return [piece_of(blueprint.queries, program, some, events.keys, schema) for some in found]
+
+        ordered = steps.add("sort", f"events by {listed(store.keys)} and time", sort, read)
+        panes = "single instants" if store.per_event else f"panes {cut_told(program.edges)}"
+        titles = windows_told(program)
+        answers.append(steps.add("answer", f"{panes}, and every window from them", answer, ordered, windows=titles))
     missing = sum(column_of(table, at).null_count for at in {query.at for query in blueprint.queries})
-    return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
+
+    def put_together(*pieces: list[pa.Table]) -> pa.Table:
+        result = pa.concat_tables([schema.long.empty_table(), *(piece for some in pieces for piece in some)])
+        if layout == "wide":
+            result = widen(result, blueprint.queries, list(schema.keys))
+        return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
+
+    detail = "a row per key and window end" if layout == "wide" else "all answers"
+    return steps.add("widen" if layout == "wide" else "union", detail, put_together, *answers)
 
 
 def together(tables: Sequence[pa.Table]) -> pa.Table:
@@ -86,19 +127,6 @@ class Sorted:
     key_starts: Array
     keys: pa.Table
     arguments: dict[str, pa.Array]
-
-
-def _run_store(
-    blueprint: Blueprint,
-    store: StorePlan,
-    program: Program,
-    table: pa.Table,
-    schema: ResultSchema,
-    kernel: str | None,
-) -> Iterator[pa.Table]:
-    events = sorted_events(store, program, table)
-    for answers in answer_events(program, events.instants, events.key_starts, events.arguments, kernel=kernel):
-        yield piece_of(blueprint.queries, program, answers, events.keys, schema)
 
 
 def sorted_events(store: StorePlan, program: Program, table: pa.Table) -> Sorted:

@@ -2,8 +2,8 @@
 
 A session is open until the watermark has reached its end, a gap after its last row. A row may join it, or join two of
 them, for as long as its own session would be open; then it is late, as with Spark's ``session_window``. With several
-gaps a row may be late for a short one and in time for a long one. The state holds the rows of open sessions, and at most
-as many of others.
+gaps a row may be late for a short one and in time for a long one. The state holds the rows of open sessions, and at
+most as many of others.
 """
 
 from __future__ import annotations

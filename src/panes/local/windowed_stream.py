@@ -21,9 +21,9 @@ from panes.engine.keys import one_zero
 from panes.frames import Positions
 from panes.frames.begun import Begun
 from panes.frames.processed import Processed
-from panes.local.arriving import delta_values, in_order, ranks
+from panes.local.arriving import delta_values, in_order, marks_of, ranks
 from panes.local.keyed_rows import HELD, Column, KeyedRows
-from panes.local.rows import BoundRows, answer, leaves_out, marks_of
+from panes.local.rows import BoundRows, leaves_out
 from panes.local.waiting import INSTANT, Counted, Waiting
 from panes.operators.continued import continued
 from panes.operators.declarations import Delta, Sliding, WindowDeclaration
@@ -268,4 +268,4 @@ def answers_of(
         return bound.answers.empty_table()
     groups = [one_zero(rows.column(f"group{i}")) for i in own.groups]
     arguments = {sql: rows.column(f"argument{i}") for sql, i in zip(bound.arguments, own.arguments, strict=True)}
-    return answer(bound, window, arrivals, found, numbers, keys, groups, arguments)
+    return bound.answer(window, arrivals, found, numbers, keys, groups, arguments)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from panes.algebra.aggregates import Aggregate as Declared
+from panes.declare.eviction import Evict
 from panes.errors import DeclarationError
 from panes.operators.clocks import Clock
 from panes.operators.declarations import Attribute, Count, Sliding, Time, Tumbling, WindowDeclaration
@@ -21,6 +22,7 @@ from panes.operators.events import Event
 from panes.operators.grouping import GroupedSummary, Groups, Summary, computed, several
 from panes.operators.incremental import TwoStacks
 from panes.operators.keys import KeyReader
+from panes.operators.lowering import By, WindowLike
 from panes.operators.operator import Operator, partition_attributes
 from panes.operators.operator_model import SLIDING_WINDOWS, TUMBLING_WINDOWS, InputPort, OperatorModel
 from panes.operators.output_functions import output_function
@@ -32,30 +34,28 @@ from panes.operators.window import Window
 class Aggregate(Operator):
     """Compute over every window, and let out a tuple for each group, then a window punctuation.
 
-    Output tuples have the partition-by attributes, the group-by attributes, and those of ``select``. A window without
+    Output tuples have the attributes of the key, those of the group, and those of ``select``. A window without
     tuples gives none, only the punctuation.
 
     Parameters
     ----------
     window
-        Any window of ``pn.policy``.
+        Any window that operators have.
     select
         Output attributes: aggregates as ``pn.sum("value")``, or functions of the tuples of a window or group.
-    group_by
+    groups
         Attributes that group the tuples inside a window. This is not partitioning, which makes several windows.
-    partial_windows
-        Whether a sliding window is processed before it has been full for the first time.
     evicted_partitions
         Whether a subwindow is processed once more when its partition is evicted.
     rewrite
         Whether a sliding window may be replaced by a tumbling one and a smaller sliding one; see ``rewriting``.
-    clock
-        What time-based policies go by; a wall clock of its own where nothing is given.
+    by, evict, clock
+        See ``Operator``.
 
     Examples
     --------
     >>> import panes as pn
-    >>> totals = Aggregate(pn.policy.tumbling(pn.policy.count(3)), {"total": pn.sum("x")}, group_by="k")
+    >>> totals = Aggregate(pn.tumbling(pn.rows(3)), {"total": pn.sum("x")}, groups="k")
     >>> totals.run([{"k": "a", "x": 1}, {"k": "b", "x": 2}, {"k": "a", "x": 3}])
     [{'k': 'a', 'total': 4}, {'k': 'b', 'total': 2}, PUNCTUATION]
     """
@@ -67,25 +67,27 @@ class Aggregate(Operator):
 
     def __init__(
         self,
-        window: WindowDeclaration,
+        window: WindowLike,
         select: Mapping[str, Declared | Callable[[Sequence[Any]], Any]],
         *,
-        group_by: str | Iterable[str] = (),
-        partial_windows: bool = True,
+        by: By = None,
+        groups: str | Iterable[str] = (),
+        evict: Evict | None = None,
         evicted_partitions: bool = False,
         rewrite: bool = True,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(window, clock=clock)
-        self._functions = [output_function(alias, declared) for alias, declared in select.items()]
+        super().__init__(window, by=by, evict=evict, clock=clock)
+        (declared,) = self.declared
+        assert declared is not None
+        self._functions = [output_function(alias, function) for alias, function in select.items()]
         self._aliases = list(select)
-        names = (group_by,) if isinstance(group_by, str) else tuple(group_by)
+        names = (groups,) if isinstance(groups, str) else tuple(groups)
         self._group_of: Callable[[Any], Hashable] | None = KeyReader(names) if names else None
         self._group_names = names
-        self._partition_names = partition_attributes("Aggregate", window)
+        self._partition_names = partition_attributes("Aggregate", declared)
         _check_names(self._aliases, [*names, *self._partition_names])
         self._names = [*self._partition_names, *names, *self._aliases]
-        self._partial = partial_windows
         self._evicted = evicted_partitions
         # Where a sliding window is processed with every tuple: its summary, by partition.
         self._follows = False
@@ -100,12 +102,12 @@ class Aggregate(Operator):
         # Stands for every piece without tuples: of many partitions, most may be quiet most of the time.
         self._nothing = self._summary()
         # Whoever selects partitions may want to look at their tuples.
-        selects = window.partitioned is not None and callable(window.partitioned.select)
+        selects = declared.partitioned is not None and callable(declared.partitioned.select)
         summarizes = len(self._starts) == len(starts) and not selects
         # What it really does: the window as declared, or the two that replace it.
-        self.stages: tuple[WindowDeclaration, ...] = (window,)
-        if isinstance(window, Sliding) and summarizes and rewrite:
-            self.stages = rewritten(window) or self.stages
+        self.stages: tuple[WindowDeclaration, ...] = (declared,)
+        if isinstance(declared, Sliding) and summarizes and rewrite:
+            self.stages = rewritten(declared) or self.stages
         look = (Event.PARTITION_EVICTION,) if evicted_partitions else ()
         first, *rest = self.stages
         summarizer = self._summary if summarizes else None
@@ -113,19 +115,19 @@ class Aggregate(Operator):
             self._input: Any = self.window(first, Event.BEFORE_FLUSH, handler=_Feed(self), summarizer=summarizer)
             if isinstance(first.evict, Time):
                 self._input.stay()
-            self._summaries: Window[Any] = self.window(rest[0], *self._triggers())
+            self._summaries: Window[Any] = self.window(rest[0], Event.TRIGGER)
         elif isinstance(first, Tumbling):
             self._input = self.window(first, Event.BEFORE_FLUSH, *look, summarizer=summarizer)
         else:
             self._follows = summarizes and first.trigger == Count(1) and self._group_of is None
             follow = (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.PARTITION_EVICTION)
-            self._input = self.window(first, *self._triggers(), *(follow if self._follows else look))
+            self._input = self.window(first, Event.TRIGGER, *(follow if self._follows else look))
         self._summarizes = summarizes and isinstance(first, Tumbling)
         self._input.apart = True
         self._enter: Callable[[Any], None] = self._input.entry()
-        outputs = ", ".join(f"{alias}={value_text(declared)}" for alias, declared in select.items())
-        options = f"partial_windows={partial_windows}, evicted_partitions={evicted_partitions}"
-        self._declaration = f"{outputs}, group_by={list(names)}, {options}, {windows_text(self.stages)}"
+        outputs = ", ".join(f"{alias}={value_text(function)}" for alias, function in select.items())
+        windows = windows_text(self.stages)
+        self._declaration = f"{outputs}, groups={list(names)}, evicted_partitions={evicted_partitions}, {windows}"
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple."""
@@ -151,8 +153,7 @@ class Aggregate(Operator):
 
     def trigger(self, partition: Hashable, window: Window[Any]) -> None:
         """Process a sliding window."""
-        if self._partial or window.full(partition):
-            self._answer(partition, self._groups(partition, window))
+        self._answer(partition, self._groups(partition, window))
 
     def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
         """Process subwindows for the last time."""
@@ -204,9 +205,6 @@ class Aggregate(Operator):
         return self._summary().load(saved) if saved else self._nothing
 
     # What is computed
-
-    def _triggers(self) -> tuple[Event, ...]:
-        return (Event.TRIGGER,) if self._partial else (Event.TRIGGER, Event.INITIAL_FULL)
 
     def _groups(self, partition: Hashable, window: Window[Any]) -> Groups:
         """The values of each group of a subwindow, in the order in which groups first occur."""

@@ -44,6 +44,10 @@ class Clock(ABC):
         """What instants that are saved now count from; None where an instant means the same on every such clock."""
         return None
 
+    def epoch(self) -> int:
+        """The instant of the epoch, from which the grid of the clock is counted."""
+        return 0
+
     def settle(self) -> int:
         """Let everything happen that is due by now, which is what it returns; an event clock does so as it advances."""
         return self.now()
@@ -127,6 +131,8 @@ class EventClock(Clock):
 class WallClock(Clock):
     """Time as it passes. A thread calls windows back when no tuple comes; it starts with the first deadline.
 
+    It never goes back: where the minutes and hours of the grid begin is read once, when the clock is made.
+
     Triggers that are late, because the processing of one took longer than a period, follow each other until they have
     caught up; whoever else wants the lock gets it in between. An error in a handler that the thread called is raised
     where the next tuple comes in, or by ``close``.
@@ -144,6 +150,7 @@ class WallClock(Clock):
     def __init__(self, now: Callable[[], int] | None = None) -> None:
         super().__init__()
         self._read = now or (lambda: time.monotonic_ns() // 1000)
+        self._epoch = self._read() - time.time_ns() // 1000 if now is None else 0
         # Reentrant: a handler looks into the windows that called it.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
@@ -158,6 +165,10 @@ class WallClock(Clock):
     def origin(self) -> int:
         """Now: another process, or the same host after a reboot, counts from another moment."""
         return self._read()
+
+    def epoch(self) -> int:
+        """When the epoch was, by the time of day when the clock was made."""
+        return self._epoch
 
     @property
     def guard(self) -> AbstractContextManager[Any]:

@@ -36,7 +36,7 @@ class Graph:
     >>> from panes.operators import Aggregate
     >>> graph = Graph()
     >>> graph.source("Readings")
-    >>> lowest = Aggregate(pn.policy.tumbling(pn.policy.punctuation()), {"least": pn.min("x")})
+    >>> lowest = Aggregate(pn.tumbling(pn.punctuation()), {"least": pn.min("x")})
     >>> graph.add(lowest, reads=["Readings"], writes=["Lowest"])
     Traceback (most recent call last):
     ...

@@ -1,4 +1,4 @@
-"""Groups inside a window: what ``group_by`` does when a window is processed, and nothing more.
+"""Groups inside a window: what ``groups`` does when a window is processed, and nothing more.
 
 Paper: Gedik 2014, Listings 2 to 4. Partitioning makes several windows, each with policies of its own; grouping looks at
 the tuples of one window in several heaps.

@@ -11,18 +11,20 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from panes.declare.eviction import Evict
 from panes.errors import DeclarationError, SchemaError
 from panes.operators.clocks import Clock
 from panes.operators.declarations import Count, Sliding, WindowDeclaration
 from panes.operators.declared_as import check_same, value_text, windows_text
 from panes.operators.events import Event, WindowEvents
+from panes.operators.lowering import By, WindowLike
 from panes.operators.operator import Operator, partition_attributes
 from panes.operators.operator_model import SLIDING_POLICIES, InputPort, OperatorModel, Supported
 from panes.operators.punctuations import GENERATING, PUNCTUATION
 from panes.operators.window import Window, partition_reader
 
 _SIDES = ("left", "right")
-_PORT = InputPort((Supported(Sliding, SLIDING_POLICIES, ("count",), every=1, empty=True),))
+_PORT = InputPort((Supported(Sliding, SLIDING_POLICIES, ("count",), every=1, empty=True, full=False),))
 
 
 class Join(Operator):
@@ -35,8 +37,7 @@ class Join(Operator):
     Parameters
     ----------
     left, right
-        Sliding windows that are triggered by every tuple; ``pn.policy.sliding(pn.policy.count(0))`` for an empty one.
-        Both are partitioned or neither is; a tuple then meets only those of its own partition.
+        Sliding windows that are triggered by every tuple; ``pn.sliding(pn.rows(0))`` for an empty one.
     on
         Attributes that have to be equal: one, several, or a mapping from those of the left to those of the right
         stream. Nulls match nothing.
@@ -49,13 +50,13 @@ class Join(Operator):
         Whose unmatched tuples go out when they leave their window: ``'left'``, ``'right'`` or ``'full'``.
     unmatched_ports
         Whether these have output ports of their own, from port 1 on, instead of port 0.
-    clock
-        See ``Aggregate``.
+    by, evict, clock
+        See ``Operator``. A tuple meets only those of its own key; ``evict`` may be a pair, for left and right.
 
     Examples
     --------
     >>> import panes as pn
-    >>> join = Join(pn.policy.sliding(pn.policy.count(2)), pn.policy.sliding(pn.policy.count(0)), on="k")
+    >>> join = Join(pn.sliding(pn.rows(2)), pn.sliding(pn.rows(0)), on="k")
     >>> for number in range(3):
     ...     join.process({"k": "a", "number": number})
     >>> join.run([{"k": "a", "asks": 1}], port=1)
@@ -67,14 +68,16 @@ class Join(Operator):
 
     def __init__(
         self,
-        left: WindowDeclaration,
-        right: WindowDeclaration,
+        left: WindowLike,
+        right: WindowLike,
         *,
         on: str | Iterable[str] | Mapping[str, str] = (),
         match: Callable[[Any, Any], bool] | None = None,
         select: Callable[[Any, Any], Any] | None = None,
         outer: str | None = None,
         unmatched_ports: bool = False,
+        by: By = None,
+        evict: Evict | Sequence[Evict | None] | None = None,
         clock: Clock | None = None,
     ) -> None:
         if outer not in (None, *_SIDES, "full"):
@@ -82,28 +85,29 @@ class Join(Operator):
         if unmatched_ports and outer is None:
             raise DeclarationError("unmatched_ports= are for outer joins. Write outer='left', 'right' or 'full' too.")
         kept = [side for side in _SIDES if outer in (side, "full")]
-        super().__init__(left, right, clock=clock, outputs=1 + len(kept) * unmatched_ports)
-        _check_partitions(left, right)
-        if left.evict == right.evict == Count(0):
+        super().__init__(left, right, by=by, evict=evict, clock=clock, outputs=1 + len(kept) * unmatched_ports)
+        one, other = windows = [each for each in self.declared if each is not None]
+        _check_partitions(one, other)
+        if one.evict == other.evict == Count(0):
             raise DeclarationError("Join has two empty windows, so that no tuple could meet another. Fill one of them.")
         self.pairs = pairs = _pairs(on)
         self.outer = outer
-        if not pairs and match is None and left.partitioned is None:
+        if not pairs and match is None and one.partitioned is None:
             raise DeclarationError("Join has no condition. Write on='key', or match=lambda left, right: ...")
         self._match = match
-        equal = [*pairs.items(), *zip(*(partition_attributes("Join", window) for window in (left, right)), strict=True)]
+        equal = [*pairs.items(), *zip(*(partition_attributes("Join", window) for window in windows), strict=True)]
         shared = {name for name, other in equal if name == other}
         self._select = select or (lambda one, other: _merged(one, other, shared))
         ports = {name: 1 + number if unmatched_ports else 0 for number, name in enumerate(kept)}
         self._sides = [
-            Side(self, 0, left, tuple(pairs), ports.get("left")),
-            Side(self, 1, right, tuple(pairs.values()), ports.get("right")),
+            Side(self, 0, one, tuple(pairs), ports.get("left")),
+            Side(self, 1, other, tuple(pairs.values()), ports.get("right")),
         ]
         for side in self._sides:
             side.attach()
         self._guard = self.lock() if self.threaded else None
         options = f"match={value_text(match)}, outer={outer}, unmatched_ports={unmatched_ports}"
-        self._declaration = f"on={pairs}, {options}, {windows_text((left, right))}"
+        self._declaration = f"on={pairs}, {options}, {windows_text(windows)}"
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple into its window, and match it against the other."""

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from panes.operators.declarations import Time
 from panes.operators.keys import KeyReader
 from panes.operators.lists import AT_ONCE, FEW, Taking, in_order
 from panes.operators.subwindow import Subwindow
@@ -55,12 +56,13 @@ class ListWindow(Window[T]):
             self._take_in_stretches(items, instants)
 
     def _take_in_stretches(self, items: Sequence[T], instants: Sequence[int]) -> None:
-        """Nothing is due on the clock while a stretch comes in: what its tuples ask for is due a period later."""
-        advance, lo = self._advance(), 0
+        """Nothing is due on the clock while a stretch comes in: what its tuples ask for is due at its end."""
+        advance, lo, policy = self._advance(), 0, self.declared.evict
         assert self.clock is not None
+        assert isinstance(policy, Time)
         while lo < len(items):
             advance(instants[lo])
-            due, until = self.clock.deadlines.next_due(), instants[lo] + self._period
+            due, until = self.clock.deadlines.next_due(), self._due(policy, instants[lo])
             hi = bisect_left(instants, until if due is None else min(due, until), lo + 1, min(lo + AT_ONCE, len(items)))
             if self._partition_of is None:
                 subwindow = self.subwindows.get(WHOLE) or self._open(WHOLE, instants[lo])

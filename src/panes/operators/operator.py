@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
-from panes.declare.eviction import BY_OPERATOR
+from panes.declare.eviction import BY_OPERATOR, Evict
 from panes.errors import DeclarationError
 from panes.operators.clocks import Clock, EventClock
 from panes.operators.declarations import Attribute, Sliding, Tumbling, WindowDeclaration
 from panes.operators.declared_as import windows_text
 from panes.operators.events import Event, WindowEvents
+from panes.operators.lowering import By, WindowLike, declaration_of
 from panes.operators.operator_model import OperatorModel
 from panes.operators.punctuations import PUNCTUATION, InputMode, OutputMode
 from panes.operators.sliding_window import SlidingWindow
@@ -31,6 +32,12 @@ class Operator(WindowEvents):
     ----------
     windows
         The declared window of each input port; None where a port has none.
+    by
+        The attributes of the key: one, several, or ``()`` where ``insert(item, key)`` says to which key a tuple
+        belongs. There is one window for each key; without ``by`` there is one for all tuples. Windows that ``pn.apply``
+        gives to an operator have their keys already, and those that stand beside them get the same.
+    evict
+        Which keys are forgotten, a ``pn.evict``; or one for each window, with None where none are.
     clock
         What time-based policies go by; a wall clock of its own where nothing is given.
     outputs
@@ -42,33 +49,68 @@ class Operator(WindowEvents):
     """Which attributes change, and are kept by the method ``save`` of the same class: a stream forgets the others."""
 
     def __init__(
-        self, *windows: WindowDeclaration | None, clock: Clock | None = None, outputs: int | None = None
+        self,
+        *windows: WindowLike | None,
+        by: By = None,
+        evict: Evict | Sequence[Evict | None] | None = None,
+        clock: Clock | None = None,
+        outputs: int | None = None,
     ) -> None:
-        for port, declared in enumerate(windows):
+        self._by = _keys_of(windows) if by is None else by
+        evictions = list(evict) if isinstance(evict, Sequence) else [evict] * len(windows)
+        if len(evictions) != len(windows):
+            raise DeclarationError(
+                f"evict= has {len(evictions)} entries for {len(windows)} windows. Write one for each."
+            )
+        if by is not None:
+            _refuse_other_keys(windows)
+        self._given = tuple(windows)
+        self.declared = tuple(
+            None if window is None else self._declaration_of(window, kept)
+            for window, kept in zip(windows, evictions, strict=True)
+        )
+        for port, declared in enumerate(self.declared):
             if declared is not None:
                 self.model.check(declared, port)
-        self.declared = tuple(windows)
         self.clock = clock
         self._owns_clock = clock is None
         self.outputs = len(self.model.outputs) if outputs is None else outputs
         self.windows: list[Window[Any]] = []
         self._sinks: list[list[Callable[[Any], object]]] = [[] for _ in range(self.outputs)]
 
+    def _declaration_of(self, window: WindowLike, evict: Evict | None = None) -> WindowDeclaration:
+        if isinstance(window, (Tumbling, Sliding)):
+            return declaration_of(window, evict=evict)
+        return declaration_of(window, self._by, evict)
+
     def window(
         self,
-        declared: WindowDeclaration,
+        window: WindowLike,
         *events: Event,
         handler: object | None = None,
         summarizer: Callable[[], Summarizer] | None = None,
     ) -> Any:
-        """Make a window of this operator, and register for some of its events."""
+        """Make a window of this operator, and register for some of its events.
+
+        Parameters
+        ----------
+        window
+            That of a port, or another one of the operator's own, which has the same keys.
+        handler
+            Whose handlers are called; by default those of the operator.
+        summarizer
+            See ``TumblingWindow``.
+        """
+        port = next((port for port, given in enumerate(self._given) if given is window), None)
+        declared = self._declaration_of(window) if port is None else self.declared[port]
+        assert declared is not None
         if summarizer is not None and not isinstance(declared, Tumbling):
             raise DeclarationError("summarizers are for tumbling windows: a sliding one has to evict single tuples.")
         partitioned = declared.partitioned
         if partitioned is not None and partitioned.select == BY_OPERATOR and Event.PARTITION_SELECTION not in events:
             raise DeclarationError(
                 f"{self.model.name} does not select partitions, so {BY_OPERATOR!r} would select none. Write "
-                "select='least recently updated', another of pn.policy.partitions, or a function."
+                "choose='least recently updated', another of pn.evict, or a function."
             )
         made: Window[Any]
         if isinstance(declared, Sliding):
@@ -145,7 +187,7 @@ class Operator(WindowEvents):
         --------
         >>> import panes as pn
         >>> from panes.operators import Sort
-        >>> Sort(pn.policy.tumbling(pn.policy.count(3)), by="x").run([{"x": x} for x in (3, 1, 2, 9)])
+        >>> Sort(pn.tumbling(pn.rows(3)), order="x").run([{"x": x} for x in (3, 1, 2, 9)])
         [{'x': 1}, {'x': 2}, {'x': 3}, PUNCTUATION]
         """
         out: list[Any] = []
@@ -205,12 +247,24 @@ class Operator(WindowEvents):
             self.clock.close()
 
 
+def _keys_of(windows: Iterable[WindowLike | None]) -> By:
+    """The keys that some of the windows have already."""
+    partitions = (each.partitioned for each in windows if isinstance(each, (Tumbling, Sliding)))
+    return next((each.by for each in partitions if each is not None), None)
+
+
+def _refuse_other_keys(windows: Iterable[WindowLike | None]) -> None:
+    for window in windows:
+        if isinstance(window, (Tumbling, Sliding)):
+            declaration_of(window, ())
+
+
 def partition_attributes(operator: str, window: WindowDeclaration) -> tuple[Attribute, ...]:
     """The attributes by which the window of an operator is partitioned; it needs some, if it is."""
     if window.partitioned is None:
         return ()
     if not window.partitioned.by:
         raise DeclarationError(
-            f"{operator} has a window that is partitioned by no attribute. Write for example partitioned='state'."
+            f"{operator} has a window that is partitioned by no attribute. Write for example by='state'."
         )
     return window.partitioned.by

@@ -12,6 +12,7 @@ from itertools import product
 
 from panes.errors import DeclarationError
 from panes.operators.declarations import Count, Punctuation, Sliding, Tumbling, WindowDeclaration
+from panes.operators.declared_as import written
 from panes.operators.punctuations import InputMode, OutputMode
 
 EVICTIONS_OF_PARTITIONS = ("partition count", "tuple count", "partition age")
@@ -54,7 +55,9 @@ class Supported:
     every
         The only size that a count-based trigger may have; None for any.
     empty
-        Whether a sliding window may be empty: ``count(0)``.
+        Whether a sliding window may be empty: ``pn.rows(0)``.
+    full
+        Whether a sliding window may keep its answers back until it is full: ``partial=False``.
     partitions
         Which of ``PARTITIONS`` a window may be, all by default. An operator that keeps something of its own about
         tuples, and does not hear of partitions that are evicted, leaves those evictions out.
@@ -62,10 +65,11 @@ class Supported:
     Examples
     --------
     >>> import panes as pn
+    >>> from panes.operators.lowering import declaration_of
     >>> one = Supported(Sliding, ("count",), ("count",), partitions=("not partitioned", "never evicted"))
-    >>> one.holds(pn.policy.sliding(pn.policy.count(3), partitioned="k"))
+    >>> one.holds(declaration_of(pn.sliding(pn.rows(3)), by="k"))
     True
-    >>> one.holds(pn.policy.sliding(pn.policy.count(3), partitioned=pn.policy.partitions("k", count=9)))
+    >>> one.holds(declaration_of(pn.sliding(pn.rows(3)), by="k", evict=pn.evict(keys=9)))
     False
     """
 
@@ -74,6 +78,7 @@ class Supported:
     triggers: tuple[str, ...] = ()
     every: int | None = None
     empty: bool = False
+    full: bool = True
     partitions: tuple[str, ...] = PARTITIONS
 
     def __post_init__(self) -> None:
@@ -91,6 +96,8 @@ class Supported:
         if isinstance(window, Tumbling):
             return True
         if window.trigger.kind not in self.triggers or (window.evict == Count(0) and not self.empty):
+            return False
+        if not (window.partial or self.full):
             return False
         return self.every is None or not isinstance(window.trigger, Count) or window.trigger.n == self.every
 
@@ -111,12 +118,15 @@ class Supported:
     def __str__(self) -> str:
         evictions = " | ".join(_SHAPES[kind] for kind in self.evictions)
         if self.type is Tumbling:
-            return f"tumbling({evictions})"
+            return f"pn.tumbling({evictions})"
         triggers = " | ".join(
-            f"count({self.every})" if kind == "count" and self.every is not None else _SHAPES[kind]
+            f"pn.rows({self.every})" if kind == "count" and self.every is not None else _SHAPES[kind]
             for kind in self.triggers
         )
-        return f"sliding({evictions}, {triggers}){' and the empty sliding(count(0))' if self.empty else ''}"
+        shown = f"pn.hopping({evictions}, every={triggers})"
+        if self.triggers == ("count",) and self.every == 1:
+            shown = f"pn.sliding({evictions})"
+        return f"{shown}{'' if self.full else ' without partial=False'}{_EMPTY if self.empty else ''}"
 
 
 def _partitions_of(window: WindowDeclaration) -> str:
@@ -125,7 +135,13 @@ def _partitions_of(window: WindowDeclaration) -> str:
     return "never evicted" if window.partitioned.evict is None else window.partitioned.evict.kind
 
 
-_SHAPES = {"count": "count(n)", "delta": "delta(attribute, by)", "time": "time(period)", "punctuation": "punctuation()"}
+_SHAPES = {
+    "count": "pn.rows(n)",
+    "delta": "pn.delta(column, by)",
+    "time": "duration",
+    "punctuation": "pn.punctuation()",
+}
+_EMPTY = " and the empty pn.sliding(pn.rows(0))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +173,15 @@ class OperatorModel:
         Examples
         --------
         >>> import panes as pn
+        >>> from panes.operators.lowering import declaration_of
         >>> port = InputPort((Supported(Tumbling, ("count", "time")),))
         >>> model = OperatorModel("Writer", (port,), ())
-        >>> model.check(pn.policy.sliding(pn.policy.count(2)))
+        >>> model.check(declaration_of(pn.sliding(pn.rows(2))))
         Traceback (most recent call last):
         ...
-        panes.errors.DeclarationError: Writer does not support the window 'sliding, count(2), count(1)'. It supports ...
+        panes.errors.DeclarationError: Writer does not support the window pn.sliding(pn.rows(2)). It supports
+        pn.tumbling(pn.rows(n) | duration); ...
         """
-        if not isinstance(window, (Tumbling, Sliding)):
-            raise DeclarationError(
-                f"{self.name} needs a window, and {window!r} is none. Write for example "
-                "pn.policy.tumbling(pn.policy.count(100))."
-            )
         supports = self.inputs[port].supports
         if not any(family.holds(window) for family in supports):
             known = "; ".join(f"{family}, each {family.partitioned()}" for family in supports) or "no window at all"
@@ -177,7 +190,7 @@ class OperatorModel:
             where = f" on port {port}" if len(self.inputs) > 1 else ""
             partitions = "" if window.partitioned is None else f" ({_partitions_of(window)})"
             raise DeclarationError(
-                f"{self.name} does not support the window '{window}'{partitions}{where}. It supports {known}."
+                f"{self.name} does not support the window {written(window)}{partitions}{where}. It supports {known}."
             )
 
     def configurations(self, port: int = 0) -> list[Configuration]:
@@ -187,4 +200,4 @@ class OperatorModel:
 
 TUMBLING_WINDOWS = Supported(Tumbling, ALL_EVICTIONS)
 SLIDING_WINDOWS = Supported(Sliding, SLIDING_POLICIES, SLIDING_POLICIES)
-EVERY_TUPLE = Supported(Sliding, SLIDING_POLICIES, ("count",), every=1)
+EVERY_TUPLE = Supported(Sliding, SLIDING_POLICIES, ("count",), every=1, full=False)

@@ -1,4 +1,4 @@
-"""Windows of queries that go by rows: which of them see the same rows, and which share one sorted column."""
+"""Windows of queries over single rows: which of them see the same rows, and which share one sorted column."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from panes.declare.measures import Punctuation
 from panes.declare.query import Query
-from panes.declare.windows import RowWindow, tumbling
+from panes.declare.windows import RowWindow, Window, tumbling
+from panes.operators.declarations import Count, Partitions, Sliding, Time, WindowDeclaration
 from panes.operators.lowering import lowered
 from panes.operators.over_tables import Stream, check_output
 
@@ -25,7 +26,7 @@ class RowsPart:
     """
 
     query: Query
-    windows: tuple[RowWindow, ...]
+    windows: tuple[RowWindow | Window, ...]
     streams: tuple[Stream, ...]
 
     @property
@@ -66,9 +67,10 @@ def over_time(queries: Iterable[Query]) -> tuple[Query, ...]:
 
 
 def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
-    """Queries with their windows that go by rows: a part for all windows that see the same rows.
+    """Queries with their windows that go by rows: a part for all windows that see the same rows in the same order.
 
-    Marks are no rows for the windows that they end, and rows like others for the rest.
+    Marks are no rows for the windows that they end, and rows like others for the rest. Columns that sizes and paces go
+    by order the rows of one instant, for these windows alone: adding one changes no other.
 
     Examples
     --------
@@ -85,9 +87,56 @@ def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
             if isinstance(window, RowWindow):
                 marks = window.size if isinstance(window.size, Punctuation) else None
                 # Windows that forget keys forget different ones, and hold different rows.
-                parts.setdefault(marks if query.evict is None else window, []).append(window)
+                order = tuple(dict.fromkeys(str(each.column).lower() for each in window.deltas))
+                parts.setdefault((marks, order) if query.evict is None else window, []).append(window)
         found += [_part(query, tuple(windows)) for windows in parts.values()]
     return tuple(found)
+
+
+def over_everything(query: Query) -> tuple[RowsPart, ...]:
+    """All windows of a query for who looks at the rows themselves: those on the clock are a part of their own.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> over = [pn.hopping("1 h", every="5 min"), pn.sliding("1 h"), pn.sliding(pn.rows(100))]
+    >>> declared = pn.query(at="ts", select={"n": pn.count()}, over=over)
+    >>> [[str(stream.window) for stream in part.streams] for part in over_everything(declared)]
+    [['sliding, time(1h), time(5m) on the clock', 'sliding, time(59m59s999ms999us), count(1)'], ...]
+    """
+    by_rows = over_rows([query])
+    declared = tuple(window for window in query.over if not isinstance(window, RowWindow))
+    if not declared:
+        return by_rows
+    windows = tuple(window for each in declared for window in each.windows)
+    policies = [_on_the_clock(window, query.by) for window in windows]
+    streams = tuple(Stream(policy, query.by, query.at, query.where, ties=query.ties) for policy in policies)
+    return (RowsPart(replace(query, over=declared), windows, streams), *by_rows)
+
+
+def is_session(window: object) -> bool:
+    """Whether it is a session."""
+    return isinstance(window, RowWindow) and window.kind == "session"
+
+
+def is_complete(window: RowWindow | Window) -> bool:
+    """Whether a table answers its last instances too: when they end does not depend on rows that may follow."""
+    return isinstance(window, Window) or is_session(window)
+
+
+def by_clock(window: RowWindow | Window) -> bool:
+    """Whether a table's last instances depend on how far the clock runs."""
+    if isinstance(window, Window) or is_session(window):
+        return False
+    return isinstance(window.size, int) or isinstance(window.every, int)
+
+
+def _on_the_clock(window: Window, by: Sequence[str]) -> WindowDeclaration:
+    """Policies that hold the rows of a window on the clock, or more of them where each row is answered."""
+    if window.per_event:
+        partitioned = Partitions(tuple(by)) if by else None
+        return Sliding(Time(window.lifespan.range - 1), Count(1), partitioned)
+    return lowered(replace(window, since=None, finer=()), by if by else None)
 
 
 def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:

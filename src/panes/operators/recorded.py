@@ -13,6 +13,7 @@ by itself, and nothing at once. Only the windows run here; what is computed over
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from panes.frames.positions import Integers
 from panes.frames.processed import Processed, key_of_rows
 from panes.operators.clocks import EventClock
-from panes.operators.declarations import Attribute, Sliding, WindowDeclaration
+from panes.operators.declarations import Attribute, Count, Sliding, WindowDeclaration
 from panes.operators.events import Event
 from panes.operators.sliding_window import SlidingWindow
 from panes.operators.tumbling_window import TumblingWindow
@@ -53,12 +54,16 @@ class Recording:
     """
 
     def __init__(self, window: WindowDeclaration, *, start: int | None = None) -> None:
-        self._declared, self._partial = window, getattr(window, "partial", True)
+        self._declared, self._ago = window, 0
         self._clock = EventClock(start)
         self._window: Any
         if isinstance(window, Sliding):
+            if isinstance(window.evict, Count):
+                # The very last rows are held, and left out of answers.
+                self._ago = window.ago
+                window = replace(window, evict=Count(window.evict.n + window.ago), ago=0)
             self._window = SlidingWindow(window, clock=self._clock)
-            self._window.register(self, Event.TRIGGER, Event.INITIAL_FULL)
+            self._window.register(self, Event.TRIGGER)
         else:
             self._window = TumblingWindow(window, clock=self._clock)
             self._window.register(self, Event.BEFORE_FLUSH)
@@ -74,11 +79,7 @@ class Recording:
 
     def trigger(self, partition: Hashable, window: Window[Any]) -> None:
         """A sliding window is processed."""
-        if self._partial or window.full(partition):
-            self._record(partition, window)
-
-    def initial_full(self, partition: Hashable, window: Window[Any]) -> None:
-        """The window itself keeps it in mind."""
+        self._record(partition, window)
 
     def _record(self, partition: Any, window: Window[Any]) -> None:
         tuples = window.tuples(partition)
@@ -89,7 +90,8 @@ class Recording:
         number = number if known is subwindow else 0
         self._numbered[partition] = (subwindow, number + 1)
         key = 0 if partition == WHOLE else partition
-        self._found.append((key, self._clock.now(), tuples[0][_ROW], tuples[-1][_ROW] + 1, number))
+        first, last = tuples[0][_ROW], tuples[-1][_ROW]
+        self._found.append((key, self._clock.now(), first, max(last + 1 - self._ago, first), number))
 
     # What runs
 
@@ -102,22 +104,27 @@ class Recording:
         keys = key_of_rows(events)[order].tolist() if partitioned else [WHOLE] * len(order)
         names, columns = self._attributes(arrivals, order)
         places = (_ROW, *names)
-        punctuations, done = arrivals.punctuations.tolist(), 0
+        punctuations, done = _punctuations(arrivals), 0
         insert, advance = self._window.insert, self._clock.advance
         for row, instant, key, *values in zip(
             order.tolist(), events.start[order].tolist(), keys, *columns, strict=True
         ):
-            while done < len(punctuations) and punctuations[done] < instant:
-                advance(punctuations[done])
-                self._window.punctuate()
+            while done < len(punctuations) and punctuations[done][0] < instant:
+                self._punctuate(*punctuations[done])
                 done += 1
             advance(instant)
             insert(dict(zip(places, (row, *values), strict=True)), key)
-        for instant in punctuations[done:]:
-            advance(instant)
-            self._window.punctuate()
+        for instant, marked in punctuations[done:]:
+            self._punctuate(instant, marked)
         if len(events):
             advance(max(arrivals.end, self._clock.now()))
+
+    def _punctuate(self, instant: int, marked: int | None) -> None:
+        self._clock.advance(instant)
+        if marked is None:
+            self._window.punctuate()
+        else:
+            self._window.punctuate_one(marked)
 
     def found(self) -> tuple[Processed, Integers]:
         """Every window that held a tuple, in the order of partitions, and which one of its partition it was.
@@ -171,6 +178,14 @@ class Recording:
     def _attributes(self, arrivals: Arrivals, rows: Integers) -> tuple[list[Attribute], list[list[Any]]]:
         names = list(dict.fromkeys(policy.attribute for policy in deltas_of(self._declared)))
         return names, [arrivals.attributes[name][rows].tolist() for name in names]
+
+
+def _punctuations(arrivals: Arrivals) -> list[tuple[int, int | None]]:
+    """When windows end, and those of which key; None for all."""
+    if arrivals.marks is None:
+        return [(instant, None) for instant in arrivals.punctuations.tolist()]
+    marks = arrivals.marks
+    return sorted(zip(marks.start.tolist(), key_of_rows(marks).tolist(), strict=True))
 
 
 def recorded(window: WindowDeclaration, arrivals: Arrivals) -> tuple[Processed, Integers]:

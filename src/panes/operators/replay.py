@@ -42,7 +42,7 @@ class Replay:
     >>> import panes as pn
     >>> from panes.operators import Aggregate
     >>> clock = EventClock()
-    >>> counts = Aggregate(pn.policy.tumbling(pn.policy.time("5 us")), {"n": pn.count()}, clock=clock)
+    >>> counts = Aggregate(pn.tumbling("5 us", origin="first"), {"n": pn.count()}, clock=clock)
     >>> out = []
     >>> counts.connect(out.append)
     >>> replay = Replay(counts, clock, at="ts")

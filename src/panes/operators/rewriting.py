@@ -15,6 +15,7 @@ tuple counts would count pieces, and a window that is processed for the last tim
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 from typing import Final
 
@@ -30,10 +31,10 @@ def rewrite(window: Sliding) -> tuple[Tumbling, Sliding] | None:
     Examples
     --------
     >>> import panes as pn
-    >>> hour = pn.policy.sliding(pn.policy.time("1 hour"), pn.policy.time("1 min"))
-    >>> print(*rewrite(hour), sep="; ")
-    tumbling, time(1m); sliding, count(60), count(1)
-    >>> print(*rewrite(pn.policy.sliding(pn.policy.time("10 s"), pn.policy.time("4 s"))), sep="; ")
+    >>> from panes.operators.lowering import lowered
+    >>> print(*rewrite(lowered(pn.hopping("1 hour", every="1 min"))), sep="; ")
+    tumbling, time(1m) on the clock; sliding, count(60), count(1)
+    >>> print(*rewrite(lowered(pn.hopping("10 s", every="4 s", origin="first"))), sep="; ")
     tumbling, time(2s); sliding, count(5), count(2)
     """
     evict, trigger, partitioned = window.evict, window.trigger, window.partitioned
@@ -46,12 +47,15 @@ def rewrite(window: Sliding) -> tuple[Tumbling, Sliding] | None:
         # A piece of one tuple is no smaller than the tuple.
         if piece == 1 or not evict.n or trigger.n > _PIECES * piece:
             return None
-        small = Sliding(Count(evict.n // piece), Count(trigger.n // piece), second)
+        small = Sliding(Count(evict.n // piece), Count(trigger.n // piece), second, window.partial)
         return Tumbling(Count(piece), partitioned), small
     if isinstance(evict, Time) and isinstance(trigger, Time):
         piece = gcd(evict.period, trigger.period)
-        if trigger.period > _PIECES * piece:
+        # On the grid of the clock the first piece is cut short: pieces cannot be counted until a window is answered, or
+        # until it is full.
+        cut = trigger.origin == "epoch"
+        if trigger.period > (1 if cut else _PIECES) * piece or (cut and not window.partial):
             return None
-        small = Sliding(Count(evict.period // piece), Count(trigger.period // piece), second)
-        return Tumbling(Time(piece), partitioned), small
+        small = Sliding(Count(evict.period // piece), Count(trigger.period // piece), second, window.partial)
+        return Tumbling(replace(trigger, period=piece), partitioned), small
     return None

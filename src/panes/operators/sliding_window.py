@@ -18,12 +18,14 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+from panes.declare.eviction import Evict
 from panes.errors import DeclarationError
 from panes.operators.clocks import Clock
 from panes.operators.deadlines import EVICTION, FULL, PROCESSING, Alarm
 from panes.operators.declarations import Count, Delta, Sliding, Time
 from panes.operators.deltas import DeltaReader
 from panes.operators.events import OF_SLIDING, Event
+from panes.operators.lowering import By, WindowLike, declaration_of
 from panes.operators.order_of_events import EVICT, INSERT, SLIDING, TRIGGER
 from panes.operators.subwindow import Subwindow
 from panes.operators.window import Step, Window
@@ -36,10 +38,10 @@ class SlidingWindow(Window[T]):
 
     Parameters
     ----------
-    declared
-        ``pn.policy.sliding(...)``.
-    clock
-        See ``Window``.
+    window
+        ``pn.sliding(...)`` or ``pn.hopping(...)``.
+    by, evict, clock
+        See ``Operator``.
 
     Examples
     --------
@@ -47,7 +49,7 @@ class SlidingWindow(Window[T]):
     >>> class Printer:
     ...     def trigger(self, partition, window):
     ...         print(list(window.tuples(partition)))
-    >>> window = SlidingWindow(pn.policy.sliding(pn.policy.count(3), pn.policy.count(2)))
+    >>> window = SlidingWindow(pn.hopping(pn.rows(3), every=pn.rows(2)))
     >>> window.register(Printer(), Event.TRIGGER)
     >>> for number in range(6):
     ...     window.insert(number)
@@ -58,11 +60,18 @@ class SlidingWindow(Window[T]):
 
     events: ClassVar[frozenset[Event]] = OF_SLIDING
 
-    def __init__(self, declared: Sliding, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, window: WindowLike, *, by: By = None, evict: Evict | None = None, clock: Clock | None = None
+    ) -> None:
+        declared = declaration_of(window, by, evict)
+        if not isinstance(declared, Sliding):
+            raise DeclarationError(f"{window} is a tumbling window. Make a TumblingWindow of it.")
         if declared.evict == Count(0):
             raise DeclarationError(
-                "sliding(count(0)) holds no tuple: only a one-sided Join has a use for it. Write count(1) or more."
+                "pn.sliding(pn.rows(0)) holds no tuple: only a one-sided Join has a use for it. Write pn.rows(1) or "
+                "more."
             )
+        self._partial = declared.partial
         super().__init__(declared, (declared.evict, declared.trigger), clock)
         self._before_eviction: tuple[Callable[..., None], ...] = ()
         self._after_eviction: tuple[Callable[..., None], ...] = ()
@@ -78,12 +87,17 @@ class SlidingWindow(Window[T]):
         declared = self.declared
         assert isinstance(declared, Sliding)
         steps = self._step | {INSERT: self._heard(self._step[INSERT])}
-        full = bool(self._initial_full)
+        full = self._watches_full
         if full and isinstance(declared.evict, Count):
             steps[INSERT] = partial(self._insert_until_full, steps[INSERT])
         order = tuple(steps[name] for name in SLIDING[declared.evict.kind, declared.trigger.kind])
         # Known before anything else happens with the tuple that breaks the invariant.
         return (self._full_by_delta, *order) if full and isinstance(declared.evict, Delta) else order
+
+    @property
+    def _watches_full(self) -> bool:
+        """Whether somebody wants to know when a subwindow is full for the first time."""
+        return bool(self._initial_full) or not self._partial
 
     # Eviction policies: they insert as well as evict
 
@@ -170,10 +184,11 @@ class SlidingWindow(Window[T]):
             self._trigger_delta = DeltaReader(policy, "latest_trigger")
             self._deltas = (*self._deltas, self._trigger_delta)
             return self._trigger_by_delta
-        self._period = policy.period
         return _on_the_clock
 
     def _fire(self, subwindow: Subwindow[T]) -> None:
+        if not self._partial and not subwindow.full:
+            return
         for call in self._trigger:
             call(subwindow.partition, self)
 
@@ -194,7 +209,9 @@ class SlidingWindow(Window[T]):
 
     def _trigger_by_time(self, subwindow: Subwindow[T], due: int) -> None:
         # The next one is due a period after this one was, however long the processing takes.
-        subwindow.due = due + self._period
+        assert isinstance(self.declared, Sliding)
+        assert isinstance(self.declared.trigger, Time)
+        subwindow.due = due + self.declared.trigger.period
         self._wait(subwindow, subwindow.due, PROCESSING, self._trigger_by_time)
         self._fire(subwindow)
 
@@ -202,8 +219,9 @@ class SlidingWindow(Window[T]):
 
     def _begin(self, subwindow: Subwindow[T]) -> None:
         if self.timed:
-            if isinstance(self.declared.trigger, Time):  # type: ignore[union-attr]
-                subwindow.due = subwindow.opened + self._period
+            assert isinstance(self.declared, Sliding)
+            if isinstance(self.declared.trigger, Time):
+                subwindow.due = self._due(self.declared.trigger, subwindow.opened)
             self._wake(subwindow)
 
     def _wake(self, subwindow: Subwindow[T]) -> None:
@@ -212,7 +230,7 @@ class SlidingWindow(Window[T]):
         if isinstance(declared.trigger, Time):
             self._wait(subwindow, subwindow.due, PROCESSING, self._trigger_by_time)
         if isinstance(declared.evict, Time):
-            if self._initial_full and not subwindow.full:
+            if self._watches_full and not subwindow.full:
                 self._wait(subwindow, subwindow.opened + self._longest, FULL, self._fill)
             if subwindow.arrivals:
                 self._wait(subwindow, subwindow.arrivals[0] + self._longest + 1, EVICTION, self._evict_by_time)

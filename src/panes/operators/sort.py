@@ -11,12 +11,14 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
+from panes.declare.eviction import Evict
 from panes.errors import DeclarationError
 from panes.operators.accumulators import ordered
 from panes.operators.clocks import Clock
-from panes.operators.declarations import Tumbling, WindowDeclaration
+from panes.operators.declarations import Tumbling
 from panes.operators.declared_as import check_same, windows_text
 from panes.operators.events import Event
+from panes.operators.lowering import By, WindowLike
 from panes.operators.operator import Operator, partition_attributes
 from panes.operators.operator_model import EVERY_TUPLE, TUMBLING_WINDOWS, InputPort, OperatorModel
 from panes.operators.punctuations import GENERATING, PUNCTUATION, InputMode
@@ -34,18 +36,18 @@ class Sort(Operator):
     ----------
     window
         A tumbling window, or a sliding one that is triggered by every tuple.
-    by
-        The attributes.
+    order
+        The attributes to sort by.
     descending
         Whether the largest goes first (and nulls last): for all attributes, or for each.
-    clock
-        See ``Aggregate``.
+    by, evict, clock
+        See ``Operator``.
 
     Examples
     --------
     >>> import panes as pn
     >>> late = [{"ts": ts} for ts in (1, 3, 2, 5, 4, 6)]
-    >>> in_order = Sort(pn.policy.sliding(pn.policy.count(2)), by="ts").run(late)
+    >>> in_order = Sort(pn.sliding(pn.rows(2)), order="ts").run(late)
     >>> [item["ts"] for item in in_order if item is not PUNCTUATION]
     [1, 2, 3, 4]
     """
@@ -57,20 +59,24 @@ class Sort(Operator):
 
     def __init__(
         self,
-        window: WindowDeclaration,
+        window: WindowLike,
         *,
-        by: str | Iterable[str],
+        order: str | Iterable[str],
         descending: bool | Sequence[bool] = False,
+        by: By = None,
+        evict: Evict | None = None,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(window, clock=clock)
-        partition_attributes("Sort", window)
-        names = (by,) if isinstance(by, str) else tuple(by)
+        super().__init__(window, by=by, evict=evict, clock=clock)
+        (declared,) = self.declared
+        assert declared is not None
+        partition_attributes("Sort", declared)
+        names = (order,) if isinstance(order, str) else tuple(order)
         self.order = sort_order(names, descending)
         self._key = sort_key(self.order)
         down = descending if isinstance(descending, bool) else list(descending)
-        self._declaration = f"by={list(names)}, descending={down}, {windows_text((window,))}"
-        self._batch = isinstance(window, Tumbling)
+        self._declaration = f"order={list(names)}, descending={down}, {windows_text((declared,))}"
+        self._batch = isinstance(declared, Tumbling)
         # What progressive mode holds, by partition: heaps of (key, arrival, tuple), as many as the window has tuples.
         self._heaps: dict[Hashable, list[tuple[Any, int, Any]]] = {}
         self._arrivals = 0
@@ -164,7 +170,7 @@ class Sort(Operator):
 def sort_order(by: Sequence[str], descending: bool | Sequence[bool]) -> tuple[tuple[str, bool], ...]:
     """What tuples are sorted by: attributes, each with whether the largest goes first."""
     if not by:
-        raise DeclarationError("Sort has nothing to sort by. Write for example by='ts'.")
+        raise DeclarationError("Sort has nothing to sort by. Write for example order='ts'.")
     flags = [descending] * len(by) if isinstance(descending, bool) else list(descending)
     if len(flags) != len(by):
         raise DeclarationError(f"descending= has {len(flags)} entries for {len(by)} attributes. Write one for each.")

@@ -8,7 +8,8 @@ paper       Gedik 2014, sections 3.1.1 and 3.3, Table I
 
 A partitioned subwindow is removed when it is flushed, and opened again by the next tuple of its partition. Those with
 a delta policy stay, since a tuple is inserted right after the flush. A window that is not partitioned stays too: by
-time it is flushed every period, even where no tuple came in. Periods begin with the first tuple of a subwindow.
+time it is flushed every period, even where no tuple came in. The origin of a period decides first: where one follows on
+the other from the first tuple on, a subwindow stays; where each begins with a tuple, it goes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
+from panes.declare.eviction import Evict
 from panes.errors import DeclarationError
 from panes.operators.clocks import Clock
 from panes.operators.deadlines import PROCESSING
@@ -25,6 +27,7 @@ from panes.operators.deltas import DeltaReader
 from panes.operators.events import OF_TUMBLING, Event
 from panes.operators.list_window import ListWindow
 from panes.operators.lists import cuts_by_delta
+from panes.operators.lowering import By, WindowLike, declaration_of
 from panes.operators.order_of_events import EVICT, INSERT, TUMBLING
 from panes.operators.subwindow import Subwindow
 from panes.operators.summarizers import Summarizer
@@ -38,10 +41,10 @@ class TumblingWindow(ListWindow[T]):
 
     Parameters
     ----------
-    declared
-        ``pn.policy.tumbling(...)``.
-    clock
-        See ``Window``.
+    window
+        ``pn.tumbling(...)``.
+    by, evict, clock
+        See ``Operator``.
     summarizer
         What makes a summarizer for each subwindow; the window then stores no tuples.
 
@@ -51,7 +54,7 @@ class TumblingWindow(ListWindow[T]):
     >>> class Printer:
     ...     def before_flush(self, partition, window):
     ...         print(list(window.tuples(partition)))
-    >>> window = TumblingWindow(pn.policy.tumbling(pn.policy.count(3)))
+    >>> window = TumblingWindow(pn.tumbling(pn.rows(3)))
     >>> window.register(Printer(), Event.BEFORE_FLUSH)
     >>> for number in range(7):
     ...     window.insert(number)
@@ -65,33 +68,34 @@ class TumblingWindow(ListWindow[T]):
 
     def __init__(
         self,
-        declared: Tumbling,
+        window: WindowLike,
         *,
+        by: By = None,
+        evict: Evict | None = None,
         clock: Clock | None = None,
         summarizer: Callable[[], Summarizer] | None = None,
     ) -> None:
+        declared = declaration_of(window, by, evict)
+        if not isinstance(declared, Tumbling):
+            raise DeclarationError(f"{window} is no tumbling window. Make a SlidingWindow of it.")
         policy = declared.evict
-        if isinstance(policy, Gap):
-            raise DeclarationError(
-                "sessions are windows of queries, pn.session('30 min'), and no policy of an operator's window. Take "
-                "pn.policy.time or pn.policy.delta."
-            )
+        assert not isinstance(policy, Gap)
         super().__init__(declared, (policy,), clock)
         self._before_flush: tuple[Callable[..., None], ...] = ()
         self._after_flush: tuple[Callable[..., None], ...] = ()
         self._summarizer = summarizer
         self._stores = summarizer is None
-        evict: Step = _on_the_clock_or_by_punctuation
+        step: Step = _on_the_clock_or_by_punctuation
         if isinstance(policy, Delta):
             self._delta = DeltaReader(policy, "latest_evict")
             self._deltas = (self._delta,)
-            evict = self._evict_by_delta
-        elif isinstance(policy, Time):
-            self._period = policy.period
+            step = self._evict_by_delta
         self._lasts = isinstance(policy, Count)
         # A subwindow with a delta policy is never empty for long.
         self._removes = declared.partitioned is not None and not isinstance(policy, Delta)
-        self._evict = evict
+        if isinstance(policy, Time) and policy.origin != "epoch":
+            self._removes = policy.origin == "row"
+        self._evict = step
         self._steps = self._in_order()
 
     def punctuate(self) -> None:
@@ -101,6 +105,12 @@ class TumblingWindow(ListWindow[T]):
         if self.declared.partitioned is None and WHOLE not in self.subwindows:
             self._open(WHOLE, 0)
         for subwindow in list(self.subwindows.values()):
+            self._flush(subwindow)
+
+    def punctuate_one(self, partition: Hashable) -> None:
+        """Take in a window punctuation that is for one partition alone."""
+        subwindow = self.subwindows.get(partition)
+        if subwindow is not None:
             self._flush(subwindow)
 
     def summarizer(self, partition: Hashable = WHOLE) -> Any:
@@ -192,7 +202,8 @@ class TumblingWindow(ListWindow[T]):
         finally:
             # It is gone if it is partitioned, unless a handler failed: then the next period is another chance.
             if self.subwindows.get(subwindow.partition) is subwindow:
-                subwindow.due = due + self._period
+                assert isinstance(self.declared.evict, Time)
+                subwindow.due = due + self.declared.evict.period
                 self._wait(subwindow)
 
     def _flush(self, subwindow: Subwindow[T]) -> None:
@@ -216,7 +227,8 @@ class TumblingWindow(ListWindow[T]):
 
     def _begin(self, subwindow: Subwindow[T]) -> None:
         if self.timed:
-            subwindow.due = subwindow.opened + self._period
+            assert isinstance(self.declared.evict, Time)
+            subwindow.due = self._due(self.declared.evict, subwindow.opened)
             self._wait(subwindow)
 
     def _wake(self, subwindow: Subwindow[T]) -> None:

@@ -55,6 +55,8 @@ class Window(ABC, Generic[T]):
         self.timed = any(isinstance(policy, Time) for policy in policies)
         partitioned = declared.partitioned
         aged = partitioned is not None and isinstance(partitioned.evict, PartitionAge)
+        # What is due on the grid of the clock.
+        self._grid = next((each for each in policies if isinstance(each, Time) and each.origin == "epoch"), None)
         self.clock = clock if clock is not None or not (self.timed or aged) else WallClock()
         self._deltas: tuple[DeltaReader, ...] = ()
         self._steps: tuple[Step, ...] = ()
@@ -137,7 +139,7 @@ class Window(ABC, Generic[T]):
         elif self._partition_of is None and partition != WHOLE:
             raise DeclarationError(
                 f"the window is not partitioned, so a tuple cannot go to the partition {partition!r}. Write "
-                "partitioned=pn.policy.partitions() to say for each tuple where it belongs."
+                "by=() to say for each tuple where it belongs."
             )
         if not self._asks_clock:
             self._admit(item, partition, 0)
@@ -251,7 +253,7 @@ class Window(ABC, Generic[T]):
         return None if subwindow is None else subwindow.summarizer
 
     def full(self, partition: Hashable = WHOLE) -> bool:
-        """Whether a sliding subwindow has been full; known where somebody registered for the initial full event."""
+        """Whether a sliding subwindow has been full; known where ``partial=False``, or the event is registered for."""
         subwindow = self.subwindows.get(partition)
         return subwindow is not None and subwindow.full
 
@@ -281,6 +283,9 @@ class Window(ABC, Generic[T]):
             later = self._later(state)
             for saved in state["subwindows"]:
                 subwindow: Subwindow[T] = Subwindow.loaded(saved, later)
+                if later and self._grid is not None:
+                    # The minutes of the clock did not wait.
+                    subwindow.due = self._due(self._grid, self._now())
                 self.subwindows[subwindow.partition] = subwindow
                 self.held += subwindow.size
                 if self.clock is not None:
@@ -304,6 +309,17 @@ class Window(ABC, Generic[T]):
                 "clock=WallClock(), or leave clock= out."
             )
         return now - int(before)
+
+    def _now(self) -> int:
+        assert self.clock is not None
+        return self.clock.now()
+
+    def _due(self, policy: Time, opened: int) -> int:
+        """When the period ends in which a subwindow was opened."""
+        if policy.origin != "epoch":
+            return opened + policy.period
+        assert self.clock is not None
+        return opened + policy.period - (opened - self.clock.epoch() - policy.phase) % policy.period
 
     # Subwindows that come and go
 
@@ -358,8 +374,8 @@ class Window(ABC, Generic[T]):
     def _ask(self, candidates: Candidates) -> None:
         if not self._partition_selection:
             raise DeclarationError(
-                "select='by operator' needs an operator that says which subwindows go. Register for "
-                "Event.PARTITION_SELECTION, or write select='least recently updated'."
+                "choose='by operator' needs an operator that says which subwindows go. Register for "
+                "Event.PARTITION_SELECTION, or write choose='least recently updated'."
             )
         for call in self._partition_selection:
             call(candidates, self)
@@ -377,5 +393,5 @@ def partition_reader(partitioned: Partitions | None) -> Callable[[Any], Hashable
 def _nobody_said(item: object) -> Hashable:
     raise DeclarationError(
         "the window is partitioned by no attribute, so insert(tuple, partition) has to say where a tuple belongs. Say "
-        "it, or write partitions('state')."
+        "it, or write by='state'."
     )

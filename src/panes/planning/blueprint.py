@@ -93,12 +93,15 @@ class ByEvents:
         Its name, its keys and its column of time.
     windows
         What they are called.
+    column
+        The number of the sorted column that they are read from: the same one for all that share it.
     """
 
     query: str
     keys: Keys
     at: str
     windows: tuple[str, ...]
+    column: int = 0
 
 
 @dataclass(frozen=True)

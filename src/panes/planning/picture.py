@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from panes.declare.windows import Cumulate, default_name
 from panes.planning.blueprint import Blueprint, ByEvents, StorePlan
 from panes.planning.statistics import Keys
-from panes.timeline import Geometry, format_duration
+from panes.timeline import Edges, Geometry, format_duration
 
 _STRATEGY = {
     "native": "Spark's own windows, one group-by each",
@@ -23,7 +23,7 @@ def summary(blueprint: Blueprint) -> str:
     """A few lines: how many queries and windows, and how each store runs."""
     by_events = blueprint.by_events
     windows = sum(len(query.windows) for query in blueprint.queries) + sum(len(some.windows) for some in by_events)
-    passes = sum(_passes(store) for store in blueprint.stores) + len(by_events)
+    passes = sum(_passes(store) for store in blueprint.stores) + len({some.column for some in by_events})
     queries = {query.name for query in blueprint.queries} | {some.query for some in by_events}
     lines = [
         f"{counted(len(queries), 'query', 'queries')}, {counted(windows, 'window')}, "
@@ -41,14 +41,22 @@ def explain(blueprint: Blueprint) -> str:
     for store in blueprint.stores:
         lines += ["", title_of(store), *(f"  {line}" for line in figures_of(blueprint, store)), *_tree(store)]
         lines += ["  tried:", *(f"    {line}" for line in store.trace)]
-    for some in blueprint.by_events:
-        lines += ["", told_of(some), *(f"  ├─ {name}" for name in some.windows[:-1]), f"  └─ {some.windows[-1]}"]
+    for number in dict.fromkeys(some.column for some in blueprint.by_events):
+        sharing = [some for some in blueprint.by_events if some.column == number]
+        windows = [f"{some.query}: {name}" for some in sharing for name in some.windows]
+        keys = listed(sharing[0].keys)
+        lines += [
+            "",
+            f"by {keys}: events in the order of time, one sorted column or one operator for all windows by rows",
+        ]
+        lines += [*(f"  ├─ {name}" for name in windows[:-1]), f"  └─ {windows[-1]}"]
     return "\n".join(lines)
 
 
 def told_of(some: ByEvents) -> str:
     """What is done for windows that go by events."""
-    return f"query {some.query!r} by {_listed(some.keys)}: from its events in the order of time, one shuffle"
+    column = f"sorted column {some.column + 1}"
+    return f"query {some.query!r} by {listed(some.keys)}: from its events in the order of time, {column}"
 
 
 def mermaid(blueprint: Blueprint) -> str:
@@ -73,7 +81,7 @@ def mermaid(blueprint: Blueprint) -> str:
             lines.append(f"  class {','.join(factors)} factor")
     for number, some in enumerate(blueprint.by_events):
         lines += [
-            f'  e{number}[("events by {_listed(some.keys)}<br/>in the order of time")]',
+            f'  e{number}[("events by {listed(some.keys)}<br/>in the order of time")]',
             f"  stream --> e{number}",
         ]
         for i, name in enumerate(some.windows):
@@ -136,8 +144,7 @@ def _tree(store: StorePlan) -> Iterator[str]:
     elif store.strategy == "columnar":
         origin = "events" if store.source is None else "the panes above"
         origin += ", sorted by key and time" if store.from_events else ""
-        packed = f", {store.lanes} side by side in a row" if store.lanes > 1 else ""
-        yield f"  {origin} → panes {_edges(store)}{packed}"
+        yield f"  {origin} → panes {panes_told(store)}"
     else:
         yield "  events"
     children = store.forest.children()
@@ -164,6 +171,11 @@ def window_titles(store: StorePlan) -> dict[Geometry, str]:
     titles = {geometry: ", ".join(dict.fromkeys(some)) for geometry, some in names.items()}
     factors = (node.window for node in store.forest.nodes if node.window not in titles)
     return titles | {geometry: f"factor window {default_name(geometry)}" for geometry in factors}
+
+
+def panes_told(store: StorePlan) -> str:
+    """Where the panes of a store are cut, and how they lie in rows."""
+    return f"{_edges(store)}{f', {store.lanes} side by side in a row' if store.lanes > 1 else ''}"
 
 
 def panes_of_store(store: StorePlan) -> str:
@@ -215,14 +227,20 @@ def _column_of(store: StorePlan) -> str:
 def _edges(store: StorePlan) -> str:
     if store.per_event:
         return "in the order of time"
-    return " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in store.edges)
+    return cut_told(store.edges)
+
+
+def cut_told(edges: Iterable[Edges]) -> str:
+    """Where panes are cut."""
+    return " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
 
 
 def _keys(store: StorePlan) -> str:
-    return _listed(store.keys)
+    return listed(store.keys)
 
 
-def _listed(keys: Keys) -> str:
+def listed(keys: Keys) -> str:
+    """Some keys, for messages."""
     return f"({', '.join(keys)})" if keys else "nothing"
 
 

@@ -29,10 +29,10 @@ def batch_of(
     length = len(answers.start)
     found = {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
     at, window = pa.array(answers.key), view.window
-    bounds = window.begins(answers.start), answers.start + window.geometry.range
+    first, last = window.begins(answers.start), answers.start + window.geometry.range
     arrays = [
         pa.array(np.full(length, number, dtype=np.int32)),
-        *(pa.array(bound - window.shift).view(instant) for bound in bounds),
+        *(pa.array(bound).view(instant) for bound in (first - window.shift, last - window.end_shift)),
         *(column.take(at) for column in keys),
         *(_typed(found.get(alias), type_, length) for alias, type_ in columns.items()),
     ]

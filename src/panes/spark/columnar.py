@@ -60,8 +60,8 @@ def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: 
     return fine.groupBy(*keys, F.col(lanes.PLACE)).agg(*merged)
 
 
-def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
-    """Every view of a store, answered from its panes."""
+def answers_from_panes(rows: DataFrame, store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
+    """Every view of a store, answered from its panes that ``by_key`` has sorted."""
     count, edges, side_by_side = len(store.keys), store.edges, store.lanes
 
     def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
@@ -70,24 +70,27 @@ def answers_from_panes(panes: DataFrame, store: StorePlan, program: Program, sou
             return answer_panes(program, *lanes.one_after_another(place, starts, columns, edges, side_by_side))
         return answer_panes(program, Positions(place, next_edge(edges, place), starts), columns)
 
-    return _answer(_by_key(panes, count), store, program, source, sieve, answer)
+    return _answer(rows, store, program, source, sieve, answer)
 
 
-def answers_from_events(store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
-    """Every view of a store, answered from raw events: for aggregates that only Python can build, and per event."""
+def answers_from_events(rows: DataFrame, store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
+    """Every view of a store, answered from raw events that ``events_by_key`` has sorted.
+
+    For aggregates that only Python can build, and for answers per event.
+    """
     count, names = len(store.keys), program.arguments
 
     def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
         return answer_events(program, chunk.column(count).to_numpy(), starts, arguments_of(chunk, count, names))
 
-    return _answer(events_by_key(store, program, source), store, program, source, sieve, answer)
+    return _answer(rows, store, program, source, sieve, answer)
 
 
 def events_by_key(store: StorePlan, program: Program, source: Input) -> DataFrame:
     """The events of a store, sorted by key and time: keys, the time in µs, the arguments of aggregates."""
     instant = f"{micros(quoted(store.at), source.spark_type(store.at))} AS {lanes.PLACE}"
     values = [f"{sql} AS {stored(i)}" for i, sql in enumerate(program.arguments)]
-    return _by_key(keep_events(store, source).selectExpr(*_keys(store), instant, *values), len(store.keys))
+    return by_key(keep_events(store, source).selectExpr(*_keys(store), instant, *values), len(store.keys))
 
 
 def keep_events(store: StorePlan, source: Input) -> DataFrame:
@@ -100,7 +103,8 @@ def _keys(store: StorePlan) -> list[str]:
     return [f"{quoted(name)} AS {key(i)}" for i, name in enumerate(store.keys)]
 
 
-def _by_key(rows: DataFrame, keys: int) -> DataFrame:
+def by_key(rows: DataFrame, keys: int) -> DataFrame:
+    """Rows brought together by key, and sorted by key and time."""
     names = [key(i) for i in range(keys)]
     together = rows.repartition(*names) if names else rows.repartition(1)
     return together.sortWithinPartitions(*names, lanes.PLACE)

@@ -7,7 +7,7 @@ lifted once; each window is a search among the events and a call of a kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -28,6 +28,8 @@ from panes.engine.ties import tie_columns
 from panes.errors import PlanError
 from panes.local.columns import instants_of
 from panes.local.lookup import Types, answers_of, feature_types, order_ties, spread
+from panes.planning.picture import listed
+from panes.planning.steps import Steps
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input, arrow_field, examine
 from panes.spark.naming import key, micros, quoted, stored
@@ -40,8 +42,8 @@ _ROWS = 1 << 18
 _VALUES = 1 << 22
 
 
-def lookup(declared: Lookup, events: DataFrame, requests: DataFrame) -> DataFrame:
-    """Answer every request; nothing runs until the result is used, but a look at the first events."""
+def lookup_steps(declared: Lookup, events: DataFrame, requests: DataFrame) -> Steps:
+    """What is to be done to answer every request, after every check and a look at the first events."""
     for name, side in (("events", events), ("requests", requests)):
         if side.isStreaming:
             raise PlanError(
@@ -52,14 +54,27 @@ def lookup(declared: Lookup, events: DataFrame, requests: DataFrame) -> DataFram
     check_added(declared, asked)
     # Mistakes first: the share of keys is looked up in a small job.
     parts = [_Part.of(part, events, asked) for part in declared.parts]
-    if declared.layout == "long":
+    long, added = declared.layout == "long", (*requests.columns, *declared.added)
+    if long:
         one_type_each((alias, type_) for part in parts for types in part.types for alias, type_ in types.items())
-        answers = [part.run(requests, "long") for part in parts]
-        found = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), answers)
-    else:
-        # The answers of one part are columns of the requests for the next.
-        found = reduce(lambda asking, part: part.run(asking, "wide"), parts, requests)
-    return found.select(*map(quoted, (*requests.columns, *declared.added))) if len(parts) > 1 else found
+    steps = Steps("plan.lookup on DataFrames", shuffling=True)
+    read = steps.add("read", "events", lambda: events)
+    asking = steps.add("read", "requests", lambda: requests)
+    # In one row, the answers of one part are columns of the requests for the next.
+    answers, following = [], asking
+    for part in parts:
+        following = part.add(steps, read, asking if long else following, declared.layout)
+        answers.append(following)
+    if len(parts) > 1 and long:
+
+        def union(*found: DataFrame) -> DataFrame:
+            together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
+            return together.select(*map(quoted, added))
+
+        steps.add("union", "all answers", union, *answers)
+    elif len(parts) > 1:
+        steps.add("union", "all columns", lambda found: found.select(*map(quoted, added)), following)
+    return steps
 
 
 @dataclass(frozen=True)
@@ -87,21 +102,42 @@ class _Part:
         types = feature_types(bound, source.schema)
         _check_zone(part, source, types)
         request_columns(part, source.schema, asked)
-        ties = tie_columns(source.schema, part.ties, (*part.by, part.at)) if part.rows else []
+        ties = tie_columns(source.schema, part.ties, (*part.by, part.at), part.read) if part.rows else []
         return cls(bound, source, tuple(ties), types)
 
-    def run(self, requests: DataFrame, layout: LookupLayout) -> DataFrame:
-        """The requests with the answers to these queries."""
+    def add(self, steps: Steps, read: int, asking: int, layout: LookupLayout) -> int:
+        """List what is to be done for the answers to these queries, beside the requests.
+
+        Parameters
+        ----------
+        read, asking
+            The steps that have the events and the requests.
+        """
         part, source = self.bound.part, self.source
-        asked = pa.schema([arrow_field(field, True) for field in requests.schema])
-        columns = request_columns(part, source.schema, asked)
-        others = tuple(i for i in range(len(asked)) if i not in (*columns.keys, columns.at))
-        time = field_of(source.schema, part.at).type
-        task = _Task(self.bound, asked, columns.keys, columns.at, others, len(self.ties), time, self.types, layout)
         cut = slices_for(part, source)
-        rows = _side_by_side(task, source, self.ties, requests, cut)
-        schema = t.StructType([*requests.schema.fields, *task.added()])
-        return rows.mapInArrow(task.run(len(part.by) + (cut is not None)), schema)
+
+        def sort(events: DataFrame, requests: DataFrame) -> DataFrame:
+            task = self._task(requests, layout)
+            return _side_by_side(task, replace(source, events=events), self.ties, requests, cut)
+
+        def answer(rows: DataFrame, requests: DataFrame) -> DataFrame:
+            task = self._task(requests, layout)
+            schema = t.StructType([*requests.schema.fields, *task.added()])
+            return rows.mapInArrow(task.run(len(part.by) + (cut is not None)), schema)
+
+        detail = f"events and requests by {listed(part.by)}{'' if cut is None else f', {cut}'} and time"
+        ordered = steps.add("sort", detail, sort, read, asking)
+        titles = [window.name for _, window in part.views]
+        detail = "a search among the events of the key for every window"
+        return steps.add("answer", detail, answer, ordered, asking, windows=titles)
+
+    def _task(self, requests: DataFrame, layout: LookupLayout) -> _Task:
+        part = self.bound.part
+        asked = pa.schema([arrow_field(field, True) for field in requests.schema])
+        columns = request_columns(part, self.source.schema, asked)
+        others = tuple(i for i in range(len(asked)) if i not in (*columns.keys, columns.at))
+        time = field_of(self.source.schema, part.at).type
+        return _Task(self.bound, asked, columns.keys, columns.at, others, len(self.ties), time, self.types, layout)
 
 
 def _check_zone(part: LookupPart, source: Input, features: Sequence[Types]) -> None:
@@ -220,7 +256,7 @@ class _Task:
         instants, columns = piece.events.column(keys).to_numpy(), piece.events.columns[first : first + self.of_events]
         if self.bound.part.rows:
             order = np.arange(len(instants))
-            order_ties(order, instants, piece.key_starts, [*columns[len(names) :], *columns[: len(names)]])
+            order_ties(order, instants, piece.key_starts, columns[len(names) :])
             columns = [column.take(pa.array(order)) for column in columns[: len(names)]]
         arguments = dict(zip(names, columns, strict=True))
         lookback = Lookback(self.bound, instants, piece.key_starts, arguments)

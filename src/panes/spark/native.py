@@ -11,22 +11,12 @@ from pyspark.sql import functions as F
 from panes.declare.expressions import expression
 from panes.declare.query import Query
 from panes.declare.windows import Window
-from panes.planning.blueprint import StorePlan
 from panes.spark.binding import Input
-from panes.spark.finish import Answered
 from panes.spark.naming import micros, quoted
 
 
-def native(store: StorePlan, source: Input) -> list[Answered]:
-    """One group-by per query and window."""
-    return [
-        Answered(number, window, _one(query, window, source))
-        for number, query in store.queries
-        for window in query.windows
-    ]
-
-
-def _one(query: Query, declared: Window, source: Input) -> DataFrame:
+def native(query: Query, declared: Window, source: Input) -> DataFrame:
+    """The answers of a query over one window: ``window``, its keys, its aggregates."""
     geometry = declared.geometry
     at = quoted(query.at)
     events = source.events.where(F.expr(f"{at} IS NOT NULL"))
@@ -56,7 +46,7 @@ def _aggregates(query: Query) -> list[Column]:
     for alias, aggregate in query.aggregates:
         arguments = tuple(expression(argument).sql for argument in aggregate.arguments)
         if aggregate.by_time:
-            arguments = (quoted(query.at), *arguments)
+            arguments = (*map(quoted, (query.at, *query.ties)), *arguments)
         sql = aggregate.native(arguments)
         assert sql is not None
         columns.append(F.expr(sql).alias(alias))

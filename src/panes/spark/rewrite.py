@@ -19,22 +19,8 @@ from panes.timeline import Geometry
 _WINDOW, _INSTANT = "__panes_window", "__panes_instant"
 
 
-def rewrite(store: StorePlan, program: Program, source: Input) -> list[Answered]:
-    """One group-by per node of the forest."""
-    found: list[Answered] = []
-    partials: dict[int, DataFrame] = {}
-    for number, node in enumerate(program.nodes):
-        if node.provider is None:
-            partials[number] = _from_events(store, program, node, source)
-        else:
-            partials[number] = _from_partials(
-                store, program, node, partials[node.provider], program.nodes[node.provider]
-            )
-        found += [_view(store, program.views[v], node.geometry, partials[number], source) for v in node.views]
-    return found
-
-
-def _from_events(store: StorePlan, program: Program, node: Node, source: Input) -> DataFrame:
+def from_events(store: StorePlan, program: Program, node: Node, source: Input) -> DataFrame:
+    """The groups of a window that is read from the events."""
     instant = micros(quoted(store.at), source.spark_type(store.at))
     keys = [F.col(quoted(name)).alias(key(i)) for i, name in enumerate(store.keys)]
     events = keep_events(store, source)
@@ -55,7 +41,8 @@ def _from_events(store: StorePlan, program: Program, node: Node, source: Input) 
     return grouped.select(F.expr(start).alias(START), *columns)
 
 
-def _from_partials(store: StorePlan, program: Program, node: Node, partials: DataFrame, provider: Node) -> DataFrame:
+def from_partials(store: StorePlan, program: Program, node: Node, partials: DataFrame, provider: Node) -> DataFrame:
+    """The groups of a window that is read from those of another one."""
     keys = [key(i) for i in range(len(store.keys))]
     merged = [F.expr(program.components[i].merge(stored(i))).alias(stored(i)) for i in node.needed]
     rows = partials.select(START, *keys, *(stored(i) for i in node.needed))
@@ -78,7 +65,8 @@ def _instances(partials: DataFrame, window: Geometry, provider: Geometry) -> Dat
     return exploded.where(F.col(START).isNotNull())
 
 
-def _view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame, source: Input) -> Answered:
+def read_view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame, source: Input) -> Answered:
+    """What a query reads out of the groups of its window."""
     if view.exists is not None:
         partials = partials.where(F.expr(f"{stored(view.exists)} > 0"))
     columns = []

@@ -23,16 +23,18 @@ from panes.engine.program import View, argument_expressions
 from panes.engine.schema import ResultSchema, field_of, result_schema
 from panes.errors import PlanError
 from panes.frames import Positions
-from panes.local.arriving import delta_values
+from panes.local.arriving import delta_values, marks_of
 from panes.local.rows import END as ROWS_END
-from panes.local.rows import ENDLESS, answer, bind_rows, flat, marks_of, order_of, windows_of
+from panes.local.rows import ENDLESS, BoundRows, bind_rows, flat, order_of, windows_of
 from panes.local.rows import START as ROWS_START
 from panes.local.rows_stream import KeySet, Own, PartRows, Shape
 from panes.local.schema import output_types
 from panes.local.waiting import INSTANT
 from panes.operators.declarations import Punctuation
-from panes.operators.over_queries import RowsPart
+from panes.operators.over_queries import RowsPart, by_clock, is_complete
 from panes.operators.vectorised import Arrivals
+from panes.planning.picture import counted, listed
+from panes.planning.steps import Steps
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input, examine
 from panes.spark.checkpoints import check_declared
@@ -43,8 +45,9 @@ from panes.spark.naming import END, START, VIEW, key, micros, quoted
 from panes.spark.operator import ShardProcessor
 from panes.spark.packing import typed
 from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
-from panes.spark.rows_job import NUMBERED, SHARD, TRAVELLING, WHICH, Answering, RowsJob, packing
-from panes.spark.stream import check_shards, check_watermark, prepare
+from panes.spark.rows_job import NUMBERED, SHARD, TRAVELLING, WHICH, Answering, OperatorJob, RowsJob, packing
+from panes.spark.stream import check_session, check_shards, prepare
+from panes.spark.watermarks import check_watermark
 from panes.timeline import Geometry
 
 _ROWS = 1 << 18
@@ -74,15 +77,25 @@ class Prepared:
     marks: tuple[str, ...]
 
     @property
+    def clocked(self) -> bool:
+        """Whether the clock answers windows, which then has to stop at the last event."""
+        return any(by_clock(window) for part in self.parts for window in part.windows)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The windows, as they are called."""
+        return tuple(window.name for part in self.parts for window in part.windows)
+
+    @property
     def answering(self) -> Answering:
         """How the answers of all windows travel together."""
         keys = [(key(i), type_) for i, type_ in enumerate(self.schema.keys.values())]
-        aliases = {r.alias: r.bound.type for bound in self.keys.bounds for r in bound.readings}
+        outputs = {name: type_ for bound in self.keys.bounds for name, type_ in bound.outputs.items()}
         instant = self.schema.instant
         bounds = [(VIEW, pa.int32()), (START, instant), (END, instant), (NUMBERED, pa.int64())]
         names = {name: key(i) for i, name in enumerate(self.schema.keys)}
         names |= {ROWS_START: START, ROWS_END: END, NUMBER: NUMBERED}
-        return Answering(pa.schema([*bounds, *keys, *aliases.items()]), names)
+        return Answering(pa.schema([*bounds, *keys, *outputs.items()]), names)
 
     @property
     def travelling(self) -> t.StructType:
@@ -124,7 +137,7 @@ def prepare_rows(parts: Sequence[RowsPart], events: DataFrame) -> Prepared:
         types = source.types_of(argument_expressions([(0, query)], query.where))
         bounds.append(bind_rows(part, source.schema, types.__getitem__))
     schema = _result(parts, bounds, source)
-    return _travelling(tuple(parts), source, tuple(bounds), schema)
+    return prepared_with(tuple(parts), source, tuple(bounds), schema)
 
 
 def _result(parts: Sequence[RowsPart], bounds: Sequence[Any], source: Input) -> ResultSchema:
@@ -137,7 +150,13 @@ def _result(parts: Sequence[RowsPart], bounds: Sequence[Any], source: Input) -> 
     return result_schema(queries, keys, types, [field_of(source.schema, query.at).type for query in queries])
 
 
-def _travelling(parts: tuple[RowsPart, ...], source: Input, bounds: tuple[Any, ...], schema: ResultSchema) -> Prepared:
+def prepared_with(
+    parts: tuple[RowsPart, ...],
+    source: Input,
+    bounds: tuple[BoundRows, ...],
+    schema: ResultSchema,
+    make: type[Prepared] = Prepared,
+) -> Prepared:
     """Which columns travel: what all parts need, each once."""
     stream = parts[0].stream
     counts = [_counts(part) for part in parts]
@@ -171,7 +190,7 @@ def _travelling(parts: tuple[RowsPart, ...], source: Input, bounds: tuple[Any, .
         *map(quoted, ties),
     )
     travels = counts[0] if alike else " OR ".join(flags) if None not in counts else None
-    return Prepared(parts, source, KeySet(bounds, tuple(own), shape), schema, sqls, travels, tuple(marks))
+    return make(parts, source, KeySet(bounds, tuple(own), shape), schema, sqls, travels, tuple(marks))
 
 
 def _place(flags: list[str], sql: str) -> int:
@@ -205,17 +224,41 @@ _PLAIN = "UTF8_BINARY"
 # A batch
 
 
-def run_rows(prepared: Prepared) -> DataFrame:
-    """Answer windows over a batch; nothing runs until the result is used, but what ``_when`` has to know."""
-    keys, names = prepared.keys, prepared.keys.shape.schema.names
+def add_rows(steps: Steps, read: int, prepared: Prepared, look_at: int) -> int:
+    """List what is to be done to answer windows over a batch.
+
+    Parameters
+    ----------
+    read
+        The step that has the events.
+    look_at
+        The step that has them for looks, which are not to be counted.
+    """
+    keys, names, answering = prepared.keys, prepared.keys.shape.schema.names, prepared.answering
     own = [name for name in names if name.startswith("key")]
     together = prepared.parts[0].stream.together
-    rows = _rows(prepared, prepared.source.events)
-    shuffled = rows.repartition(*own) if own and not together else rows.repartition(1)
-    ordered = shuffled.sortWithinPartitions(*own, INSTANT, *(name for name in names if name.startswith("tie")))
-    end, marks = _when(prepared)
-    task = _task(keys, len(own), together, end, marks, prepared.answering)
-    return prepared.finished(ordered.mapInArrow(task, prepared.travelling))
+
+    def sort(events: DataFrame) -> DataFrame:
+        rows = _rows(prepared, events)
+        shuffled = rows.repartition(*own) if own and not together else rows.repartition(1)
+        return shuffled.sortWithinPartitions(*own, INSTANT, *(name for name in names if name.startswith("tie")))
+
+    def answer(ordered: DataFrame, when: tuple[int, list[Array]] | None = None) -> DataFrame:
+        end, marks = when or (ENDLESS, [])
+        task = _task(keys, len(own), together, end, marks, answering)
+        return prepared.finished(ordered.mapInArrow(task, prepared.travelling))
+
+    seen = []
+    if prepared.clocked or prepared.marks:
+        marks = f"marks in {listed(prepared.marks)}" if prepared.marks else ""
+        what = " and ".join(filter(None, ["the time of the last event" if prepared.clocked else "", marks]))
+        seen.append(
+            steps.add("look", f"at {what}, in a job of its own", lambda events: _when(prepared, events), look_at)
+        )
+    apart = "time, all keys in one task" if together else f"{listed(prepared.parts[0].stream.by)} and time"
+    ordered = steps.add("sort", f"events by {apart}", sort, read)
+    titles = prepared.titles
+    return steps.add("answer", "windows by rows, from one sorted column", answer, ordered, *seen, windows=titles)
 
 
 def _rows(prepared: Prepared, events: DataFrame) -> DataFrame:
@@ -226,13 +269,12 @@ def _rows(prepared: Prepared, events: DataFrame) -> DataFrame:
     return rows.selectExpr(*(f"{sql} AS {name}" for sql, name in zip(prepared.sqls, names, strict=True)))
 
 
-def _when(prepared: Prepared) -> tuple[int, list[Array]]:
+def _when(prepared: Prepared, events: DataFrame) -> tuple[int, list[Array]]:
     """What every task has to know of all rows: until when the clock runs, and when marks for all keys come."""
-    events, at = prepared.source.events, str(prepared.parts[0].stream.at)
+    at = str(prepared.parts[0].stream.at)
     instant = F.expr(micros(quoted(at), prepared.source.spark_type(at))).alias(INSTANT)
     end = ENDLESS
-    windows = [window for part in prepared.parts for window in part.windows]
-    if any(isinstance(each.size, int) or isinstance(each.every, int) for each in windows if each.kind != "session"):
+    if prepared.clocked:
         last = events.select(instant).agg(F.max(INSTANT)).toArrow().column(0)[0].as_py()
         end = 0 if last is None else last + 1
     marks = []
@@ -260,7 +302,7 @@ def _task(
                 typed(column, field.type) for column, field in zip(chunk.columns, keys.shape.schema, strict=True)
             ]
             rows = pa.RecordBatch.from_arrays(columns, schema=keys.shape.schema)
-            for part, bound in enumerate(keys.bounds):
+            for part in range(len(keys.bounds)):
                 first = keys.first_view(part)
                 mine = keys.rows_of(part, rows)
                 for number, table in _answers(mine, count, end, marks):
@@ -285,10 +327,10 @@ def _answers(mine: PartRows, keys: int, end: int, marks: list[Array]) -> Iterato
     ended = None if mine.marks is None else _marks_by_key(mine, own)
     attributes, groups, arguments = mine.attributes, mine.groups, mine.arguments
     for number, stream in enumerate(bound.part.streams):
-        until = ENDLESS if bound.part.windows[number].kind == "session" else end
+        until = ENDLESS if is_complete(bound.part.windows[number]) else end
         arrivals = Arrivals(events, until, delta_values(stream.window, attributes), punctuations, ended)
         windows = windows_of(stream, arrivals)
-        yield number, answer(bound, number, arrivals, *windows, own, groups, arguments)
+        yield number, bound.answer(number, arrivals, *windows, own, groups, arguments)
 
 
 def _marks_by_key(mine: PartRows, keys: list[pa.Array]) -> Positions:
@@ -310,38 +352,82 @@ def _marks_by_key(mine: PartRows, keys: list[pa.Array]) -> Positions:
 # A stream
 
 
-def stream_rows(prepared: Prepared, shards: int, metrics: str, checkpoint: str | None = None) -> DataFrame:
-    """Answer windows while rows come; a checkpoint that cannot serve them is refused now."""
-    stream, events = prepared.parts[0].stream, prepared.source.events
+def add_row_stream(
+    steps: Steps, read: int, prepared: Prepared, shards: int, metrics: str, checkpoint: str | None = None
+) -> int:
+    """List what is to be done to answer windows while rows come.
+
+    A checkpoint that cannot serve them is refused now.
+    """
+    stream, session = prepared.parts[0].stream, prepared.source.events.sparkSession
     check_shards(shards)
-    check_watermark(events, str(stream.at))
-    prepare(events.sparkSession)
+    check_watermark(prepared.source.events, str(stream.at))
+    check_session(session)
     shards = 1 if stream.alone else shards
     job = RowsJob(_declared_as(prepared, shards), prepared.keys, prepared.answering)
     if checkpoint is not None:
-        check_declared(events.sparkSession, checkpoint, job.declared_as)
-    schema = prepared.keys.shape.schema
-    hashed = f"pmod(xxhash64({', '.join(map(quoted, stream.by))}), {shards})" if shards > 1 else "0"
-    which = [f"WHEN coalesce({quoted(column)}, false) THEN {i}" for i, column in enumerate(prepared.marks)]
-    marks = [f"coalesce({quoted(column)}, false)" for column in prepared.marks]
+        check_declared(session, checkpoint, job.declared_as)
+    conditions = [] if prepared.travels is None else [f"({prepared.travels})"]
+    columns = list(zip(prepared.keys.shape.schema, prepared.sqls, strict=True))
+
+    def pack(events: DataFrame) -> DataFrame:
+        return packed(events, stream.by, shards, columns, conditions, prepared.marks)
+
+    def work(rows: DataFrame) -> DataFrame:
+        return worked(rows, job, metrics)
+
+    def unpack(found: DataFrame) -> DataFrame:
+        return prepared.finished(found.mapInArrow(unpack_answers, prepared.travelling))
+
+    rows = steps.add("pack", f"events by {listed(stream.by)}, as they are", pack, read)
+    detail = f"rows in the order of time, in {counted(shards, 'shard')}, and every window from them"
+    found = steps.add("state", detail, work, rows, windows=prepared.titles)
+    return steps.add("unpack", "answers", unpack, found)
+
+
+def packed(
+    events: DataFrame,
+    by: Sequence[str],
+    shards: int,
+    columns: Sequence[tuple[pa.Field, str]],
+    conditions: Sequence[str],
+    marked: Sequence[str],
+) -> DataFrame:
+    """Rows on their way to shards.
+
+    Parameters
+    ----------
+    columns
+        What travels, and its SQL.
+    conditions
+        Which rows do, beside marks; none for all.
+    marked
+        The columns whose marks are for all keys.
+    """
+    hashed = f"pmod(xxhash64({', '.join(map(quoted, by))}), {shards})" if shards > 1 else "0"
+    which = [f"WHEN coalesce({quoted(column)}, false) THEN {i}" for i, column in enumerate(marked)]
+    marks = [f"coalesce({quoted(column)}, false)" for column in marked]
     # Rows that count nowhere are read to be counted, and travel no further than to Python where they are packed.
-    conditions = [] if prepared.travels is None else [f"({prepared.travels})", *marks]
-    arriving = events.where(" OR ".join(conditions)) if conditions else events
+    arriving = events.where(" OR ".join([*conditions, *marks])) if conditions else events
     arrays = (
         f"filter(array({', '.join(f'CASE {each} END' for each in which)}), x -> x IS NOT NULL)" if which else "NULL"
     )
     rows = arriving.selectExpr(
         f"CAST({hashed} AS INT) AS {SHARD}",
         f"CAST({arrays} AS ARRAY<INT>) AS {WHICH}",
-        *(f"{sql} AS {quoted(name)}" for sql, name in zip(prepared.sqls, schema.names, strict=True)),
+        *(f"{sql} AS {quoted(field.name)}" for field, sql in columns),
     )
-    columns = ", ".join(map(" ".join, TRAVELLING.items()))
-    packed = rows.mapInArrow(packing(schema, shards, new_name()), columns)
+    travelling = ", ".join(map(" ".join, TRAVELLING.items()))
+    return rows.mapInArrow(packing(pa.schema([field for field, _ in columns]), shards, new_name()), travelling)
+
+
+def worked(packed: DataFrame, job: RowsJob | OperatorJob, metrics: str) -> DataFrame:
+    """What shards make of packed rows, packed."""
+    prepare(packed.sparkSession)
     operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
-    worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, "append", "EventTime")
+    found = packed.groupBy("shard").transformWithState(operator, OUTPUT, "append", "EventTime")
     figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
-    found = worked.observe(metrics, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
-    return prepared.finished(found.mapInArrow(unpack_answers, prepared.travelling))
+    return found.observe(metrics, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
 
 
 def _declared_as(prepared: Prepared, shards: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Windows by rows in a stateful operator: rows on their way to shards, and the steps of shards.
+"""Windows over single rows in a stateful operator: rows on their way to shards, and the steps of shards.
 
 Executors import this module, so it imports nothing that only the driver needs.
 """
@@ -16,9 +16,11 @@ from pyspark.sql import Row
 from panes.algebra.operations import Array
 from panes.engine.blobs import pack, unpack
 from panes.engine.cabinet import Cabinet
+from panes.local.operated_stream import OperatedShard
 from panes.local.rows_stream import WHICH as MARKS_WHICH
 from panes.local.rows_stream import KeySet, RowsShard, no_marks
 from panes.local.waiting import INSTANT
+from panes.operators.over_operators import WindowedOperator
 from panes.spark.batches import large_batches, parts_of
 from panes.spark.naming import VIEW
 from panes.spark.packing import READ, sensible, typed
@@ -134,6 +136,43 @@ class RowsJob:
         """The steps of the shards of one task."""
         return RowsSteps(self, cabinet)
 
+    def open(self, cabinet: Cabinet) -> RowsShard:
+        """A shard as it left its state."""
+        return RowsShard(self.keys, self.declared_as, cabinet)
+
+    def batch(self, view: int, answers: pa.RecordBatch) -> pa.RecordBatch:
+        """The answers of one window as they travel."""
+        return self.answering.batch(view, answers)
+
+
+@dataclass(frozen=True)
+class OperatorJob:
+    """An operator that is given one row after another.
+
+    Parameters
+    ----------
+    declared_as
+        What a checkpoint has to have been written with.
+    columns
+        The columns of the data.
+    """
+
+    declared_as: dict[str, Any]
+    declared: WindowedOperator
+    columns: pa.Schema
+
+    def steps(self, cabinet: Cabinet) -> RowsSteps:
+        """The steps of the shards of one task."""
+        return RowsSteps(self, cabinet)
+
+    def open(self, cabinet: Cabinet) -> OperatedShard:
+        """A shard as it left its state."""
+        return OperatedShard(self.declared, self.columns, self.declared_as, cabinet)
+
+    def batch(self, view: int, answers: pa.RecordBatch) -> pa.RecordBatch:
+        """What was submitted, as it travels."""
+        return answers
+
 
 class RowsSteps:
     """The steps of the shards of one task.
@@ -144,7 +183,7 @@ class RowsSteps:
         Where the shard that is called keeps its state.
     """
 
-    def __init__(self, job: RowsJob, cabinet: Cabinet) -> None:
+    def __init__(self, job: RowsJob | OperatorJob, cabinet: Cabinet) -> None:
         self._job, self._cabinet = job, cabinet
         self._stepped: set[Any] = set()
         self.began = False
@@ -173,16 +212,12 @@ class RowsSteps:
     ) -> Iterator[Row]:
         self._stepped.add(tuple(key))
         job = self._job
-        shard = RowsShard(job.keys, job.declared_as, self._cabinet)
+        shard = job.open(self._cabinet)
         self.began = not shard.opened
         if shard.opened and not came and not len(marks) and not any(read.values()) and watermark <= shard.watermark:
             return
         for found in shard.steps(came, marks, watermark):
-            answers = (
-                job.answering.batch(view, batch)
-                for view, table in found
-                for batch in table.combine_chunks().to_batches()
-            )
+            answers = (job.batch(view, batch) for view, table in found for batch in table.combine_chunks().to_batches())
             for batch in large_batches(answers):
                 for part in parts_of(batch, BLOB):
                     yield row_of(data=pack(part))

@@ -3,79 +3,124 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.engine.program import Program, emitting_all
+from panes.declare.query import Query
+from panes.declare.windows import Window
+from panes.engine.program import Node, Program, emitting_all
 from panes.engine.schema import field_of
+from panes.engine.telling import windows_told
 from panes.local.schema import answer_schema
 from panes.planning.blueprint import Blueprint
+from panes.planning.picture import listed, panes_told
+from panes.planning.steps import Steps
 from panes.spark.binding import Input, bind, bind_family, examine
-from panes.spark.columnar import answers_from_events, answers_from_panes, coarser_panes, panes
-from panes.spark.finish import Shape, finish_many, finish_one, union, widen
+from panes.spark.columnar import answers_from_events, answers_from_panes, by_key, coarser_panes, events_by_key, panes
+from panes.spark.finish import Answered, Shape, finish_many, finish_one, union, widen
 from panes.spark.naming import quoted
 from panes.spark.native import native
-from panes.spark.rewrite import rewrite
+from panes.spark.rewrite import from_events, from_partials, read_view
 from panes.spark.side_by_side import all_at_one_instant, wide_per_event
 from panes.spark.sieve import Sieve
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A plan that fits the data, bound to their types."""
+
+    blueprint: Blueprint
+    source: Input
+    programs: tuple[Program, ...]
+    shape: Shape
+
+    def redrawn(self, blueprint: Blueprint) -> Checked:
+        """Another plan for the same queries and data."""
+        return self if blueprint is self.blueprint else _checked(blueprint, self.source)
+
+    @property
+    def unreadable(self) -> str | None:
+        """An output column that a tree of group-bys is to answer and that SQL cannot read out of what it keeps."""
+        programs = zip(self.blueprint.stores, self.programs, strict=True)
+        views = (view for store, program in programs if store.strategy == "rewrite" for view in program.views)
+        return next((r.alias for view in views for r in view.readings if r.bound.read is None), None)
+
+
+def check(blueprint: Blueprint, events: DataFrame) -> Checked:
+    """Find every mistake that ``run`` would find, without a job."""
+    return _checked(blueprint, examine(blueprint.queries, events))
+
+
 def run(
     blueprint: Blueprint,
-    source: Input,
+    checked: Checked,
     *,
     layout: str = "long",
     observation: Observation | None = None,
     emit_all: bool = False,
 ) -> DataFrame:
-    """Answer every query of a plan; nothing runs until the result is used.
+    """Answer every query of a plan; nothing runs until the result is used."""
+    steps = Steps("plan.run on a DataFrame", shuffling=True)
+    read = steps.add("read", "events", lambda: checked.source.events)
+    add_steps(steps, read, checked.redrawn(blueprint), layout=layout, observation=observation, emit_all=emit_all)
+    found: DataFrame = steps.carry_out()
+    return found
+
+
+def add_steps(
+    steps: Steps,
+    read: int,
+    checked: Checked,
+    *,
+    layout: str = "long",
+    observation: Observation | None = None,
+    emit_all: bool = False,
+) -> int:
+    """List what is to be done; the number of the step that has all answers.
 
     Parameters
     ----------
-    source
-        Events that ``check`` has seen.
+    read
+        The step that has the events.
     observation
         Counts events (``events``) and those without a time, which are in no window (``null_timestamps``).
     emit_all
         Also answer instances without events, between a key's first and last event; for columnar plans.
     """
+    blueprint = checked.blueprint
     if observation is not None:
-        times = dict.fromkeys(query.at for query in blueprint.queries)
-        source = replace(source, events=observed(source.events, times, observation))
-    programs = _programs(blueprint, source)
+        read = add_count(steps, read, dict.fromkeys(query.at for query in blueprint.queries), observation)
     if emit_all:
-        programs = [emitting_all(program) for program in programs]
-    shape = _shape(blueprint, programs, source)
+        checked = replace(checked, programs=tuple(map(emitting_all, checked.programs)))
     if layout == "wide" and all_at_one_instant(blueprint):
-        return wide_per_event(blueprint, programs[0], source)
-    parts = [part for number in range(len(programs)) for part in _run_store(blueprint, number, programs, source, shape)]
-    answers = union(parts)
-    return widen(answers, blueprint.queries) if layout == "wide" else answers
+        return _add_wide_per_event(steps, read, checked)
+    panes_at: dict[int, int] = {}
+    answers = [n for store in range(len(blueprint.stores)) for n in _add_store(steps, read, checked, store, panes_at)]
+    found = answers[0]
+    if len(answers) > 1:
+        found = steps.add("union", "all answers", lambda *parts: union(parts), *answers)
+    if layout == "long":
+        return found
+    detail = "a row per key and window end"
+    return steps.add("widen", detail, lambda rows: widen(rows, blueprint.queries), found)
 
 
-def observed(events: DataFrame, times: Iterable[str], observation: Observation) -> DataFrame:
-    """Events that are counted when they are read: all, and those without a time."""
+def add_count(steps: Steps, read: int, times: Iterable[str], observation: Observation) -> int:
+    """Count events when they are read: all, and those without a time."""
     missing = sum((F.count_if(F.col(quoted(at)).isNull()) for at in times), F.lit(0))
-    return events.observe(observation, F.count(F.lit(1)).alias("events"), missing.alias("null_timestamps"))
+
+    def count(events: DataFrame) -> DataFrame:
+        return events.observe(observation, F.count(F.lit(1)).alias("events"), missing.alias("null_timestamps"))
+
+    return steps.add("count", "events, and those without a time, while they are read", count, read)
 
 
-def check(blueprint: Blueprint, events: DataFrame) -> Input:
-    """Find every mistake that ``run`` would find, without a job."""
-    source = examine(blueprint.queries, events)
-    _shape(blueprint, _programs(blueprint, source), source)
-    return source
-
-
-def unreadable(blueprint: Blueprint, source: Input) -> str | None:
-    """An output column that a tree of group-bys is to answer and that SQL cannot read out of what it keeps."""
-    if all(store.strategy != "rewrite" for store in blueprint.stores):
-        return None
-    programs = zip(blueprint.stores, _programs(blueprint, source), strict=True)
-    views = (view for store, program in programs if store.strategy == "rewrite" for view in program.views)
-    return next((r.alias for view in views for r in view.readings if r.bound.read is None), None)
+def _checked(blueprint: Blueprint, source: Input) -> Checked:
+    programs = _programs(blueprint, source)
+    return Checked(blueprint, source, tuple(programs), _shape(blueprint, programs, source))
 
 
 def _programs(blueprint: Blueprint, source: Input) -> list[Program]:
@@ -102,25 +147,115 @@ def _shape(blueprint: Blueprint, programs: list[Program], source: Input) -> Shap
     )
 
 
-def _run_store(
-    blueprint: Blueprint, number: int, programs: list[Program], source: Input, shape: Shape
-) -> list[DataFrame]:
-    store, program = blueprint.stores[number], programs[number]
-    if store.strategy == "columnar":
-        answers = _columnar(blueprint, number, programs, source)
-        return [finish_many(answers, program.views, store.keys, blueprint.queries, shape)]
-    answered = native(store, source) if store.strategy == "native" else rewrite(store, program, source)
-    return [finish_one(one, blueprint.queries[one.query], shape) for one in answered]
+def _add_store(steps: Steps, read: int, checked: Checked, number: int, panes_at: dict[int, int]) -> list[int]:
+    """The steps of a store; the numbers of those that have answers, in the schema of all.
+
+    Parameters
+    ----------
+    panes_at
+        The steps that have the panes of stores; the one with this store's panes is added.
+    """
+    store = checked.blueprint.stores[number]
+    if store.strategy == "native":
+        return _add_native(steps, read, checked, number)
+    if store.strategy == "rewrite":
+        return [_add_tree(steps, read, checked, number)]
+    return [_add_columns(steps, read, checked, number, panes_at)]
 
 
-def _columnar(blueprint: Blueprint, number: int, programs: list[Program], source: Input) -> DataFrame:
-    store, program = blueprint.stores[number], programs[number]
+def _add_native(steps: Steps, read: int, checked: Checked, number: int) -> list[int]:
+    """One group-by per query and window."""
+    source, found = checked.source, []
+    for place, query in checked.blueprint.stores[number].queries:
+        for window in query.windows:
+
+            def group(
+                events: DataFrame, place: int = place, query: Query = query, window: Window = window
+            ) -> DataFrame:
+                rows = native(query, window, replace(source, events=events))
+                return finish_one(Answered(place, window, rows), query, checked.shape)
+
+            detail = f"events by {listed(query.by)} and Spark's own window"
+            found.append(steps.add("group", detail, group, read, windows=[window.name]))
+    return found
+
+
+def _add_tree(steps: Steps, read: int, checked: Checked, number: int) -> int:
+    """One group-by per node of the forest."""
+    blueprint, program, source = checked.blueprint, checked.programs[number], checked.source
+    store, at, told = blueprint.stores[number], list[int](), windows_told(program)
+    for node, title in zip(program.nodes, told, strict=True):
+        provider = None if node.provider is None else program.nodes[node.provider]
+
+        def group(rows: DataFrame, node: Node = node, provider: Node | None = provider) -> DataFrame:
+            if provider is None:
+                return from_events(store, program, node, replace(source, events=rows))
+            return from_partials(store, program, node, rows, provider)
+
+        what = "events" if provider is None else "the groups of another window"
+        reads = read if node.provider is None else at[node.provider]
+        at.append(steps.add("group", f"{what} by {listed(store.keys)} and window", group, reads, windows=[title]))
+
+    def answers(*partials: DataFrame) -> DataFrame:
+        views = [
+            (v, node.geometry, some) for node, some in zip(program.nodes, partials, strict=True) for v in node.views
+        ]
+        read_out = [read_view(store, program.views[v], geometry, some, source) for v, geometry, some in views]
+        return union([finish_one(one, blueprint.queries[one.query], checked.shape) for one in read_out])
+
+    return steps.add("union", "the answers of all of its windows", answers, *at)
+
+
+def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_at: dict[int, int]) -> int:
+    """Panes, or events, sorted by key and time, and every window at once from sorted columns."""
+    blueprint, program, source = checked.blueprint, checked.programs[number], checked.source
+    store = blueprint.stores[number]
     keys = {name: field_of(source.schema, name).type for name in store.keys}
     sieve = Sieve.of(blueprint.queries, keys, program.views)
     if store.from_events:
-        return answers_from_events(store, program, source, sieve)
-    if store.source is None:
-        return answers_from_panes(panes(store, program, source), store, program, source, sieve)
-    finer = blueprint.stores[store.source]
-    fine = panes(finer, programs[store.source], source)
-    return answers_from_panes(coarser_panes(fine, finer, store, program), store, program, source, sieve)
+        ordered = _add_sorted_events(steps, read, checked, number)
+    else:
+        if store.source is None:
+
+            def make(events: DataFrame) -> DataFrame:
+                return panes(store, program, replace(source, events=events))
+
+            panes_at[number] = steps.add("panes", f"of events: {panes_told(store)}", make, read)
+        else:
+            finer = blueprint.stores[store.source]
+
+            def merge(fine: DataFrame) -> DataFrame:
+                return coarser_panes(fine, finer, store, program)
+
+            detail = f"the panes by {listed(finer.keys)} into those by {listed(store.keys)}"
+            panes_at[number] = steps.add("merge", detail, merge, panes_at[store.source])
+        detail = f"panes by {listed(store.keys)} and time"
+        ordered = steps.add("sort", detail, lambda rows: by_key(rows, len(store.keys)), panes_at[number])
+
+    def answer(rows: DataFrame) -> DataFrame:
+        answering = answers_from_events if store.from_events else answers_from_panes
+        answers = answering(rows, store, program, source, sieve)
+        return finish_many(answers, program.views, store.keys, blueprint.queries, checked.shape)
+
+    return steps.add("answer", "all windows from sorted columns", answer, ordered, windows=windows_told(program))
+
+
+def _add_sorted_events(steps: Steps, read: int, checked: Checked, number: int) -> int:
+    store, program, source = checked.blueprint.stores[number], checked.programs[number], checked.source
+
+    def sort(events: DataFrame) -> DataFrame:
+        return events_by_key(store, program, replace(source, events=events))
+
+    return steps.add("sort", f"events by {listed(store.keys)} and time", sort, read)
+
+
+def _add_wide_per_event(steps: Steps, read: int, checked: Checked) -> int:
+    """All windows side by side, straight from the events."""
+    program = checked.programs[0]
+    ordered = _add_sorted_events(steps, read, checked, 0)
+
+    def answer(rows: DataFrame) -> DataFrame:
+        return wide_per_event(rows, checked.blueprint, program, checked.source)
+
+    detail = "all windows from sorted columns, side by side"
+    return steps.add("answer", detail, answer, ordered, windows=windows_told(program))

@@ -20,7 +20,7 @@ from panes.engine.schema import field_of, wide_columns
 from panes.planning.blueprint import Blueprint
 from panes.spark.binding import Input
 from panes.spark.chunks import arguments_of, keys_of, whole_keys
-from panes.spark.columnar import CHUNK, events_by_key
+from panes.spark.columnar import CHUNK
 from panes.spark.naming import key, quoted
 
 _END = "window_end"
@@ -38,8 +38,14 @@ def all_at_one_instant(blueprint: Blueprint) -> bool:
     )
 
 
-def wide_per_event(blueprint: Blueprint, program: Program, source: Input) -> DataFrame:
-    """One row per key and instant, a column per output column and window."""
+def wide_per_event(rows: DataFrame, blueprint: Blueprint, program: Program, source: Input) -> DataFrame:
+    """One row per key and instant, a column per output column and window.
+
+    Parameters
+    ----------
+    rows
+        The events that ``events_by_key`` has sorted.
+    """
     store, names = blueprint.stores[0], wide_columns(blueprint.queries)
     columns = {names[v.query, v.window.name, r.alias]: r.bound.type for v in program.views for r in v.readings}
     schema = t.StructType(
@@ -65,6 +71,6 @@ def wide_per_event(blueprint: Blueprint, program: Program, source: Input) -> Dat
                     yield pa.RecordBatch.from_arrays(found, names=listed)
                 del level  # Else there would be two of them while the next one is made.
 
-    rows = events_by_key(store, program, source).mapInArrow(run, schema)
+    found = rows.mapInArrow(run, schema)
     shown = [f"{key(store.keys.index(name))} AS {quoted(name)}" for name in blueprint.queries[0].by]
-    return rows.selectExpr(*shown, _END, *(quoted(name) for name in names.values()))
+    return found.selectExpr(*shown, _END, *(quoted(name) for name in names.values()))

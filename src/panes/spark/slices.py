@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from panes.declare.lookups import LookupPart
+from panes.planning.picture import counted
 from panes.spark.binding import Input
 from panes.spark.naming import quoted
+from panes.timeline import format_duration
 
 SLICE = "__panes_slice"
 
@@ -40,6 +42,10 @@ class Slices:
 
     reach: int
     heavy: tuple[int, ...] | None
+
+    def __str__(self) -> str:
+        cut = "" if self.heavy is None else f", of {counted(len(self.heavy), 'frequent key')}"
+        return f"slices of {format_duration(_WIDTH * self.reach)}{cut}"
 
     def of_events(self, rows: DataFrame, keys: Sequence[str], instant: str) -> DataFrame:
         """Events in their slices, and copied into the next one where that one's windows reach them."""

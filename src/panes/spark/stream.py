@@ -25,13 +25,16 @@ from panes.declare.expressions import Expression
 from panes.declare.limits import Limits
 from panes.engine.eviction import Bounds
 from panes.engine.job import Mode, Store, Terms
-from panes.engine.program import Program, cut_into_ticks, emitting_all
+from panes.engine.program import Program, cut_into_ticks, emitting_all, from_panes
 from panes.engine.schema import field_of
+from panes.engine.telling import windows_told
 from panes.engine.views import Offer
 from panes.errors import PlanError, StateWarning
 from panes.frames.positions import FARTHEST
 from panes.local.schema import answer_schema
 from panes.planning.blueprint import Blueprint, StorePlan
+from panes.planning.picture import counted, cut_told, listed
+from panes.planning.steps import Steps
 from panes.spark.binding import Input, bind, examine
 from panes.spark.changes import changes
 from panes.spark.checkpoints import check_checkpoint
@@ -53,6 +56,8 @@ from panes.spark.processor import (
     unpack_answers,
 )
 from panes.spark.sieve import Sieve
+from panes.spark.watermarks import check_watermark
+from panes.spark.wide_stream import check_wide, widened
 from panes.timeline import format_duration, parse_duration
 
 Late: TypeAlias = Literal["count", "emit"]
@@ -63,6 +68,8 @@ METRICS = "panes"
 _LOG = logging.getLogger("panes")
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_DEFAULT = "HDFSBackedStateStoreProvider"
+"""What Spark takes by itself."""
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 _MOST_SHARDS = 1024
 
@@ -89,6 +96,8 @@ class Asked:
         When keys are evicted.
     checkpoint
         Where the stream will have its checkpoint, to be checked now.
+    layout
+        ``long``: a row per answer. ``wide``: a row per key and window end.
     """
 
     mode: Mode
@@ -99,10 +108,17 @@ class Asked:
     emit_all: bool = False
     limits: Limits | None = None
     checkpoint: str | None = None
+    layout: Literal["long", "wide"] = "long"
 
 
-def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFrame:
-    """Answer every query of a plan while events come; nothing runs until the result is written somewhere."""
+def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame, asked: Asked) -> int:
+    """List what is to be done to answer every query of a plan while events come, after every check.
+
+    Parameters
+    ----------
+    read
+        The step that has the events.
+    """
     _check(blueprint, events, asked)
     source = examine(blueprint.queries, events)
     programs = [cut_into_ticks(bind(store, source)) for store in blueprint.stores]
@@ -116,15 +132,8 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     )
     intakes, columns = _columns(blueprint.stores, programs, source, asked.shards)
     kept = _any_of([store.kept for store in blueprint.stores])
-    wanted = events if kept is None else events.where(kept)
     if asked.late == "emit":
         columns.append(f"to_json(struct(*)) AS {EVENT}")
-    work = packing(intakes, asked.shards, themselves=asked.late == "emit")
-    packed = wanted.selectExpr(*columns).mapInArrow(work, ", ".join(map(" ".join, TRAVELLING.items())))
-    if asked.catalogue is not None:
-        packed = packed.unionByName(
-            changes(events.sparkSession, asked.catalogue, asked.shards), allowMissingColumns=True
-        )
     stores = [
         _store(plan, program, source, blueprint, asked.history)
         for plan, program in zip(blueprint.stores, programs, strict=True)
@@ -138,18 +147,48 @@ def run_stream(blueprint: Blueprint, events: DataFrame, asked: Asked) -> DataFra
     job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant, sieve)
     if asked.checkpoint is not None:
         check_checkpoint(events.sparkSession, asked.checkpoint, job)
-    operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
-    worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, asked.mode, "EventTime")
-    figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
-    observed = worked.observe(METRICS, *figures)
-    instant = source.spark_type(blueprint.queries[0].at)
-    packed_answers = observed.where(f"{DATA} IS NOT NULL").select(DATA)
-    answers = packed_answers.mapInArrow(unpack_answers, _answers(job, shape, instant))
     remarks = None
     if terms.remarks:
         coverage = {"coverage": COVERAGE} if partial else {}
         remarks = Remarks(NAME, WINDOW_NAME, {**coverage, "kind": KIND, "detail": DETAIL})
-    return finish_many(answers, views, tuple(schema.keys), blueprint.queries, shape, remarks)
+
+    def pack(events: DataFrame) -> DataFrame:
+        wanted = events if kept is None else events.where(kept)
+        work = packing(intakes, asked.shards, themselves=asked.late == "emit")
+        packed = wanted.selectExpr(*columns).mapInArrow(work, ", ".join(map(" ".join, TRAVELLING.items())))
+        if asked.catalogue is None:
+            return packed
+        told = changes(events.sparkSession, asked.catalogue, asked.shards)
+        return packed.unionByName(told, allowMissingColumns=True)
+
+    def work(packed: DataFrame) -> DataFrame:
+        prepare(packed.sparkSession)
+        operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
+        worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, asked.mode, "EventTime")
+        figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
+        return worked.observe(METRICS, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
+
+    def unpack(packed: DataFrame) -> DataFrame:
+        instant = source.spark_type(blueprint.queries[0].at)
+        answers = packed.mapInArrow(unpack_answers, _answers(job, shape, instant))
+        return finish_many(answers, views, tuple(schema.keys), blueprint.queries, shape, remarks)
+
+    granules = " and ".join(
+        f"single instants by {listed(plan.keys)}"
+        if plan.per_event
+        else f"{cut_told(program.edges)} by {listed(plan.keys)}"
+        for plan, program in zip(blueprint.stores, programs, strict=True)
+    )
+    told = "" if asked.catalogue is None else "; changes of the catalogue"
+    packed = steps.add("pack", f"events into granules: {granules}{told}", pack, read)
+    titles = [title for program in programs for title in windows_told(from_panes(program.views, program))]
+    detail = f"granules by key, in {counted(asked.shards, 'shard')}, and every window from them"
+    found = steps.add("state", detail, work, packed, windows=titles)
+    answers = steps.add("unpack", "answers", unpack, found)
+    if asked.layout == "long":
+        return answers
+    detail = "a row per key and window end"
+    return steps.add("widen", detail, lambda rows: widened(rows, blueprint.queries, shape), answers)
 
 
 def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
@@ -160,8 +199,12 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
             "(early answers and corrections). All answers again and again ('complete') would never end."
         )
     if asked.emit_all and mode != "append":
-        raise PlanError("emit='all' needs mode='append': in update mode rows come out for what has changed.")
+        raise PlanError("empty=True needs mode='append': in update mode rows come out for what has changed.")
     check_shards(asked.shards)
+    if asked.layout == "wide":
+        one_by_one = {"mode='update'": mode == "update", "late='emit'": asked.late == "emit"}
+        one_by_one |= {"limits=": asked.limits is not None, "catalogue=": asked.catalogue is not None}
+        check_wide(blueprint.queries, one_by_one)
     if asked.late not in ("count", "emit"):
         raise PlanError(f"late={asked.late!r}: write 'count', or 'emit' to let late events out as rows of kind 'late'.")
     _check_free(blueprint, asked)
@@ -173,23 +216,13 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
         )
     check_watermark(events, times[0])
     _warn_of_growth(blueprint, asked)
-    prepare(events.sparkSession)
+    check_session(events.sparkSession)
 
 
 def check_shards(shards: object) -> None:
     """Refuse a number of shards that is none."""
     if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
         raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
-
-
-def check_watermark(events: DataFrame, name: str) -> None:
-    """Refuse a stream of which nobody knows when it is complete; a column that is not there is found elsewhere."""
-    at = {field.name.lower(): field for field in events.schema}.get(name.lower())
-    if at is not None and "spark.watermarkDelayMs" not in at.metadata:
-        raise PlanError(
-            f"the stream has no watermark on {at.name!r}, so no window could ever be known to be complete. Write "
-            f"events.withWatermark({at.name!r}, '10 minutes') first, with the delay that late events may have."
-        )
 
 
 def _warn_of_growth(blueprint: Blueprint, asked: Asked) -> None:
@@ -232,18 +265,22 @@ def _check_components(programs: Iterable[Program]) -> None:
                 raise PlanError(f"two aggregates of your own are called {name}; give each a name= of its own.")
 
 
-def prepare(session: SparkSession) -> None:
-    """Settings without which ``transformWithState`` does not run; what a user has set is left as it is."""
+def check_session(session: SparkSession) -> None:
+    """Refuse a session whose settings ``transformWithState`` cannot run with."""
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise PlanError("streams need the package protobuf: pip install 'protobuf>=6.33.5'.")
     provider = session.conf.get(_PROVIDER) or ""
-    if provider.endswith("HDFSBackedStateStoreProvider"):
-        # Spark's default, which has no map state. With RocksDB, write changes and not whole snapshots.
+    if not provider.endswith((_DEFAULT, "RocksDBStateStoreProvider")):
+        raise PlanError(f"{_PROVIDER} is {provider}, but the state of Panes needs {_ROCKSDB}. Set that.")
+
+
+def prepare(session: SparkSession) -> None:
+    """Settings without which ``transformWithState`` does not run; what a user has set is left as it is."""
+    if (session.conf.get(_PROVIDER) or "").endswith(_DEFAULT):
+        # It has no map state. With RocksDB, write changes and not whole snapshots.
         session.conf.set(_PROVIDER, _ROCKSDB)
         session.conf.set(_CHANGELOG, "true")
         _LOG.warning("set %s to RocksDB, which streams of Panes need, and %s to true", _PROVIDER, _CHANGELOG)
-    elif not provider.endswith("RocksDBStateStoreProvider"):
-        raise PlanError(f"{_PROVIDER} is {provider}, but the state of Panes needs {_ROCKSDB}. Set that.")
 
 
 def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprint, history: int) -> Store:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from panes.errors import PlanError
 from panes.spark.join_levels import each_once, every_window, with_levels
 from panes.spark.join_sides import LEFT, RIGHT, JoinSides
 from panes.spark.naming import text
+from panes.spark.watermarks import check_watermark
 from panes.timeline import SECOND
 
 _NUMBER = "number"  # of the window of a row; the name of the side comes before
@@ -22,8 +22,8 @@ _SLACK = 0.001
 def join_streams(sides: JoinSides) -> DataFrame:
     """Join two streams; nothing runs until the result is written somewhere."""
     declared = sides.declared
-    for which, (rows, _, side) in enumerate(sides.all):
-        _check_watermark(rows, side.at, ("left", "right")[which], declared.at[which])
+    for (rows, _, side), which, called in zip(sides.all, ("left", "right"), declared.at, strict=True):
+        check_watermark(rows, rows.columns[side.at], which, called)
     if declared.how != "inner" and declared.layout == "long":
         return _window_by_window(sides)
     near = f"{sides.distance} < {declared.widest}L"
@@ -61,11 +61,3 @@ def _joined(sides: JoinSides, left: DataFrame, right: DataFrame, near: str) -> D
     width = sides.declared.widest / SECOND + _SLACK
     bounds = f"{one} < {other} + {width!r}D AND {other} < {one} + {width!r}D"
     return left.join(right, F.expr(f"{sides.alike} AND {near} AND {bounds}"), sides.declared.how)
-
-
-def _check_watermark(rows: DataFrame, at: int, side: str, time: str) -> None:
-    if "spark.watermarkDelayMs" not in rows.schema[at].metadata:
-        raise PlanError(
-            f"the {side} side has no watermark on {time!r}, so its rows would have to be kept for ever. Write "
-            f"{side}.withWatermark({time!r}, '10 minutes') first, with the delay that late rows may have."
-        )

@@ -105,9 +105,9 @@ def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
         f"{found.get('open_windows') or 0:,} windows open",
     ]
     if found.get("late"):
-        parts.append(f"{found['late']:,} late ({found['lost']:,} for all windows)")
+        parts.append(f"{found['late']:,} too late for a window ({found.get('lost') or 0:,} of them for all windows)")
     if found.get("null_timestamps"):
-        parts.append(f"{found['null_timestamps']:,} without a time")
+        parts.append(f"{found['null_timestamps']:,} without a time, which are in no window")
     held = f"{found.get('keys') or 0:,} keys, {found.get('granules') or 0:,} granules, {_size(found.get('bytes') or 0)}"
     return f"{name} #{batch}: {', '.join(parts)}, holding {held}"
 
@@ -133,6 +133,7 @@ def status(queries: Iterable[Query], by_events: Iterable[ByEvents], progress: di
         f"The watermark was {_instant(watermark)} in micro-batch {progress['batchId']}"
         + (f", whose latest event was at {latest}." if latest else ", which had no events.")
     ]
+    lines += _left_out(_together(metrics))
     windows = {window for query in queries for window in query.windows}
     for window in sorted(windows, key=lambda w: (_next_end(w, watermark), w.geometry, w.name))[:_NEXT]:
         end = _next_end(window, watermark)
@@ -156,6 +157,23 @@ def status(queries: Iterable[Query], by_events: Iterable[ByEvents], progress: di
             "when the watermark has passed it, and a session is out when the watermark has reached its end."
         )
     return "\n".join(lines)
+
+
+def _left_out(figures: dict[str, Any]) -> list[str]:
+    """Which events of a micro-batch are not in all their windows, why, and what would change it."""
+    lines = []
+    if late := figures.get("late"):
+        lost = figures.get("lost") or 0
+        lines.append(
+            f"  {late:,} of its events came after the watermark had passed a window of theirs, {lost:,} of them after "
+            "it had passed all: they count in the windows that are still open. A longer delay in "
+            "withWatermark(...) waits for them, and answers come as much later."
+        )
+    if missing := figures.get("null_timestamps"):
+        lines.append(f"  {missing:,} of its events have no time, and so are in no window.")
+    if absurd := figures.get("absurd_timestamps"):
+        lines.append(f"  {absurd:,} of its events have times more than 36,000 years away, and are left out.")
+    return lines
 
 
 def _next_end(window: Window, watermark: int) -> int:

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from panes.algebra.ordering import is_ordered
-from panes.declare.expressions import expression
 from panes.declare.lookups import Answered, answered, declare_lookup, features
 from panes.declare.measures import Rows
 from panes.declare.query import Query
@@ -17,8 +16,8 @@ from panes.local.evaluate import evaluate
 from panes.testing.reference import answers_of, comparable
 from panes.timeline import DurationLike
 
-_Held: TypeAlias = tuple[list[int], int, int]
-"""The rows of a window, and its bounds in µs."""
+_Held: TypeAlias = tuple[list[int], int, int, tuple[int, ...]]
+"""The rows of a window, its bounds in µs, and where the levels of a nested one begin."""
 
 
 def brute_force_lookup(
@@ -49,7 +48,10 @@ def brute_force_lookup(
             for window in answered(query):
                 held = _held(query, window, events, requests, part.asked_at, part.delay)
                 for alias, aggregate in aggregates.items():
-                    found[query.name, window.name, alias] = answers_of(aggregate, events, held, at=query.at)
+                    by_rows = isinstance(window, RowWindow)
+                    found[query.name, window.name, alias] = answers_of(
+                        aggregate, events, held, at=query.at, ties=query.ties, as_given=by_rows
+                    )
     for name, window_name, alias, column in features(declared.queries):
         requests = requests.append_column(column, found[name, window_name, alias])
     return requests
@@ -81,6 +83,7 @@ def _instance(window: Answered, own: list[int], instants: list[int], t: int, del
             window, [i for i in own if instants[i] < end or (holds_end and instants[i] == end)], instants, end
         )
     bounds, since = window.bounds, None
+    levels: tuple[int, ...] = ()
     if isinstance(window, Sliding):
         start, end = t - window.ago - window.size, t - window.ago
     elif isinstance(window, Cumulate):
@@ -92,6 +95,7 @@ def _instance(window: Answered, own: list[int], instants: list[int], t: int, del
         start = end - geometry.range
         since = None if window.since is None else window.since - shift
         start = start if since is None else max(start, since)
+        levels = tuple(end + shift - age for age in (*window.finer, geometry.range))
     rows = [
         i
         for i in own
@@ -99,7 +103,7 @@ def _instance(window: Answered, own: list[int], instants: list[int], t: int, del
         or (instants[i] == start and start < end and bounds[0] == "[")
         or (instants[i] == end and start < end and bounds[1] == "]")
     ]
-    return rows, start, end
+    return rows, start, end, levels
 
 
 def _last_rows(window: RowWindow, before: list[int], instants: list[int], end: int) -> _Held:
@@ -107,7 +111,7 @@ def _last_rows(window: RowWindow, before: list[int], instants: list[int], end: i
     rows = before[: max(len(before) - window.ago, 0)][-window.size.n :]
     if not window.partial and len(before) < window.size.n + window.ago:
         rows = []
-    return rows, instants[rows[0]] if rows else end, end
+    return rows, instants[rows[0]] if rows else end, end, ()
 
 
 def _tick(period: int, phase: int, t: int) -> int:
@@ -121,11 +125,12 @@ def _keys(table: pa.Table, by: tuple[str, ...]) -> list[Any]:
 
 
 def _ties(query: Query, events: pa.Table) -> list[list[Any]]:
-    """What orders rows of one instant: ties=, or all columns by their names; then arguments; nulls before values."""
+    """What orders rows of one instant: ties= and then what is read, or all columns by their names; nulls first."""
     shared = {name.lower() for name in (*query.by, query.at)}
-    names = query.ties or sorted((n for n in events.column_names if n.lower() not in shared), key=str.lower)
+    listed = sorted((n for n in events.column_names if n.lower() not in shared), key=str.lower)
+    used = {name.lower() for name in query.used}
+    names = [*query.ties, *(n for n in listed if n.lower() in used)] if query.ties else listed
     columns = [events[name] for name in names if is_ordered(events.schema.field(name).type)]
-    columns += [evaluate(expression(a), events) for _, aggregate in query.aggregates for a in aggregate.arguments]
     return [
         [(value is not None, comparable(value) if value is not None else 0) for value in column.to_pylist()]
         for column in columns

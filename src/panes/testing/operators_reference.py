@@ -65,7 +65,8 @@ class ReferenceWindow:
     Examples
     --------
     >>> import panes as pn
-    >>> window = ReferenceWindow(pn.policy.tumbling(pn.policy.count(2)), print)
+    >>> from panes.operators.lowering import lowered
+    >>> window = ReferenceWindow(lowered(pn.tumbling(pn.rows(2))), print)
     >>> window.insert("a")
     before_insertion () a
     after_insertion () a
@@ -87,7 +88,7 @@ class ReferenceWindow:
         if isinstance(declared, Tumbling):
             if isinstance(declared.evict, Time):
                 for sub in list(self.subwindows):
-                    if (self.now - sub.opened) % declared.evict.period == 0:
+                    if self._period_ends(declared.evict, sub):
                         self._flush(sub)
             return
         if isinstance(declared.evict, Time):
@@ -100,8 +101,12 @@ class ReferenceWindow:
                     self._fill(sub)
         if isinstance(declared.trigger, Time):
             for sub in self.subwindows:
-                if (self.now - sub.opened) % declared.trigger.period == 0:
+                if self._period_ends(declared.trigger, sub):
                     self._trigger(sub)
+
+    def _period_ends(self, policy: Time, sub: _Subwindow) -> bool:
+        begin = policy.phase if policy.origin == "epoch" else sub.opened
+        return (self.now - begin) % policy.period == 0
 
     # Tuples
 
@@ -162,8 +167,13 @@ class ReferenceWindow:
     def _flush(self, sub: _Subwindow) -> None:
         self.emit("before_flush", sub.partition, sub.tuples())
         sub.items.clear()
-        # "When a subwindow gets full, it can be discarded after it is processed"; not so by delta (section 3.3.2).
-        if self.declared.partitioned is not None and not isinstance(self.declared.evict, Delta):
+        # "When a subwindow gets full, it can be discarded after it is processed"; not so by delta (section 3.3.2), and
+        # not where the first tuple of all says when periods begin.
+        policy = self.declared.evict
+        goes = self.declared.partitioned is not None and not isinstance(policy, Delta)
+        if isinstance(policy, Time) and policy.origin != "epoch":
+            goes = policy.origin == "row"
+        if goes:
             self.subwindows.remove(sub)
         self.emit("after_flush", sub.partition, ())
 
@@ -206,6 +216,9 @@ class ReferenceWindow:
         self.emit("after_eviction", sub.partition, item)
 
     def _trigger(self, sub: _Subwindow) -> None:
+        assert isinstance(self.declared, Sliding)
+        if not self.declared.partial and not sub.full:
+            return
         self.emit("trigger", sub.partition, sub.tuples())
 
     def _fill(self, sub: _Subwindow) -> None:

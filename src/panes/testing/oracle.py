@@ -146,7 +146,8 @@ def spark_aggregate(query: Query, aggregate: Aggregate, streaming: bool) -> Colu
         order = F.col(_quoted(query.at)) if aggregate.timed else F.expr(aggregate.arguments[1])
         present = order.isNotNull() & value.isNotNull()
         best = F.max if aggregate.largest else F.min
-        return best(F.when(present, F.struct(order.alias("by"), value.alias("value")))).getField("value")
+        ties = [F.col(_quoted(name)) for name in (query.ties if aggregate.timed else ())]
+        return best(F.when(present, F.struct(order.alias("by"), *ties, value.alias("__value")))).getField("__value")
     if isinstance(aggregate, QuantileOf):
         return F.percentile(value, aggregate.q)
     if isinstance(aggregate, DistinctOf):

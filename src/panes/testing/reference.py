@@ -74,9 +74,22 @@ def brute_force(queries: Query | Iterable[Query], table: pa.Table) -> pa.Table:
 
 
 def answers_of(
-    aggregate: Aggregate, table: pa.Table, windows: Iterable[tuple[list[int], int, int]], *, at: str
+    aggregate: Aggregate,
+    table: pa.Table,
+    windows: Iterable[tuple[Any, ...]],
+    *,
+    at: str,
+    ties: tuple[str, ...] = (),
+    as_given: bool = False,
 ) -> pa.Array:
-    """One aggregate over windows that no query has: the rows of a table, and the window's bounds in µs.
+    """One aggregate over windows that no query has: their rows, bounds in µs, and where levels of a nested one begin.
+
+    Parameters
+    ----------
+    ties
+        The columns that order rows of one instant for ``first`` and ``last``.
+    as_given
+        Whether aggregates of one's own see rows in the order in which they are given, as in windows by rows.
 
     Examples
     --------
@@ -85,8 +98,9 @@ def answers_of(
     >>> answers_of(pn.sum("temp"), table, [([0, 2], 0, 20), ([], 20, 30)], at="ts").to_pylist()
     [45, None]
     """
-    reader = _Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist())
-    return pa.array([reader(rows, start, end, ()) for rows, start, end in windows], reader.type)
+    reader = _Reader(aggregate, table, _whole(_column(table, at)).cast(pa.int64()).to_pylist(), ties)
+    found = [reader(rows, start, end, *levels, as_given=as_given) for rows, start, end, *levels in windows]
+    return pa.array(found, reader.type)
 
 
 def comparable(value: Any) -> Any:
@@ -119,7 +133,7 @@ def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
     passed = [True] * len(table) if query.where is None else evaluate(query.where, table).to_pylist()
     keys = list(zip(*(_column(table, key).to_pylist() for key in query.by), strict=True)) or [()] * len(table)
     kept = [i for i, t in enumerate(instants) if t is not None and passed[i]]
-    readers = [(alias, _Reader(aggregate, table, instants)) for alias, aggregate in query.aggregates]
+    readers = [(alias, _Reader(aggregate, table, instants, query.ties)) for alias, aggregate in query.aggregates]
     rows: list[tuple[str, int, int, Row, list[int], tuple[int, ...]]] = []
     numbers: list[int] = []
     for declared in query.over:
@@ -137,14 +151,14 @@ def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
                 shown = first + 1 - window.shift, last + 1 - window.end_shift
                 rows.append((window.name, *shown, keys[i], ids, ()))
             continue
-        groups: dict[Any, tuple[int, Row, list[int]]] = {}
+        by_start: dict[Any, tuple[int, Row, list[int]]] = {}
         for i in kept:
             if window.since is not None and instants[i] < window.since:
                 continue
             for start in _starts(window.geometry, instants[i]):
-                groups.setdefault((start, comparable(keys[i])), (start, keys[i], []))[2].append(i)
+                by_start.setdefault((start, comparable(keys[i])), (start, keys[i], []))[2].append(i)
         # An instance (start, end] was looked for as the one that begins and ends a microsecond later.
-        for start, held_by, ids in groups.values():
+        for start, held_by, ids in by_start.values():
             first = start if window.since is None else max(start, window.since)
             last = start + window.geometry.range
             # Where the levels of a nested window begin, the finest first.
@@ -161,7 +175,14 @@ def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
     for number, key in enumerate(query.by):
         answers[key] = pa.array([row[3][number] for row in rows], _column(table, key).type)
     for alias, reader in readers:
-        answers[alias] = pa.array([reader(row[4], row[1], row[2], row[5]) for row in rows], reader.type)
+        given = [place < len(numbers) for place in range(len(rows))]
+        answers[alias] = pa.array(
+            [
+                reader(row[4], row[1], row[2], row[5], as_given=by_rows)
+                for row, by_rows in zip(rows, given, strict=True)
+            ],
+            reader.type,
+        )
     lent: dict[str, pa.Array] = {}
     if query.expiring:
         slides = {window.name: window.geometry.slide for window in on_clock}
@@ -193,9 +214,9 @@ def _by_rows(
         marked = _column(table, window.size.column).to_pylist()
         marks = [i for i, t in enumerate(instants) if t is not None and marked[i]]
         kept = [i for i in kept if not marked[i]]
-    kept = in_order(query, table, instants, kept)
+    kept = in_order(query, window, groups, table, instants, kept)
     names = {each.column for each in window.deltas}
-    values = {name: dict(enumerate(_numbers(_column(table, name)))) for name in names}
+    values = {name: dict(enumerate(_numbers(_column(table, str(name))))) for name in names}
     end = max((t for t in instants if t is not None), default=-1) + 1
     own_key = [comparable(key[: len(key) - groups]) for key in keys]
     for own in dict.fromkeys(own_key[i] for i in kept):
@@ -210,12 +231,14 @@ def _by_rows(
                 yield window.name, start, last, keys[some[0]], some, (), number
 
 
-def in_order(query: Query, table: pa.Table, instants: list[Any], rows: list[int]) -> list[int]:
+def in_order(
+    query: Query, window: RowWindow, groups: int, table: pa.Table, instants: list[Any], rows: list[int]
+) -> list[int]:
     """Rows by time; those of one instant by columns that never decrease, then by ties, or by all columns by name."""
-    deltas = [each.column for window in query.over if isinstance(window, RowWindow) for each in window.deltas]
+    deltas = [each.column for each in window.deltas]
     if not query.timed:
         return rows
-    shared = {name.lower() for name in (*query.by, query.at)}
+    shared = {name.lower() for name in (*query.by[: len(query.by) - groups], query.at)}
     listed = sorted(table.column_names, key=str.lower)
     others = [name for name in listed if name.lower() not in shared and is_ordered(table.schema.field(name).type)]
     used = {name.lower() for name in query.used}
@@ -245,7 +268,9 @@ def _starts(geometry: Geometry, instant: int) -> list[int]:
 class _Reader:
     """One aggregate over some rows of a table."""
 
-    def __init__(self, aggregate: Aggregate, table: pa.Table, instants: list[int | None]) -> None:
+    def __init__(
+        self, aggregate: Aggregate, table: pa.Table, instants: list[int | None], ties: tuple[str, ...] = ()
+    ) -> None:
         arguments = [evaluate(expression(argument), table) for argument in aggregate.arguments]
         self.arguments = [argument.to_pylist() for argument in arguments]
         types = [argument.type for argument in arguments]
@@ -253,7 +278,10 @@ class _Reader:
         self.levels: Callable[[list[int], tuple[int, ...]], list[Any]] | None = None
         if isinstance(aggregate, PickOf):
             value = self.arguments[0]
-            order = instants if aggregate.timed else self.arguments[1]
+            order: list[Any] = instants if aggregate.timed else self.arguments[1]
+            if aggregate.timed and ties:
+                tied = [_column(table, name).to_pylist() for name in ties]
+                order = [None if t is None else (t, *(c[i] for c in tied)) for i, t in enumerate(instants)]
             # The wider order first, then the value: ties are broken by value.
             self.arguments = [order, value]
         elif isinstance(aggregate, CustomOf):
@@ -263,11 +291,13 @@ class _Reader:
             self.levels = lambda rows, bounds: [
                 [self.arguments[0][i] for i in rows if instants[i] in span] for span in _spans(bounds)
             ]
-        self.placed = isinstance(aggregate, (TrendOf, AgedOf))
+        self.custom, self.placed = isinstance(aggregate, CustomOf), isinstance(aggregate, (TrendOf, AgedOf))
         if self.placed:
             self.arguments = [instants, *self.arguments]
 
-    def __call__(self, rows: list[int], start: int, end: int, bounds: tuple[int, ...]) -> Any:
+    def __call__(
+        self, rows: list[int], start: int, end: int, bounds: tuple[int, ...] = (), *, as_given: bool = False
+    ) -> Any:
         if self.levels is not None:
             return self.read(self.levels(rows, bounds))
         values = [tuple(argument[i] for argument in self.arguments) for i in rows]
@@ -275,6 +305,8 @@ class _Reader:
         if self.placed:
             # How long after the start of the window, and how long before its end.
             present = [(t - start, end - t, value) for t, value in present]
+        if self.custom and not as_given:
+            present.sort(key=lambda row: [comparable(x) for x in row])
         return self.read(present)
 
 
@@ -511,8 +543,7 @@ def _decimal(exact: Fraction | int, type_: pa.DataType) -> Decimal:
 def _custom(aggregate: CustomOf, types: list[pa.DataType], rows: list[Row]) -> Any:
     if not rows:
         return None
-    ordered = sorted(rows, key=lambda row: [comparable(x) for x in row])
-    columns = [pa.array([row[i + 1] for row in ordered], type_) for i, type_ in enumerate(types)]
+    columns = [pa.array([row[i + 1] for row in rows], type_) for i, type_ in enumerate(types)]
     lifted = aggregate.lift(*(column.to_numpy(zero_copy_only=False) for column in columns))
     parts = [np.asarray(part) for part in (lifted if isinstance(lifted, tuple) else (lifted,))]
     states = [tuple(part[i : i + 1] for part in parts) for i in range(len(rows))]

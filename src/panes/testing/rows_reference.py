@@ -31,7 +31,7 @@ class Arrived:
 
     rows: Sequence[int]
     instants: Mapping[int, int]
-    values: Mapping[str, Mapping[int, Any]]
+    values: Mapping[str | int, Mapping[int, Any]]
     marks: Sequence[int]
     end: int
 

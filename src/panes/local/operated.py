@@ -1,4 +1,4 @@
-"""Operators over windows by policy, one tuple after another: every partition has an operator of its own.
+"""Operators over windows, one tuple after another: every partition has an operator of its own.
 
 Operators keep apart what belongs to different partitions (multiplexed processing, Gedik 2014, section 3.2.1), so that
 it makes no difference whether one operator is given all partitions or each of them has one. Where partitions are
@@ -11,16 +11,19 @@ operator of all tuples is there from the beginning.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from panes.errors import SchemaError, StateError, nearest
+from panes.errors import SchemaError, StateError
 from panes.frames.positions import Integers
 from panes.local.arriving import arrive, check_tuples
+from panes.local.collected import OPERATOR, shaped, table_of
 from panes.local.forgotten import forgotten
 from panes.local.intake import as_table
 from panes.local.operators_in_columns import in_columns
@@ -45,8 +48,10 @@ def operated(declared: WindowedOperator, data: Any) -> pa.Table:
         A pyarrow Table, or anything with the Arrow C interface.
     """
     table = as_table(data)
-    check_tuples(declared.stream, table.schema)
-    arrived = arrive(declared.stream, table, table.column_names)
+    check_tuples(declared.stream, table.schema, declared.order)
+    if declared.order:
+        declared = replace(declared, schema=table.schema)
+    arrived = arrive(declared.stream, table)
     return answered(declared, arrived.table, arrived.arrivals)
 
 
@@ -54,8 +59,13 @@ def answered(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) ->
     """What an operator submits: in columns where that is possible, otherwise one tuple after another."""
     found = in_columns(declared, table, arrivals)
     if isinstance(found, pa.Table):
-        return _shaped(declared, found)
-    return table_of(declared, submitted(declared, table, arrivals) if found is None else found)
+        return shaped(found, declared.schema, OPERATOR)
+    return rows_of(declared, submitted(declared, table, arrivals) if found is None else found)
+
+
+def rows_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
+    """Tuples as a table."""
+    return table_of(rows, declared.schema, OPERATOR)
 
 
 def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> Iterator[Any]:
@@ -68,67 +78,16 @@ def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -
         if len(table) or len(marks):
             yield from Running(declared).take_in(table, instants, marks, arrivals.end)
         return
-    for lo, hi in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+    for key, (lo, hi) in enumerate(pairwise(starts.tolist())):
         own = instants[lo:hi]
+        if arrivals.marks is not None:
+            marks = arrivals.marks.start[slice(*arrivals.marks.key_starts[key : key + 2])]
         yield from Running(declared).take_in(table.slice(lo, hi - lo), own, since(marks, own), arrivals.end)
 
 
 def since(punctuations: Integers, instants: Integers) -> Integers:
     """The punctuations that come after the first of some tuples, in the order of time."""
     return punctuations[np.searchsorted(punctuations, instants[0]) :]
-
-
-def table_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
-    """Tuples as a table."""
-    rows, names = list(rows), dict[str, None]()
-    for row in rows:
-        if not isinstance(row, dict):
-            raise SchemaError(
-                f"the operator submitted {row!r}, and a table is made of rows. Submit dicts, as {{'n': 1}}."
-            )
-        names |= dict.fromkeys(row)
-    _check_names(declared, names)
-    try:
-        if declared.schema is None:
-            return pa.table({name: [row.get(name) for row in rows] for name in names})
-        return pa.Table.from_pylist(rows, schema=declared.schema)
-    except (pa.ArrowException, TypeError) as error:
-        raise _no_table(error) from error
-
-
-def _shaped(declared: WindowedOperator, found: pa.Table) -> pa.Table:
-    """Columns as they were asked for; those that were not submitted are null."""
-    schema = declared.schema
-    if schema is None:
-        return found
-    _check_names(declared, found.column_names)
-    try:
-        columns = [
-            found.column(field.name).cast(field.type)
-            if field.name in found.column_names
-            else pa.nulls(len(found), field.type)
-            for field in schema
-        ]
-        return pa.table(columns, schema=schema)
-    except pa.ArrowException as error:
-        raise _no_table(error) from error
-
-
-def _check_names(declared: WindowedOperator, names: Iterable[str]) -> None:
-    if declared.schema is None:
-        return
-    for name in names:
-        if name not in declared.schema.names:
-            raise SchemaError(
-                f"the operator submitted a column {name!r}, and schema= has none of that name "
-                f"({nearest(str(name), declared.schema.names)}). Write all columns that it submits."
-            )
-
-
-def _no_table(error: Exception) -> SchemaError:
-    return SchemaError(
-        f"what the operator submitted is no table: {error}. Write schema= with the columns that it submits."
-    )
 
 
 class Running:

@@ -1,4 +1,4 @@
-"""Queries over the last events and over sessions on Spark: batches and streams against this process and Spark itself.
+"""Windows by rows and sessions on Spark: batches and streams against this process and Spark itself.
 
 Catches an order of events that Spark makes otherwise, sessions that Spark would cut elsewhere, and state that does not
 come back after a restart.
@@ -54,7 +54,11 @@ def test_batches(spark):
     plan = pn.plan(
         [
             query_of(
-                [pn.last(5), pn.last(20, every=3), pn.session("7 s"), pn.hopping("1 min", every="20 s")], where="x > -5"
+                [
+                    *(pn.sliding(pn.rows(5)), pn.hopping(pn.rows(20), every=pn.rows(3))),
+                    *(pn.session("7 s"), pn.hopping("1 min", every="20 s")),
+                ],
+                where="x > -5",
             ),
             pn.query("all", at="ts", select={"high": pn.max("x")}, over=pn.session("1 s"), having="high > 3"),
         ]
@@ -80,7 +84,10 @@ def test_sessions_are_those_of_spark(spark):
 def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
     """Four micro-batches in two runs from one checkpoint."""
     table = events(3).drop_null().sort_by("ts")
-    over = [pn.last(4), pn.last(10, every=4), pn.session("6 s"), pn.tumbling("30 s")]
+    over = [
+        *(pn.sliding(pn.rows(4)), pn.hopping(pn.rows(10), every=pn.rows(4))),
+        *(pn.session("6 s"), pn.tumbling("30 s")),
+    ]
     plan = pn.plan(query_of(over, select={"n": pn.count(), "total": pn.sum("x")}))
     record, found = Recorded(spark, tmp_path, SCHEMA), []
     end = pa.table([pa.array([10**9], TIME), ["z"], [0]], schema=SCHEMA)
@@ -100,7 +107,7 @@ def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
     assert shown(pa.concat_tables(found)) == shown(wanted)
     # Other values of the same type would be taken for those that are kept.
     for other in ({"select": {"n": pn.count(), "total": pn.sum("-x")}}, {"where": "x > 0"}):
-        one = pn.plan(query_of(pn.last(4), **{"select": {"n": pn.count(), "total": pn.sum("x")}, **other}))
+        one = pn.plan(query_of(pn.sliding(pn.rows(4)), **{"select": {"n": pn.count(), "total": pn.sum("x")}, **other}))
         with pytest.raises(StateError, match="the checkpoint was written with"):
             one.stream(record.stream(delay="0 seconds"), shards=2, checkpoint=str(tmp_path / "checkpoint"))
 
@@ -117,9 +124,11 @@ def test_figures_of_several_operators_are_one_line():
 
 def test_a_name_has_one_type(spark):
     """Spark would cast the one to the other."""
-    plan = pn.plan([query_of(pn.last(2)), query_of(pn.session("1 s"), name="text", select={"n": pn.max("k")})])
+    plan = pn.plan(
+        [query_of(pn.sliding(pn.rows(2))), query_of(pn.session("1 s"), name="text", select={"n": pn.max("k")})]
+    )
     for table in (events(1), spark.createDataFrame(events(1))):
-        with pytest.raises(PlanError, match=r"the column 'n' is .* in one query but string in another"):
+        with pytest.raises(PlanError, match=r"the column 'n' is \w+ in query 'q' but string in 'text'"):
             plan.run(table)
 
 

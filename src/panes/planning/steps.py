@@ -1,0 +1,150 @@
+"""What a run does, as a value: its steps are carried out in their order, and shown in the same order.
+
+Whoever runs something lists its steps first. There is no description beside it that could say otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from panes.planning.blueprint import Blueprint
+from panes.planning.picture import counted, figures_of, title_of
+
+Name: TypeAlias = Literal[
+    "read", "count", "look", "panes", "merge", "group", "sort", "answer", "pack", "state", "unpack", "widen", "union"
+]
+
+SHUFFLES: Final[frozenset[Name]] = frozenset({"panes", "merge", "group", "sort", "state", "widen"})
+"""The steps before which Spark brings rows of one key together, once each."""
+
+IN_PYTHON: Final[frozenset[Name]] = frozenset({"answer", "pack", "unpack"})
+"""The steps that take columns out of the JVM and bring columns back."""
+
+_PASSES: Final[frozenset[Name]] = frozenset({"panes", "group", "sort", "pack"})
+"""The steps that go through all events if they read them."""
+
+FACTOR: Final = "factor window "
+"""How the name of a window begins that nobody asked for."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that a run does.
+
+    Parameters
+    ----------
+    name
+        What kind of step it is.
+    detail
+        What it does, in words.
+    reads
+        The numbers of the steps whose results it takes.
+    work
+        What is carried out, with those results.
+    windows
+        The windows that it answers, each with what it is read from if that is another window.
+    """
+
+    name: Name
+    detail: str
+    reads: tuple[int, ...]
+    work: Callable[..., Any] = field(repr=False, compare=False)
+    windows: tuple[str, ...] = ()
+
+
+class Steps:
+    """The steps of one run, in order; the last one has its result.
+
+    Parameters
+    ----------
+    what
+        The call that takes these steps, as a title.
+    notes
+        Why it takes these and no others.
+
+    Examples
+    --------
+    >>> steps = Steps("a sum")
+    >>> numbers = steps.add("read", "numbers", lambda: [1, 2])
+    >>> ordered = steps.add("sort", "numbers", sorted, numbers)
+    >>> _ = steps.add("answer", "their sum", sum, ordered, windows=["all"])
+    >>> steps.carry_out()
+    3
+    >>> print(steps)
+    a sum: 1 window, 1 pass over the events
+      1 read    numbers
+      2 sort    numbers (1)
+      3 answer  their sum (2)
+          all
+    """
+
+    def __init__(self, what: str, *, shuffling: bool = False) -> None:
+        self.what, self._shuffling = what, shuffling
+        self.notes: list[str] = []
+        self._steps: list[Step] = []
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self._steps)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def add(self, name: Name, detail: str, work: Callable[..., Any], *reads: int, windows: Iterable[str] = ()) -> int:
+        """One more step; its number, for steps that read it."""
+        self._steps.append(Step(name, detail, reads, work, tuple(windows)))
+        return len(self._steps) - 1
+
+    def because(self, blueprint: Blueprint, why: Iterable[str] = ()) -> None:
+        """Note what the planner knew, why it decided as it did, and what else there was to heed."""
+        known = blueprint.statistics
+        self.notes += [*why, f"{known.origin}: {known.rate:,.6g} events/s"]
+        for store in blueprint.stores:
+            self.notes += [title_of(store), *(f"  {line}" for line in (*figures_of(blueprint, store), *store.trace))]
+
+    def carry_out(self, told: Callable[[Step], None] | None = None) -> Any:
+        """Do it.
+
+        Parameters
+        ----------
+        told
+            Called with every step when it is done.
+        """
+        last = {number: at for at, step in enumerate(self._steps) for number in step.reads}
+        found: dict[int, Any] = {}
+        for number, step in enumerate(self._steps):
+            # What nobody reads any more goes at once: sorted events may be large.
+            given = [found[i] if last[i] > number else found.pop(i) for i in step.reads]
+            found[number] = step.work(*given)
+            del given
+            if told is not None:
+                told(step)
+        return found[len(self._steps) - 1]
+
+    @property
+    def passes(self) -> int:
+        """How often the events are read."""
+        roots = {number for number, step in enumerate(self._steps) if step.name in ("read", "count")}
+        return sum(bool(roots & {*step.reads}) for step in self._steps if step.name in _PASSES)
+
+    @property
+    def shuffles(self) -> int:
+        """How often Spark brings rows of one key together."""
+        return sum(step.name in SHUFFLES for step in self._steps) if self._shuffling else 0
+
+    def __str__(self) -> str:
+        windows = sum(not window.startswith(FACTOR) for step in self._steps for window in step.windows)
+        figures = [counted(windows, "window"), f"{counted(self.passes, 'pass', 'passes')} over the events"]
+        if self._shuffling:
+            figures.append(counted(self.shuffles, "shuffle"))
+        lines = [f"{self.what}: {', '.join(figures)}"]
+        width = max((len(step.name) for step in self._steps), default=0)
+        places = len(str(len(self._steps)))
+        for number, step in enumerate(self._steps, start=1):
+            reads = f" ({', '.join(str(i + 1) for i in step.reads)})" if step.reads else ""
+            lines.append(f"  {number:>{places}} {step.name:<{width}}  {step.detail}{reads}")
+            lines += [f"      {window}" for window in step.windows]
+        if self.notes:
+            lines += ["", *self.notes]
+        return "\n".join(lines)

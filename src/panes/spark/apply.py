@@ -1,0 +1,107 @@
+"""A function over windows on Spark: rows are shuffled and sorted once, or go to one stateful operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from panes.engine.schema import ResultSchema, field_of
+from panes.errors import PlanError
+from panes.local.apply import OUTPUT, bind_function
+from panes.local.rows import END as ROWS_END
+from panes.local.rows import START as ROWS_START
+from panes.operators.over_functions import WindowedFunction
+from panes.operators.over_queries import RowsPart, key_sets
+from panes.planning.steps import Steps
+from panes.spark.binding import arrow_field, examine
+from panes.spark.naming import END, START, VIEW, key, quoted
+from panes.spark.rows import Prepared, add_row_stream, add_rows, prepared_with
+from panes.spark.rows_job import Answering
+from panes.spark.stream import METRICS
+
+
+class PreparedFunction(Prepared):
+    """Windows that share one sorted column, and a function that is called for them."""
+
+    @property
+    def answering(self) -> Answering:
+        """How what it returns travels."""
+        every = super().answering
+        # Unlike aggregates, a function may return a column called number.
+        return replace(every, names={ROWS_START: START, ROWS_END: END, **self._numbered})
+
+    @property
+    def _numbered(self) -> dict[str, str]:
+        return {name: key(i) for i, name in enumerate(self.schema.keys)}
+
+    def finished(self, answers: DataFrame) -> DataFrame:
+        """What it returned, with windows and keys."""
+        names = self.keys.bounds[0].outputs
+        own = [F.col(quoted(name)).alias(name.removeprefix(OUTPUT)) for name in names]
+        if getattr(self.keys.bounds[0], "bare", False):
+            return answers.select(*own)
+        labels = [F.lit(window.name) for part in self.parts for window in part.windows]
+        window = F.struct(F.col(START).alias("start"), F.col(END).alias("end")).alias("window")
+        keys = [F.col(number).alias(name) for name, number in self._numbered.items()]
+        return answers.select(F.element_at(F.array(*labels), F.col(VIEW) + 1).alias("window_name"), window, *keys, *own)
+
+
+def apply_batch(declared: WindowedFunction, events: DataFrame) -> DataFrame:
+    """What a function returns for the windows of a batch."""
+    steps = Steps("pn.apply on a DataFrame", shuffling=True)
+    read = steps.add("read", "events", lambda: events)
+    return _together(steps, [add_rows(steps, read, some, look_at=read) for some in _prepared(declared, events)])
+
+
+def apply_stream(declared: WindowedFunction, events: DataFrame, shards: int, checkpoint: str | None) -> DataFrame:
+    """The same while rows come: it is called for each window when that is complete."""
+    steps = Steps("pn.apply on a stream", shuffling=True)
+    read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
+    for some in _prepared(declared, events):
+        # Figures of one name would have to be the same figures.
+        metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
+        parts.append(add_row_stream(steps, read, some, shards, metrics, checkpoint))
+    return _together(steps, parts)
+
+
+def _together(steps: Steps, parts: Sequence[int]) -> DataFrame:
+    if len(parts) > 1:
+        steps.add(
+            "union", "what was returned for all windows", lambda *found: reduce(DataFrame.unionByName, found), *parts
+        )
+    made: DataFrame = steps.carry_out()
+    return made
+
+
+def _prepared(declared: WindowedFunction, events: DataFrame) -> list[Prepared]:
+    """Find every mistake without a job."""
+    query = declared.query
+    if not query.timed:
+        raise PlanError(
+            "a DataFrame has no order in which its rows could arrive. Write at= with the column of their time."
+        )
+    if declared.schema is None and not declared.order:
+        raise PlanError(
+            "Spark has to know what the function returns before it runs. Write schema= with the columns, as "
+            "pa.schema({'n': pa.int64()})."
+        )
+    source = examine([replace(query, by=(*query.by, *query.groups), groups=())], events)
+    # A function sees all columns.
+    source = replace(source, schema=pa.schema([arrow_field(field, True) for field in events.schema]))
+    if declared.order:
+        declared = replace(declared, schema=source.schema)
+    parts = declared.parts(source.schema)
+    keys = {name: field_of(source.schema, name).type for name in query.by}
+    result = ResultSchema(keys, {}, field_of(source.schema, query.at).type)
+
+    def prepare(some: tuple[RowsPart, ...]) -> Prepared:
+        bounds: tuple[Any, ...] = tuple(bind_function(declared, part, source.schema) for part in some)
+        return prepared_with(some, source, bounds, result, PreparedFunction)
+
+    return [prepare(some) for some in key_sets(parts)]

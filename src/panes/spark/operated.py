@@ -1,0 +1,206 @@
+"""Operators of a user's own on Spark: rows shuffled by key and sorted by arrival, or on their way to shards.
+
+A task sees its keys one after another. Where keys are evicted because of others, or there are none, one task sees all
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_type
+
+from panes.algebra.operations import Array
+from panes.errors import PlanError
+from panes.local.arriving import arrivals_of, check_tuples, marks_of, tie_order
+from panes.local.operated import answered, rows_of, submitted
+from panes.local.waiting import INSTANT
+from panes.operators.over_operators import WindowedOperator
+from panes.operators.over_tables import Stream
+from panes.spark.batches import large_batches
+from panes.spark.binding import arrow_field
+from panes.spark.checkpoints import check_declared
+from panes.spark.chunks import key_starts, whole_keys
+from panes.spark.naming import key, micros, quoted, stored
+from panes.spark.packing import typed
+from panes.spark.processor import unpack_answers
+from panes.spark.rows import packed, worked
+from panes.spark.rows_job import OperatorJob
+from panes.spark.stream import METRICS, check_session, check_shards
+from panes.spark.watermarks import check_watermark
+
+_INSTANT, _TIE = "__panes_instant", "__panes_tie"
+_ROWS = 1 << 18
+
+
+def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
+    """What an operator submits, one key after another."""
+    declared, schema = _checked(declared, events)
+    stream = declared.stream
+    names = tie_order(stream, schema)
+    keys = [F.col(quoted(name)).alias(key(i)) for i, name in enumerate(stream.by)]
+    own = [F.col(quoted(name)).alias(stored(i)) for i, name in enumerate(schema.names)]
+    ties = [F.col(quoted(name)).alias(f"{_TIE}{i}") for i, name in enumerate(names)]
+    rows = _arriving(stream, events, marks=_of_key(stream))
+    rows = rows.select(*keys, F.expr(_instant_of(stream, events)).alias(_INSTANT), *own, *ties)
+    numbered = [key(i) for i in range(len(keys))]
+    shuffled = rows.repartition(*numbered) if numbered and not stream.together else rows.repartition(1)
+    by_arrival = shuffled.sortWithinPartitions(*numbered, _INSTANT, *(f"{_TIE}{i}" for i in range(len(ties))))
+    ordered = by_arrival.drop(*(f"{_TIE}{i}" for i in range(len(ties))))
+    end, marks = _when(stream, events)
+    output = _output(declared)
+    if stream.alone and len(marks) and _arriving(stream, events).isEmpty():
+        # No task would be given anything, and the operator of all tuples is told of punctuations without any.
+        arrivals = arrivals_of(stream, schema.empty_table(), np.zeros(0, np.int64), np.zeros(1, np.int64), 0, marks)
+        found = rows_of(declared, submitted(declared, schema.empty_table(), arrivals))
+        return events.sparkSession.createDataFrame(found, output)
+    return ordered.mapInArrow(_Task(declared, schema, end, marks).run(), output)
+
+
+def operated_stream(
+    declared: WindowedOperator, events: DataFrame, shards: int, checkpoint: str | None = None
+) -> DataFrame:
+    """What an operator submits while rows come."""
+    declared, columns = _checked(declared, events)
+    stream = declared.stream
+    check_shards(shards)
+    check_watermark(events, str(stream.at))
+    check_session(events.sparkSession)
+    shards = 1 if stream.alone else shards
+    job = OperatorJob(_declared_as(declared, shards, columns), declared, columns)
+    if checkpoint is not None:
+        check_declared(events.sparkSession, checkpoint, job.declared_as)
+    travels = [(pa.field(INSTANT, pa.int64()), _instant_of(stream, events))]
+    travels += [(field, quoted(field.name)) for field in columns]
+    mark = None if stream.mark is None else f"coalesce({quoted(stream.mark.column)}, false)"
+    conditions = []
+    if stream.where is not None:
+        # A condition need not make sense for a mark.
+        where = f"({stream.where.sql})"
+        conditions = [where if mark is None else f"CASE WHEN {mark} THEN true ELSE {where} END"]
+    marked = [stream.mark.column] if stream.mark is not None and not _of_key(stream) else []
+    found = worked(packed(events, stream.by, shards, travels, conditions, marked), job, METRICS)
+    return found.mapInArrow(unpack_answers, _output(declared))
+
+
+def _checked(declared: WindowedOperator, events: DataFrame) -> tuple[WindowedOperator, pa.Schema]:
+    """An operator whose columns are known, and those of the data."""
+    if declared.stream.at is None:
+        raise PlanError(
+            "a DataFrame has no order in which its rows could arrive. Write at= with the column of their time."
+        )
+    schema = pa.schema([arrow_field(field, True) for field in events.schema])
+    check_tuples(declared.stream, schema, declared.order)
+    if declared.order:
+        return replace(declared, schema=schema), schema
+    if declared.schema is None:
+        raise PlanError(
+            "Spark has to know what the operator submits before it runs. Write schema= with the columns, as "
+            "pa.schema({'n': pa.int64()})."
+        )
+    return declared, schema
+
+
+def _output(declared: WindowedOperator) -> t.StructType:
+    assert declared.schema is not None
+    return t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in declared.schema])
+
+
+def _instant_of(stream: Stream, events: DataFrame) -> str:
+    """SQL for the time of a row in µs."""
+    assert stream.at is not None
+    name = stream.at.lower()
+    return micros(quoted(stream.at), next(f.dataType for f in events.schema if f.name.lower() == name))
+
+
+def _of_key(stream: Stream) -> bool:
+    """Whether marks end windows of their own key, and so travel with its rows."""
+    return stream.mark is not None and stream.mark.scope == "key"
+
+
+def _arriving(stream: Stream, events: DataFrame, *, marks: bool = False) -> DataFrame:
+    """The rows that are tuples, and marks if they are asked for."""
+    where = "true" if stream.where is None else f"coalesce({stream.where.sql}, false)"
+    if stream.mark is not None:
+        where = f"CASE WHEN coalesce({quoted(stream.mark.column)}, false) THEN {str(marks).lower()} ELSE {where} END"
+    return events.where(f"{quoted(str(stream.at))} IS NOT NULL AND {where}")
+
+
+def _when(stream: Stream, events: DataFrame) -> tuple[int | None, Array]:
+    """What every task has to know of all rows: until when the clock runs, and when marks for all keys come."""
+    end, marks = None, np.zeros(0, np.int64)
+    instant = F.expr(_instant_of(stream, events)).alias(_INSTANT)
+    if stream.timed:
+        last = _arriving(stream, events).select(instant).agg(F.max(_INSTANT)).toArrow().column(0)[0].as_py()
+        end = 0 if last is None else last + 1
+    if stream.mark is not None and not _of_key(stream):
+        known = f"{quoted(stream.mark.column)} AND {quoted(str(stream.at))} IS NOT NULL"
+        marks = np.sort(events.where(known).select(instant).toArrow().column(0).to_numpy())
+    return end, marks
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a task does with its sorted rows: keys, instant, and the columns of the data."""
+
+    declared: WindowedOperator
+    schema: pa.Schema
+    end: int | None
+    punctuations: Array
+
+    def run(self) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """The function of the task."""
+        keys, together = len(self.declared.stream.by), self.declared.stream.together
+
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            # All keys at once where they have an influence on each other.
+            for chunk, _ in whole_keys(batches, 0 if together else keys, _ROWS):
+                yield from large_batches(answered(*self._arrived(chunk, keys)).to_batches())
+
+        return run
+
+    def _arrived(self, chunk: pa.RecordBatch, keys: int) -> tuple[WindowedOperator, pa.Table, Any]:
+        stream, starts = self.declared.stream, key_starts(chunk, keys)
+        instants = chunk.column(keys).to_numpy()
+        # Tuples have their times in UTC, whatever the zone of the session is.
+        columns = [typed(c, field.type) for c, field in zip(chunk.columns[keys + 1 :], self.schema, strict=True)]
+        table, marks = pa.Table.from_arrays(columns, schema=self.schema), None
+        if _of_key(stream):
+            assert stream.mark is not None
+            marked = table.column(stream.mark.column).fill_null(False).to_numpy()
+            ordinals = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+            present = np.unique(ordinals[~marked])
+            marks = marks_of(ordinals[marked], instants[marked], present)
+            table, own, instants = table.filter(pa.array(~marked)), ordinals[~marked], instants[~marked]
+            starts = np.append(np.searchsorted(own, present), len(own))
+        end = int(instants.max(initial=0)) + 1 if self.end is None else self.end
+        arrivals = arrivals_of(stream, table, instants, starts, end, self.punctuations)
+        return self.declared, table, arrivals if marks is None else replace(arrivals, marks=marks)
+
+
+def _declared_as(declared: WindowedOperator, shards: int, columns: pa.Schema) -> dict[str, Any]:
+    """What a checkpoint keeps: with anything else its state would mean something else."""
+    stream = declared.stream
+    partitioned, evicted = stream.window.partitioned, None
+    if partitioned is not None and partitioned.evict is not None:
+        selected = partitioned.select if isinstance(partitioned.select, str) else "by a function"
+        evicted = f"{partitioned.evict}, {selected}"
+    return {
+        "window": str(stream.window),
+        "by": list(stream.by),
+        "at": stream.at,
+        "where": None if stream.where is None else stream.where.sql,
+        "ties": list(stream.ties),
+        "port": stream.port,
+        "evicted": evicted,
+        "shards": shards,
+        "operator": declared.declaration,
+        "columns": [f"{field.name} {field.type}" for field in columns],
+    }

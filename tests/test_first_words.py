@@ -1,0 +1,216 @@
+"""What users of other systems write first: the answer names the word that Panes has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import panes as pn
+from panes.calls import helpful
+from panes.errors import DeclarationError, DurationError, PlanError
+
+OVER = pn.tumbling("1 hour")
+
+
+def query(**changes: Any) -> pn.Query:
+    return pn.query("q", **{"at": "ts", "select": {"n": pn.count()}, "over": OVER, **changes})
+
+
+ROWS = r"write over=pn.hopping\(pn.rows\(100\), every='1 min'\), or over=pn.sliding\(pn.rows\(100\)\)"
+
+CALLS: dict[str, tuple[Callable[[], object], str]] = {
+    # An aggregate that is a window elsewhere.
+    "last n rows at a pace": (lambda: pn.last(100, every="1 min"), ROWS),
+    "last n rows": (lambda: pn.last(100), ROWS),
+    "last rows": (lambda: pn.last(pn.rows(100)), ROWS),
+    "last of a column, n": (lambda: pn.last("temp", 100), ROWS),
+    "first n rows": (lambda: pn.first(10), ROWS),
+    "count of a number": (lambda: pn.count(100), r"over=pn.sliding\(pn.rows\(100\)\)"),
+    "count of a star": (lambda: pn.count("*"), r"pn.count\(\)"),
+    # What an aggregate is told elsewhere.
+    "an aggregate over": (lambda: pn.sum("x", over="1 hour"), r"windows stand in the query"),
+    "an aggregate by": (lambda: pn.mean("x", groupBy="k"), "keys stand in the query, as by='card'"),
+    "an aggregate of some": (lambda: pn.sum("x", filter="x > 1"), "where= of the query"),
+    "its name": (lambda: pn.sum("x", name="total"), r"select=\{'total'"),
+    "its column": (lambda: pn.max(column="x"), "called value="),
+    "distinct": (lambda: pn.count("x", distinct=True), r"pn.count_distinct\('user'\)"),
+    "no column": (lambda: pn.sum(), r"sum\(\) needs value=. Write for example pn.sum\('amount'\)"),
+    "too many": (lambda: pn.sum("x", "y"), r"was also given 'y': leave it out"),
+    "one of two": (lambda: pn.arg_max("x"), r"needs by= too. Write for example pn.arg_max\('city', 'amount'\)"),
+    "max by ord": (lambda: pn.arg_max("x", ord="y"), "called by="),
+    "percentile": (lambda: pn.quantile("x", percentile=0.5), "called q="),
+    "top k": (lambda: pn.top("x", k=3), "called n="),
+    "accuracy": (lambda: pn.approx_quantile("x", 0.5, accuracy=100), "k=, the size of the sketch"),
+    "rsd": (lambda: pn.approx_count_distinct("x", rsd=0.05), "set by lg_k="),
+    "col1": (lambda: pn.corr(col1="x", col2="y"), "called x="),
+    "halflife": (lambda: pn.aged(pn.count(), halflife="1 hour"), "called half_life="),
+    "zero": (lambda: pn.aggregate("x", zero=0), "called identity="),
+    "half an aggregate": (lambda: pn.aggregate("x", name="p"), r"needs state= and identity= and lift= and combine="),
+    # Windows.
+    "Spark's window": (lambda: pn.hopping("1 hour", "5 min"), "as every='5 min'. Write for example pn.hopping"),
+    "slide": (lambda: pn.hopping("1 hour", slide="5 min"), "called every="),
+    "slideDuration": (lambda: pn.hopping("1 hour", slideDuration="5 min"), "called every="),
+    "no pace": (lambda: pn.hopping("1 hour"), "needs every= too"),
+    "timedelta's words": (lambda: pn.tumbling(minutes=5), "write a duration, as '5 min'"),
+    "a pace beside tumbling": (lambda: pn.tumbling("5 min", "1 min"), r"pn.hopping\(size, every="),
+    "a pace beside sliding": (lambda: pn.sliding("1 hour", "5 min"), r"pn.hopping\(size, every="),
+    "rows by name": (lambda: pn.sliding(rows=10), r"pn.rows\(100\) for the size"),
+    "keys of a window": (lambda: pn.tumbling("5 min", by="k"), "keys stand in the query"),
+    "closed": (lambda: pn.tumbling("5 min", closed="left"), "called bounds="),
+    "two gaps": (lambda: pn.session("1 hour", "2 hours"), "no other size"),
+    "rows of a session": (lambda: pn.session(pn.rows(3)), r"Write pn.session\('30 min'\)"),
+    "cumulate of two": (lambda: pn.cumulate("1 hour", "1 day"), "as upto='1 day'"),
+    "no rows": (lambda: pn.rows(), r"Write for example pn.rows\(100\)"),
+    "no distance": (lambda: pn.delta("x"), "needs by= too. Write for example pn.delta"),
+    "evict n": (lambda: pn.evict(1000), r"write it by name \(keys=, rows=, age=, choose=\)"),
+    # Queries.
+    "group_by": (lambda: query(group_by="k"), "keys of windows are called by="),
+    "groupBy": (lambda: query(groupBy="k"), "keys of windows are called by="),
+    "on": (lambda: query(on="k"), "called by="),
+    "keys": (lambda: query(keys=["k"]), "called by="),
+    "window": (lambda: query(window=OVER), "called over="),
+    "timestamp": (lambda: query(timestamp="ts"), "called at="),
+    "aggs": (lambda: query(aggs={}), "called select="),
+    "watermark": (lambda: query(watermark="10 min"), r"events.withWatermark\('ts', '10 minutes'\)"),
+    "its pace": (lambda: query(every="1 min"), r"over=pn.hopping\('1 hour', every='5 min'\)"),
+    "its data": (lambda: query(data=[]), r"pn.plan\(query\).run\(data\)"),
+    "all by position": (lambda: pn.query("q", "k", "ts"), "all but the name of the query is written by name"),  # type: ignore[call-arg, misc]
+    "a list of aggregates": (lambda: query(select=[pn.count()]), r"select=\[count\(\)\] names no columns"),
+    "an aggregate that was not called": (lambda: query(select={"n": pn.count}), r"Write pn.count\(...\) with paren"),
+    "a duration": (lambda: query(over="1 hour"), r"pn.sliding\('1 hour'\) for one up to each event"),
+    "a timedelta": (lambda: query(over=timedelta(hours=1)), r"Write pn.tumbling\('1h'\)"),
+    "a number": (lambda: query(over=10), r"pn.sliding\(pn.rows\(10\)\) for the last 10 rows"),
+    "rows": (lambda: query(over=pn.rows(10)), r"Write pn.sliding\(pn.rows\(10\)\) for the last rows"),
+    "a column's distance": (lambda: query(over=pn.delta("km", 10)), r"Write pn.tumbling\(pn.delta\('km', ...\)\)"),
+    "an aggregate": (lambda: query(over=pn.last("x")), "over=last\\(x\\) is an aggregate, which goes into select="),
+    "durations by name": (lambda: query(over={"h": "1 hour"}), r"over=\[pn.sliding\('1 hour', name='h'\)\]"),
+    "rows by their name": (
+        lambda: query(over={"few": pn.sliding(pn.rows(3))}),
+        r"over=\[pn.sliding\(pn.rows\(10\), name='few'\)\]",
+    ),
+    # Plans and the rest.
+    "a plan of data": (lambda: pn.plan(query(), data=[]), r"pn.plan\(query\).run\(data\)"),  # type: ignore[call-arg]
+    "a plan of a number": (lambda: pn.plan(5), "5 is not a query"),  # type: ignore[arg-type]
+    "a plan of an aggregate": (lambda: pn.plan(pn.count()), r"count\(\) is not a query"),  # type: ignore[arg-type]
+    "join by": (lambda: pn.join([], [], by="k", at="ts", over="1 min"), "called on="),  # type: ignore[call-arg]
+    "join within": (lambda: pn.join([], [], on="k", at="ts", within="1 min"), "called over="),  # type: ignore[call-arg]
+    "join left_on": (lambda: pn.join([], [], left_on="k", right_on="l"), "equal names on both sides"),  # type: ignore[call-arg]
+    "a join over rows": (
+        lambda: pn.join([], [], on="k", at="ts", over=pn.rows(3)),  # type: ignore[arg-type]
+        r"over=3rows: two rows match by how far apart their times are.*over=\['10 s', '1 min'\]",
+    ),
+    "a join over a window": (
+        lambda: pn.join([], [], on="k", at="ts", over=pn.sliding(pn.rows(3))),  # type: ignore[arg-type]
+        r"a join looks back from each row.*over=\['10 s', '1 min'\]",
+    ),
+    # Advice for windows by rows.
+    "the last rows but those of a minute": (
+        lambda: pn.sliding(pn.rows(3), ago="1 min"),
+        r"leaves out rows. Write pn.sliding\(pn.rows\(3\), ago=pn.rows\(1\)\)",
+    ),
+    "the last rows without the event": (
+        lambda: pn.sliding(pn.rows(3), bounds="[)"),
+        r"To leave out the event itself, write ago=pn.rows\(1\)",
+    ),
+    "groups of a sliding window": (
+        lambda: query(over=pn.sliding("1 hour"), groups="kind"),
+        r"pn.hopping\('1h', every=pn.rows\(1\)\) for all groups with each event",
+    ),
+    "when answers of rows expire": (
+        lambda: query(over=pn.sliding(pn.rows(3)), select={"n": pn.count(), "until": "expires"}),
+        "Declare that window in a query of its own",
+    ),
+    "ttl": (lambda: pn.Limits(ttl="1 hour"), "called age="),  # type: ignore[call-arg]
+    "retention": (lambda: pn.Catalogue("x", retention="1 day"), "called history="),  # type: ignore[call-arg]
+    "sizes of nested": (lambda: pn.nested(sizes=["1 h"], slides=["1 min"]), "called ranges="),  # type: ignore[call-arg]
+    "sql query": (lambda: pn.sql(query="SELECT 1"), "called text="),  # type: ignore[call-arg]
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_call_that_does_not_fit_says_which_does(case: str) -> None:
+    call, message = CALLS[case]
+    with pytest.raises(DeclarationError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("size", [5, 5.0])
+def test_a_bare_number_could_be_minutes_or_rows(size: Any) -> None:
+    with pytest.raises(DurationError, match=r"has no unit. Write it with one, as '5 minutes', or pn.rows\(100\)"):
+        pn.tumbling(size)
+
+
+@pytest.mark.parametrize(
+    ("word", "write"),
+    [
+        ("avg", "pn.mean('temp')"),
+        ("average", "pn.mean('temp')"),
+        ("stddev", "pn.std('temp')"),
+        ("max_by", "pn.arg_max('city', 'amount')"),
+        ("maxBy", "pn.arg_max('city', 'amount')"),
+        ("collect_set", "pn.distinct('city')"),
+        ("countDistinct", "did you mean pn.count_distinct?"),
+        ("window", "pn.hopping('1 hour', every='5 min')"),
+        ("Window", "pn.hopping('1 hour', every='5 min')"),
+        ("Tumble", "pn.tumbling('1 hour')"),
+        ("rolling", "pn.sliding('1 hour')"),
+        ("lookup", "pn.plan(query).lookup(events, requests)"),
+        ("run", "pn.plan(query).run(data)"),
+        ("col", "a string"),
+        ("tumblng", "did you mean pn.tumbling?"),
+        ("nothing_at_all", "dir(panes) lists what there is"),
+    ],
+)
+def test_a_name_that_is_called_otherwise_elsewhere(word: str, write: str) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(pn, word)
+    assert f"no attribute {word!r}" in str(raised.value)
+    assert write in str(raised.value)
+
+
+def test_every_word_from_elsewhere_is_answered_with_what_exists() -> None:
+    import re
+
+    from panes.words import _ELSEWHERE
+
+    assert not set(_ELSEWHERE) & set(pn.__all__)
+    assert {name for text in _ELSEWHERE.values() for name in re.findall(r"pn\.(\w+)", text)} <= set(pn.__all__)
+
+
+def test_methods_of_columns_that_aggregates_do_not_have() -> None:
+    with pytest.raises(AttributeError, match=r"select=\{'total': pn.sum"):
+        pn.sum("x").alias("total")
+    assert not hasattr(pn.sum("x"), "__array__")
+
+
+def test_what_a_function_raises_itself_is_left_alone() -> None:
+    @helpful()
+    def picky(value: int) -> int:
+        raise TypeError(f"{value} it is")
+
+    with pytest.raises(TypeError, match="5 it is"):
+        picky(5)
+    with pytest.raises(DeclarationError, match=r"picky\(\) is given value= twice"):
+        picky(5, value=6)  # type: ignore[call-arg]
+
+
+def test_a_catalogue_takes_no_windows_by_rows(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match="3rows/event goes by rows, of which a running job keeps only"):
+        pn.Catalogue(str(tmp_path)).register(query(over=pn.sliding(pn.rows(3))))
+
+
+def test_advice_of_the_wide_layout_works() -> None:
+    table = pa.table({"ts": [datetime(2026, 1, 1, minute) for minute in (1, 2, 3)], "x": [1, 2, 3]})
+    plan = pn.plan(query(over=[pn.sliding(pn.rows(2)), pn.sliding("1 hour")]))
+    with pytest.raises(PlanError, match=r"Take layout='long'. plan.lookup\(data, data\) has a row per event"):
+        plan.run(table, layout="wide")
+    assert plan.lookup(table, table).select(["n_2rows", "n_1h"]).to_pylist() == [
+        {"n_2rows": n, "n_1h": 1} for n in (1, 2, 2)
+    ]
+    with pytest.raises(PlanError, match=r"Take layout='long'\.$"):
+        pn.plan(query(over=pn.tumbling(pn.rows(2)))).run(table, layout="wide")

@@ -1,0 +1,36 @@
+"""What is said of a micro-batch: nothing where all is well, and what, why and what to do where it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+import panes as pn
+
+pytest.importorskip("pyspark")
+
+FIGURES = {"events": 100, "answers": 12, "watermark": 1_700_000_000_000_000, "open_windows": 4, "keys": 5, "bytes": 10}
+
+
+def told(**figures: int) -> str:
+    plan = pn.plan(pn.query("q", at="ts", select={"n": pn.count()}, over=pn.tumbling("5 min")))
+    last = {"batchId": 3, "observedMetrics": {"panes": {**FIGURES, **figures}}, "eventTime": {}}
+    return plan.status(type("Query", (), {"lastProgress": last})())
+
+
+def test_a_status_explains_what_was_left_out() -> None:
+    assert len(told(late=0, lost=0, null_timestamps=0).splitlines()) == 2
+    late = told(late=3, lost=1)
+    assert "3 of its events came after the watermark had passed a window of theirs, 1 of them after it had" in late
+    assert "A longer delay in withWatermark(...) waits for them" in late
+    assert "2 of its events have no time, and so are in no window" in told(null_timestamps=2)
+    assert "4 of its events have times more than 36,000 years away" in told(absurd_timestamps=4)
+
+
+def test_a_line_of_progress_says_what_its_counts_mean() -> None:
+    from panes.spark.watching import line_of
+
+    line = line_of("q", 1, 10.0, {"panes": {**FIGURES, "late": 3, "lost": 1, "null_timestamps": 2}})
+    assert (
+        "3 too late for a window (1 of them for all windows), 2 without a time, which are in no window, holding" in line
+    )
+    assert "late" not in line_of("q", 1, 10.0, {"panes": FIGURES})
