@@ -197,7 +197,8 @@ def _trades(bench: Bench) -> None:
         ("landmark", select, "landmark"),
         ("median", {"median": pn.quantile("price", 0.5)}, None),
     ):
-        index = pn.Index(aggregates, by=["symbol", "exch"], at="ts", keep="8 hours", algorithm=algorithm)
+        traded = pn.query(by=["symbol", "exch"], at="ts", select=aggregates, over=pn.sliding("15 min"))
+        index = pn.plan(traded).live(keep="8 hours", algorithm=algorithm)
         start = time.process_time()
         for at in range(0, trades.num_rows, size):
             index.update(trades.slice(at, size))
@@ -216,7 +217,7 @@ def _trades(bench: Bench) -> None:
                 "million trades / s": trades.num_rows / took / 1e6,
                 "million lookups / s": looked / 1e6,
                 "events held": index.rows,
-                "algorithms": ", ".join(f"{name} {kind}" for name, kind in index.algorithm.items()),
+                "algorithms": "; ".join(line.strip().split(" (")[0] for line in index.explain().splitlines()[1:]),
             }
         )
 
@@ -235,13 +236,16 @@ def _many_keys(bench: Bench) -> None:
         ts = pa.array(data.START + np.arange(rows) * 1000).cast(pa.timestamp("us", "UTC"))
         events = pa.table({"ts": ts, "key": key, "v": _values(rows)})
         select = {"n": pn.count(), "total": pn.sum("v"), "top": pn.max("v")}
-        index = pn.Index(select, by="key", at="ts", keep=100_000 if keys == 1 else 100)
+        query = pn.query(by="key", at="ts", select=select, over=pn.sliding(pn.rows(50)))
+        index = pn.plan(query).live(keep=pn.rows(100_000 if keys == 1 else 100))
         start = time.process_time()
         for at in range(0, rows, size):
             index.update(events.slice(at, size))
         took = time.process_time() - start
         requests = pa.table({"key": rng.integers(0, keys, 50_000)})
-        looked = _rate(bench, f"{keys} keys, lookups", "index", partial(index.lookup, requests, last=50), 50_000)
+        looked = _rate(
+            bench, f"{keys} keys, lookups", "index", partial(index.lookup, requests, over=pn.rows(50)), 50_000
+        )
         bench.report.record(f"{keys} keys, updates", "synthetic", Timings({"index": [took]}))
         table.rows.append({"keys": keys, "million events / s": rows / took / 1e6, "million lookups / s": looked / 1e6})
 

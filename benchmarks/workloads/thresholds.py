@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, median
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from benchmarks import data
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from panes.live.collective_levels import Integers, Levels
+from panes.live.threshold import Threshold
 from panes.live.threshold_history import Grouped
 from panes.live.threshold_measures import Active, Counts, Measure, Totals, Window
 from panes.live.threshold_ranges import Asked, WholeRange
@@ -98,16 +99,21 @@ class EveryEvent(EveryKey):
         return np.flatnonzero(counts >= (WholeRange.of(asked).at_least or 0))
 
 
-class Other(pn.Threshold):
+def _index(aggregate: Any = None, p: int | None = None) -> Threshold:
+    select = {"value": pn.count() if aggregate is None else aggregate}
+    return Threshold(pn.query(by="key", at="ts", select=select, over=pn.sliding("3 hours")), "value", _KEEP, p=p)
+
+
+class Other(Threshold):
     """A threshold that finds its candidates another way."""
 
     def __init__(self, measure: type[EveryKey]) -> None:
-        super().__init__(pn.count(), by="key", at="ts", keep="3 hours")
+        super().__init__(_index()._query, "value", _KEEP)
         self._kind = measure
 
-    def _bind(self, schema: pa.Schema) -> None:
+    def bind(self, schema: pa.Schema) -> None:
         first = self._schema is None
-        super()._bind(schema)
+        super().bind(schema)
         if first:
             self._measure = self._kind(Levels(1))
 
@@ -119,8 +125,15 @@ class Ask:
     over: int
     above: int
 
-    def of(self, index: pn.Threshold, *, exact: bool = True) -> pa.Table:
-        return index.lookup(over=f"{self.over} us", above=self.above, exact=exact)
+    def of(self, index: Threshold, *, exact: bool = True) -> pa.Table:
+        last = index._latest
+        assert last is not None
+        window, asked = Window(last - self.over + 1, last, suffix=True), Asked(self.above, None)
+        if not exact:
+            return index.candidates(self.above, None, window.first, window.last)
+        keys = index._measure.candidates(asked, window, lambda: index._active(window.first))
+        keys, values = index._measure.answers(asked, window, keys)
+        return index._keys.take(keys).append_column("value", values)
 
 
 @dataclass(frozen=True)
@@ -170,7 +183,7 @@ def _figure_12(bench: Bench) -> None:
         f"An input is an event or a lookup: {_INPUTS} events in one batch, then {_INPUTS} lookups.",
     )
     others = {"every key": Other(EveryKey), "long keys": Other(LongKeys), "every event": Other(EveryEvent)}
-    indexes = {f"index, p = {p}": pn.Threshold(pn.count(), by="key", at="ts", keep="3 hours", p=p) for p in PLACES}
+    indexes = {f"index, p = {p}": _index(p=p) for p in PLACES}
     contenders = {**others, **dict(bench.few(list(indexes.items())))}
     took = {name: _run(bench, stream, name, index)["many"] for name, index in contenders.items()}
     _agree(took)
@@ -205,7 +218,7 @@ def _updates(bench: Bench) -> None:
 
     first, batches = valued(stream.first), [valued(batch) for batch in stream.phases[0].batches]
 
-    def per_event(name: str, index: pn.Threshold) -> float:
+    def per_event(name: str, index: Threshold) -> float:
         index.update(first)
         took = [_seconds(index.update, batch)[0] for batch in batches[1:]]
         bench.report.record("updates", "events", Timings({name: took}))
@@ -215,7 +228,7 @@ def _updates(bench: Bench) -> None:
     for p in bench.few(PLACES):
         row: dict[str, object] = {"p": p, "ε": Levels(p).epsilon}
         for name, aggregate in (("count", pn.count()), ("sum", pn.sum("x"))):
-            index = pn.Threshold(aggregate, by="key", at="ts", keep="3 hours", p=p)
+            index = _index(aggregate, p)
             row[name] = per_event(f"{name}, p = {p}", index)
             assert isinstance(index._measure, Totals)
             row[f"{name}, bytes per substream"] = index._measure.index.nbytes / keys
@@ -268,15 +281,15 @@ def _real(bench: Bench) -> None:
         table.notes = ("Skipped: the data are not beside the checkout.",)
 
 
-_CONTENDERS: dict[str, Callable[[], pn.Threshold]] = {
+_CONTENDERS: dict[str, Callable[[], Threshold]] = {
     "every key": lambda: Other(EveryKey),
     "long keys": lambda: Other(LongKeys),
     "every event": lambda: Other(EveryEvent),
-    "index": lambda: pn.Threshold(pn.count(), by="key", at="ts", keep="3 hours"),
+    "index": _index,
 }
 
 
-def _run(bench: Bench, stream: Stream, name: str, index: pn.Threshold) -> dict[str, Took]:
+def _run(bench: Bench, stream: Stream, name: str, index: Threshold) -> dict[str, Took]:
     """Take in all phases: a first batch and its lookups to warm up, then the others. Few lookups suffice if dear."""
     index.update(stream.first)
     took: dict[str, Took] = {}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from panes.calls import arguments_of, helpful
 from panes.catalogue import Catalogue
 from panes.declare.limits import Limits
 from panes.declare.lookups import LookupLayout, declare_lookup
 from panes.declare.measures import Rows
+from panes.declare.nested import Nested
 from panes.declare.query import Query, check_names
 from panes.declare.windows import Bounds, RowWindow, Sliding
 from panes.engine.job import Mode
@@ -25,6 +27,9 @@ from panes.planning.statistics import Statistics
 from panes.planning.steps import Steps
 from panes.planning.strategy import STRATEGIES, Strategy
 from panes.timeline import DurationLike
+
+if TYPE_CHECKING:
+    from panes.live.plan import Live
 
 Layout = Literal["long", "wide"]
 _STREAM = "it is for streams: plan.stream(events, ...)."
@@ -239,9 +244,55 @@ class Plan:
         """
         return self._lookup_steps(events, requests, at, delay, layout).carry_out()
 
-    def live(self, keep: Any = None, *, algorithm: str | None = None, load: Any = None) -> Any:
-        """The plan in this process: takes in events and answers at any time."""
-        raise NotImplementedError
+    @helpful(
+        "plan.live(keep='3 hours')",
+        **dict.fromkeys(("retention", "ttl", "history"), "keep"),
+        **dict.fromkeys(("path", "restore"), "load"),
+        over="it stands in the query, and any other window is asked for with live.lookup(requests, over='15 min').",
+    )
+    def live(
+        self,
+        keep: DurationLike | Rows | Nested | None = None,
+        *,
+        algorithm: str | None = None,
+        load: str | os.PathLike[str] | None = None,
+    ) -> Live:
+        """Keep the plan in this process: events come in batches, and any window can be asked for at any time.
+
+        ``live.update(batch)`` takes in events, ``live.lookup(requests)`` gives what :meth:`lookup` would, or answers
+        over any other window, and ``live.find("total > 1000", over="15 min")`` the keys that pass a condition.
+
+        Parameters
+        ----------
+        keep
+            How much is held: a duration, counted back from the latest event of all keys; ``pn.rows(1000)``, so many
+            rows of each key; ``pn.nested(ranges, slides)``, granules that grow coarser with age. By default what the
+            windows of the plan need.
+        algorithm
+            ``running``, ``landmark``, ``dyadic``, ``tree`` or ``elements`` for all aggregates; by default an adviser
+            chooses for each, by what is asked, and changes its mind.
+        load
+            A file that ``live.save(path)`` of the same plan wrote.
+
+        Examples
+        --------
+        >>> import datetime as dt, pyarrow as pa, panes as pn
+        >>> spend = pn.query(by="card", at="ts", select={"total": pn.sum("amount")}, over=pn.sliding("1 hour"))
+        >>> live = pn.plan(spend).live()
+        >>> minute = lambda *some: [dt.datetime(2026, 1, 1, 9, m) for m in some]
+        >>> live.update(pa.table({"ts": minute(0, 5, 14), "card": ["a", "b", "a"], "amount": [500, 900, 600]}))
+        >>> live.lookup(pa.table({"card": ["b"], "ts": minute(30)}))["total_1h"].to_pylist()
+        [900]
+        >>> live.find("total > 1000", over="15 min").to_pylist()
+        [{'card': 'a', 'total': 1100}]
+        """
+        if load is not None:
+            from panes.live.saving import load as load_live
+
+            return load_live(load, self.queries, keep, algorithm)
+        from panes.live.plan import Live
+
+        return Live(self.queries, keep, algorithm)
 
     def with_statistics(self, events: Any) -> Plan:
         """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.

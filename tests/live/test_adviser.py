@@ -10,6 +10,7 @@ import panes as pn
 from panes.algebra.extrema import LARGEST
 from panes.algebra.integers import MACHINE
 from panes.live.adviser import Adviser, rates_of
+from tests.live.test_index import live_of
 
 LIKE = (np.zeros(0, np.int64),)
 OTHERS = ("landmark", "dyadic", "elements")
@@ -93,8 +94,13 @@ def batch(start, rows):
     return pa.table({"ts": ts, "v": np.sin(np.arange(start, start + rows))})
 
 
+def algorithm_of(live):
+    [column] = (column for column in live._parts[0].columns.values() if column.component.name == "max(v)")
+    return column.algorithm
+
+
 def test_an_index_changes_in_both_directions():
-    index = pn.Index({"top": pn.max("v"), "n": pn.count()}, at="ts", keep=20_000)
+    index = live_of({"top": pn.max("v"), "n": pn.count()}, at="ts", keep=pn.rows(20_000))
     rows, seen = 0, []
 
     def update(times):
@@ -102,15 +108,15 @@ def test_an_index_changes_in_both_directions():
         for _ in range(times):
             index.update(batch(rows, 4000))
             rows += 4000
-        seen.append(index.algorithm["max(v)"])
+        seen.append(algorithm_of(index))
 
     def look(times, last):
         for _ in range(times):
-            answers = index.lookup(pa.table({"r": np.zeros(500)}), last=last)
+            answers = index.lookup(pa.table({"r": np.zeros(500)}), over=pn.rows(last))
             exact = np.sin(np.arange(rows - last, rows)).max()
             assert answers["top"].unique().to_pylist() == [exact]
             assert answers["n"].unique().to_pylist() == [last]
-        seen.append(index.algorithm["max(v)"])
+        seen.append(algorithm_of(index))
 
     update(1)
     update(30)
@@ -119,13 +125,15 @@ def test_an_index_changes_in_both_directions():
     update(20)
     look(3, 5)
     assert seen == ["elements", "elements", "elements", "landmark", "elements", "elements"]
-    assert "max(v): elements (changed" in index.advice
+    assert "max(v): elements (changed" in index.explain()
 
 
 def test_an_algorithm_that_was_asked_for_stays():
-    index = pn.Index({"top": pn.max("v")}, at="ts", keep=1000, algorithm="tree")
+    index = live_of({"top": pn.max("v")}, at="ts", keep=pn.rows(1000), algorithm="tree")
     for at in range(20):
         index.update(batch(1000 * at, 1000))
-        index.lookup(pa.table({"r": np.zeros(500)}), last=1000)
-    assert index.algorithm == {"max(v)": "tree"}
-    assert index.advice == "max(v): tree, nothing to choose from"
+        index.lookup(pa.table({"r": np.zeros(500)}), over=pn.rows(1000))
+    assert (
+        index.explain()
+        == "query: the last 1,000 rows of each key, 1,000 events held\n  max(v): tree, nothing to choose from"
+    )

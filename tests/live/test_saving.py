@@ -1,4 +1,4 @@
-"""An index that is saved and loaded answers as before, and goes on as if nothing had happened."""
+"""A live plan that is saved and loaded answers as before, and goes on as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.errors import DeclarationError, PlanError, StateError
+from panes.errors import PlanError, StateError
 from panes.live.saving import FORMAT
 from panes.testing import events
 from tests.live.test_index import ALTERNATING, ANY, VALUES, assert_same
@@ -21,77 +21,118 @@ SKETCHED = {
 }
 
 
-@pytest.mark.parametrize("keep", ["100 s", 30])
+def plan_of(select, *, keep, by=(), where=None):
+    over = pn.sliding("1 us") if isinstance(keep, str) else pn.sliding(pn.rows(1))
+    return pn.plan(pn.query(by=by, at="ts", select=select, over=over, where=where))
+
+
+@pytest.mark.parametrize("keep", ["100 s", pn.rows(30)], ids=str)
 @pytest.mark.parametrize("by", [(), ("k",), ("k", "m")])
 def test_it_goes_on(tmp_path, keep, by):
     table = events(300, keys={"k": pa.string(), "m": pa.int32()}, values=VALUES, special=0.05, seed=9).sort_by("ts")
-    select = {**ANY, **SKETCHED}
-    index = pn.Index(select, by=by, at="ts", keep=keep, where="i IS NULL OR i > -90")
-    index.update(table.slice(0, 200))
-    index.save(tmp_path / "index")
-    loaded = pn.Index.load(tmp_path / "index")
+    plan = plan_of({**ANY, **SKETCHED, "exact": pn.count_distinct("s")}, by=by, keep=keep, where="i IS NULL OR i > -90")
+    live = plan.live(keep)
+    live.update(table.slice(0, 200))
+    live.save(tmp_path / "live")
+    loaded = plan.live(load=tmp_path / "live")
     requests = table.select(["k", "m"]).slice(0, 30)
-    window = {"over": "30 s"} if isinstance(keep, str) else {"last": 12, "skip": 3}
+    window = {"over": "30 s"} if isinstance(keep, str) else {"over": pn.rows(12), "ago": pn.rows(3)}
     for _ in range(2):
-        assert_same(loaded.lookup(requests, **window), index.lookup(requests, **window))
-        assert (loaded.rows, loaded.left_out, loaded.null_times) == (index.rows, index.left_out, index.null_times)
-        for one in (index, loaded):
+        assert_same(loaded.lookup(requests, **window), live.lookup(requests, **window))
+        assert_same(loaded.lookup(requests), live.lookup(requests))
+        assert (loaded.rows, loaded.left_out, loaded.null_times) == (live.rows, live.left_out, live.null_times)
+        for one in (live, loaded):
             one.update(table.slice(200))
     with pytest.raises(PlanError):
-        loaded.lookup(requests, **({"over": "101 s"} if isinstance(keep, str) else {"last": 31}))
+        loaded.lookup(requests, over="101 s" if isinstance(keep, str) else pn.rows(31))
+
+
+def test_indexes_are_there_again(tmp_path):
+    plan = plan_of({"total": pn.sum("v"), "top": pn.max("v")}, by="k", keep="1 h")
+    live = plan.live("1 h")
+    live.add_index("total", p=2)
+    live.add_index("top")
+    live.update(pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("us")), "k": ["a", "b", "a"], "v": [5, 6, 7]}))
+    live.save(tmp_path / "live")
+    loaded = plan.live(load=tmp_path / "live")
+    assert loaded.explain("total > 7", over="1 s") == "query: the index of total gives candidates, which are checked"
+    for condition in ("total > 7", "top > 5"):
+        assert loaded.find(condition, over="1 s").equals(live.find(condition, over="1 s"))
+        assert loaded.find(condition, over="1 s").num_rows
+
+
+def test_granules_go_on(tmp_path):
+    plan = plan_of({"n": pn.count(), "mid": pn.quantile("v", 0.5)}, by="k", keep="1 h")
+    live = plan.live(pn.nested(["5 s", "60 s"], ["1 s", "10 s"]))
+    ts = pa.array(np.arange(100) * 1_000_000, pa.timestamp("us"))
+    table = pa.table({"ts": ts, "k": ["a", "b"] * 50, "v": np.arange(100) % 7})
+    live.update(table.slice(0, 70))
+    live.save(tmp_path / "live")
+    loaded = plan.live(load=tmp_path / "live")
+    for _ in range(2):
+        for over in ("3 s", "25 s", "60 s"):
+            assert loaded.find(over=over).num_rows == 2
+            assert loaded.find(over=over).equals(live.find(over=over))
+        assert (loaded.rows, loaded.left_out) == (live.rows, live.left_out)
+        for one in (live, loaded):
+            one.update(table.slice(70))
 
 
 def test_what_has_left_is_known_to_have_left(tmp_path):
-    index = pn.Index({"n": pn.count()}, at="ts", keep=2)
-    index.update(pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("us"))}))
-    index.save(tmp_path / "index")
-    loaded = pn.Index.load(tmp_path / "index")
+    plan = plan_of({"n": pn.count()}, keep=pn.rows(2))
+    live = plan.live(pn.rows(2))
+    live.update(pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("us"))}))
+    live.save(tmp_path / "live")
+    loaded = plan.live(load=tmp_path / "live")
     request = pa.table({"from": pa.array([1], pa.timestamp("us")), "to": pa.array([9], pa.timestamp("us"))})
-    with pytest.raises(PlanError, match="before the last 2 rows"):
-        loaded.lookup(request)
-    assert loaded.lookup(pa.table({"r": [1]}), last=2)["n"].to_pylist() == [2]
+    with pytest.raises(PlanError, match="the last 2 rows"):
+        loaded.lookup(request, over=("from", "to"))
+    assert loaded.lookup(pa.table({"r": [1]}), over=pn.rows(2))["n"].to_pylist() == [2]
 
 
-def test_an_aggregate_of_your_own_has_to_be_given_again(tmp_path):
+def test_it_is_loaded_with_the_plan_that_it_was_saved_with(tmp_path):
     table = events(50, keys={}, values=VALUES, nulls=0.0, seed=2).sort_by("ts")
-    select = {"halved": ALTERNATING, "n": pn.count()}
-    index = pn.Index(select, at="ts", keep="1 day")
-    index.update(table)
-    index.save(tmp_path / "index")
-    with pytest.raises(DeclarationError, match="functions are not saved"):
-        pn.Index.load(tmp_path / "index")
-    loaded = pn.Index.load(tmp_path / "index", select=select)
+    plan = plan_of({"halved": ALTERNATING, "n": pn.count()}, keep="1 day")
+    live = plan.live("1 day")
+    live.update(table)
+    live.save(tmp_path / "live")
+    loaded = plan.live(load=tmp_path / "live")
     requests = pa.table({"r": [1]})
-    assert_same(loaded.lookup(requests, over="1 h"), index.lookup(requests, over="1 h"))
-    with pytest.raises(StateError, match=r"the file holds .halved.: halved\(x\)"):
-        pn.Index.load(tmp_path / "index", select={"top": pn.max("i")})
+    assert_same(loaded.lookup(requests, over="1 h"), live.lookup(requests, over="1 h"))
+    with pytest.raises(StateError, match=r"select=.'halved': 'halved\(x\)'"):
+        plan_of({"top": pn.max("i")}, keep="1 day").live(load=tmp_path / "live")
+    with pytest.raises(StateError, match="keep= is"):
+        plan.live("2 days", load=tmp_path / "live")
+    assert plan.live("1 day", load=tmp_path / "live").rows == 50
 
 
-def test_files_that_are_no_index(tmp_path):
-    path = tmp_path / "index"
+def test_files_that_are_no_live_plan(tmp_path):
+    path, plan = tmp_path / "live", plan_of({"n": pn.count()}, keep=pn.rows(2))
     for content in (b"", b"nothing", np.arange(99).tobytes()):
         path.write_bytes(content)
-        with pytest.raises(StateError, match="is not an index that Panes saved"):
-            pn.Index.load(path)
-    index = pn.Index({"n": pn.count()}, at="ts", keep=2)
-    with pytest.raises(PlanError, match="nothing to save"):
-        index.save(path)
-    index.update(pa.table({"ts": pa.array([1], pa.timestamp("us"))}))
-    index.save(path)
+        with pytest.raises(StateError, match=r"is no whole file that live.save"):
+            plan.live(load=path)
+    with pytest.raises(StateError, match="is no whole file"):
+        plan.live(load=tmp_path / "elsewhere")
+    live = plan.live(pn.rows(2))
+    live.save(path)
+    assert plan.live(load=path).rows == 0
+    live.update(pa.table({"ts": pa.array([1], pa.timestamp("us"))}))
+    live.save(path)
     data = path.read_bytes()
     newer = data.replace(json.dumps({"format": FORMAT})[:-1].encode(), json.dumps({"format": 9})[:-1].encode())
     assert newer != data
     path.write_bytes(newer)
     with pytest.raises(StateError, match="written in format 9"):
-        pn.Index.load(path)
+        plan.live(load=path)
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(StateError, match="is not an index"):
-        pn.Index.load(path)
+    with pytest.raises(StateError, match="is no whole file"):
+        plan.live(load=path)
 
 
 def test_one_file_and_nothing_beside_it(tmp_path):
-    index = pn.Index({"n": pn.count()}, at="ts", keep=2)
-    index.update(pa.table({"ts": pa.array([1], pa.timestamp("us"))}))
+    live = plan_of({"n": pn.count()}, keep="1 h").live("1 h")
+    live.update(pa.table({"ts": pa.array([1], pa.timestamp("us"))}))
     for _ in range(2):
-        index.save(tmp_path / "index")
-    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+        live.save(tmp_path / "live")
+    assert [path.name for path in tmp_path.iterdir()] == ["live"]

@@ -19,7 +19,7 @@ from panes.declare.expressions import expression
 from panes.engine.cabinet import InMemory
 from panes.errors import DeclarationError, PlanError, StateError
 from panes.local.evaluate import evaluate, result_type
-from panes.local.rows import bind_rows, order_of
+from panes.local.rows import END, START, bind_rows, order_of
 from panes.local.rows_stream import KeySet, Own, RowsShard, Shape, no_marks
 from panes.operators.over_queries import over_rows
 
@@ -187,9 +187,7 @@ class Sessions:
         batches = pa.Table.from_arrays(columns, schema=self.shape.schema).to_batches()
         shard = RowsShard(self.set, {"window": declared}, self.cabinet)
         ((_, found),) = shard.step(batches, no_marks(), watermark)
-        self.found += [
-            (r.get("k"), micros(r["start"]), micros(r["end"]), r["n"], r["total"]) for r in found.to_pylist()
-        ]
+        self.found += [(r.get("k"), micros(r[START]), micros(r[END]), r["n"], r["total"]) for r in found.to_pylist()]
         self.late += shard.counted.late
         return shard.counted
 
@@ -270,7 +268,7 @@ def test_rows_of_sessions_are_not_written_again_and_again():
         (
             lambda: plan_of(pn.session("1 s")).run(table_of([]), empty=True),
             PlanError,
-            "goes by rows",
+            "answers windows on the clock where they hold no event",
         ),
         (lambda: query_of(pn.sliding(pn.rows(3))).windows, PlanError, "takes windows over time only"),
         (lambda: plan_of(pn.session("1 s")).run(pa.table({"ts": [1], "x": [1]})), pn.PanesError, "timestamp"),

@@ -50,7 +50,7 @@ def done(monkeypatch, verb) -> list[str]:
 
     watch(runs, "sorted_events", "sort")
     watch(runs, "answer_events", "answer")
-    watch(by_rows, "_sorted", "sort")
+    watch(by_rows, "sorted_rows", "sort")
     watch(by_rows, "_answered", "answer")
     watch(lookups, "counting", "sort")
     watch(lookups, "answers_of", "answer")

@@ -29,7 +29,7 @@ from panes.operators.over_queries import key_sets
 from panes.planning.blueprint import draw_up
 from panes.planning.statistics import Statistics
 from panes.spark.binding import Input
-from panes.spark.rows import _result, _travelling
+from panes.spark.rows import _result, prepared_with
 
 SHARDS = 2
 
@@ -101,7 +101,7 @@ class _ByRows:
         spark_types = {field.name.lower(): field.dataType for field in from_arrow_schema(schema)}
         source = _Columns(None, schema, spark_types)
         bounds = tuple(bind_rows(part, schema, lambda sql: result_type(sql, schema)) for part in parts)
-        self.prepared = _travelling(tuple(parts), source, bounds, _result(parts, bounds, source))
+        self.prepared = prepared_with(tuple(parts), source, bounds, _result(parts, bounds, source))
         self.at = parts[0].stream.at
         self.alone = parts[0].stream.alone
         self.cabinets = [InMemory() for _ in range(1 if self.alone else SHARDS)]

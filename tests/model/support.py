@@ -160,6 +160,63 @@ def lookup_table(support: Support) -> None:
         support.ask("lookup, table", window, of, check)
 
 
+def live_table(support: Support) -> None:
+    """``plan.live``, fed in two batches."""
+    table = events()
+    requests = table.select(["ts", "k"])
+
+    def check(query: pn.Query) -> None:
+        live = pn.plan(query).live(keep="1 s")
+        live.update(table.slice(0, 17))
+        live.update(table.slice(17))
+        same(live.lookup(requests), brute_force_lookup(exact(query), table, requests))
+
+    for window, of in cells():
+        support.ask("live", window, of, check)
+
+
+def counting(key: Any, window: Any, rows: pa.Table) -> dict[str, int]:
+    """What is applied to windows."""
+    return {"n": rows.num_rows}
+
+
+COUNT = "`count`, `sum`"
+"""The class whose counts a function has to find, too."""
+
+
+def applied(
+    support: Support, verb: str, apply: Callable[[Any], Any], collect: Callable[[Any], pa.Table], given: Any = None
+) -> None:
+    """``pn.apply``: a function that counts, over every window at once."""
+    accepted = []
+    for window in WINDOWS:
+
+        def check(query: pn.Query) -> None:
+            apply(query.over)
+            accepted.extend(query.over)
+
+        support.ask(verb, window, COUNT, check)
+    table = events()
+    wanted = brute_force(pn.query("n", by="k", at="ts", select={"n": pn.count()}, over=accepted), table)
+    found, wanted = collect(apply(accepted)), wanted.drop_columns(["query"])
+    if given is not None:
+        found, wanted = given(found), given(wanted)
+    same(found.select(wanted.column_names), wanted)
+
+
+def sorted_table(support: Support) -> None:
+    """``pn.sort``: what comes out are rows of the data, and of windows that follow one another in order."""
+    table = events()
+    rows = set(map(repr, table.to_pylist()))
+
+    def check(query: pn.Query) -> None:
+        found = pn.sort(table, order="x", over=query.over[0], by="k", at="ts")
+        assert set(map(repr, found.to_pylist())) <= rows
+
+    for window in WINDOWS:
+        support.ask("sort", window, COUNT, check)
+
+
 def together(
     support: Support, verb: str, ask: Callable[[pn.Plan], Any], collect: Callable[[Any], pa.Table]
 ) -> tuple[list[pn.Query], pa.Table | None]:

@@ -25,6 +25,11 @@ TITLES = {
     "stream, update": "`stream`, update",
     "lookup, table": "`lookup`, table",
     "lookup, DataFrame": "`lookup`, DataFrame",
+    "live": "`live`",
+    "apply, table": "`apply`, table",
+    "apply, DataFrame": "`apply`, DataFrame",
+    "apply, stream": "`apply`, stream",
+    "sort": "`sort`, table",
 }
 
 
@@ -50,6 +55,47 @@ def test_lookup_over_tables(known):
     support.lookup_table(known)
 
 
+def test_live(known):
+    support.live_table(known)
+
+
+def test_sort(known):
+    support.sorted_table(known)
+
+
+def test_apply_over_a_table(known):
+    table = events()
+    support.applied(known, "apply, table", lambda over: applied_to(table, over), lambda found: found)
+
+
+def test_apply_over_a_dataframe(known, stored):
+    support.applied(known, "apply, DataFrame", lambda over: applied_to(stored, over), lambda found: found.toArrow())
+
+
+def test_apply_over_a_stream(known, spark, tmp_path, one_partition):
+    record = recorded(spark, tmp_path)
+    support.applied(
+        known,
+        "apply, stream",
+        lambda over: applied_to(record.stream(delay="0 seconds"), over, shards=1),
+        lambda found: Collected(found, tmp_path / "checkpoint").finish().rows,
+        complete,
+    )
+
+
+def applied_to(data, over, **options):
+    schema = pa.schema({"n": pa.int64()})
+    return pn.apply(data, support.counting, by="k", at="ts", over=over, schema=schema, **options)
+
+
+def recorded(spark, folder) -> Recorded:
+    """The events in three micro-batches, the one that is far later last."""
+    table = events()
+    record = Recorded(spark, folder, table.schema)
+    record.add(table.slice(0, 20), table.slice(20, 20), table.slice(40))
+    return record
+
+
 def test_run_over_a_dataframe(known, stored):
     table = events()
     queries, found = together(known, "run, DataFrame", lambda plan: plan.run(stored), lambda df: df.toArrow())
@@ -70,9 +116,7 @@ def test_lookup_over_dataframes(known, stored):
 @pytest.mark.filterwarnings("ignore::panes.errors.StateWarning")
 @pytest.mark.parametrize("mode", ["append", "update"])
 def test_stream(known, spark, tmp_path, one_partition, mode):
-    table = events()
-    record = Recorded(spark, tmp_path, table.schema)
-    record.add(table.slice(0, 20), table.slice(20, 20), table.slice(40))
+    table, record = events(), recorded(spark, tmp_path)
 
     def collect(rows) -> pa.Table:
         query = Collected(rows, tmp_path / "checkpoint", mode).finish()

@@ -207,9 +207,10 @@ class Selected:
                 "DISTINCT stands in COUNT alone, and aggregates have one argument, or MIN_BY, MAX_BY and CORR two.",
             )
         arguments = [tree.args[name] for name in ("this", "expression") if tree.args.get(name) is not None]
+        checked = [self._checked(argument, _of(argument, tokens)).sql for argument in arguments]
         try:
-            return AGGREGATES[type(tree)](*(self._checked(a, _of(a, tokens)).sql for a in arguments))
-        except TypeError:
+            return AGGREGATES[type(tree)](*checked)
+        except (TypeError, DeclarationError):
             fail(self.text, tokens, "aggregates have one argument, MIN_BY, MAX_BY and CORR two.")
 
     def _count(self, tree: exp.Count, tokens: Sequence[Token]) -> Aggregate:

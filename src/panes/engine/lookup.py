@@ -118,7 +118,7 @@ def _partials(
 
 
 @dataclass(frozen=True, eq=False)
-class _Instances:
+class Instances:
     """The instance of a window for each request.
 
     Parameters
@@ -141,6 +141,11 @@ class _Instances:
     levels: Sequence[tuple[Array, Array]] = ()
     known: Array | None = None
 
+    def only(self, request: int) -> Instances:
+        """Those of one request; without levels."""
+        at = slice(request, request + 1)
+        return Instances(self.start[at], self.end[at], self.lo[at], self.hi[at])
+
 
 class Asked:
     """Requests about some events; every window is answered for all of them at once."""
@@ -159,31 +164,63 @@ class Asked:
         self._before: dict[int, Array] = {}
         self._ended: dict[tuple[int, int, int], tuple[Array, Array]] = {}
 
+    def only(self, request: int) -> Asked:
+        """One of the requests, alone."""
+        at = slice(request, request + 1)
+        return Asked(self._bound, self._events, self._partials, self._key[at], self._instant[at])
+
     def answer(self, query: int, window: Answered) -> Found:
         """The aggregates of a query over one of its windows."""
-        found, partials = self._instances(window), self._partials[isinstance(window, RowWindow)]
-        frame = Frame(self._key, found.start, found.lo, found.hi)
-        levels = [Frame(self._key, found.start, lo, hi) for lo, hi in found.levels]
-        columns = answers_over(self._bound.readings[query], partials, frame, found.start, found.end, levels)
+        found = self._instances(window)
+        return self._found(found, self._columns(query, found, by_rows=isinstance(window, RowWindow)))
+
+    def _found(self, found: Instances, columns: tuple[pa.Array, ...]) -> Found:
         known = self._instant != NEVER
         return Found(found.start, found.end, known if found.known is None else known & found.known, columns)
 
-    def _instances(self, window: Answered) -> _Instances:
+    def _columns(self, query: int, found: Instances, *, by_rows: bool) -> tuple[pa.Array, ...]:
+        frame = Frame(self._key, found.start, found.lo, found.hi)
+        levels = [Frame(self._key, found.start, lo, hi) for lo, hi in found.levels]
+        return answers_over(self._bound.readings[query], self._partials[by_rows], frame, found.start, found.end, levels)
+
+    # Where the events lie
+
+    def _rows_before(self, instant: Array) -> Array:
+        """The first row of each request's key that does not start before an instant."""
+        return rows_before(self._events, self._key, instant)
+
+    def _last_rows(self, upto: Array, count: int, skip: int) -> tuple[Array, Array]:
+        """The last so many rows of each request's key before a row of it, the very last ones left out."""
+        return last_rows(self._events, self._key, upto, count, skip)
+
+    def _first_rows(self) -> Array:
+        """The first row of each request's key."""
+        first: Array = self._events.key_starts[self._key]
+        return first
+
+    def _starts(self, requests: Array, row: Array) -> Array:
+        """When rows happen, one for each of some requests."""
+        start: Array = self._events.start[row]
+        return start
+
+    # Which rows windows hold
+
+    def _instances(self, window: Answered) -> Instances:
         if isinstance(window, Sliding):
             return self._sliding(window)
         if isinstance(window, RowWindow):
             return self._rows(window)
         return self._cumulating(window) if isinstance(window, Cumulate) else self._on_the_clock(window)
 
-    def _sliding(self, window: Sliding) -> _Instances:
+    def _sliding(self, window: Sliding) -> Instances:
         """Up to each request, or up to a while before it."""
         holds_start, holds_end = window.bounds[0] == "[", window.bounds[1] == "]"
         end = self._instant - window.ago
         start = end - window.size
-        lo = rows_before(self._events, self._key, start + (0 if holds_start else 1))
-        return _Instances(start, end, lo, np.maximum(lo, self._upto(int(holds_end) - window.ago)))
+        lo = self._rows_before(start + (0 if holds_start else 1))
+        return Instances(start, end, lo, np.maximum(lo, self._upto(int(holds_end) - window.ago)))
 
-    def _rows(self, window: RowWindow) -> _Instances:
+    def _rows(self, window: RowWindow) -> Instances:
         """The last rows at each request, or at the last tick of the clock before it."""
         assert isinstance(window.size, Rows)
         if isinstance(window.every, int):
@@ -192,39 +229,39 @@ class Asked:
             end = end - shift
         else:
             end, upto = self._instant, self._upto(1)
-        lo, hi = last_rows(self._events, self._key, upto, window.size.n, window.ago)
+        lo, hi = self._last_rows(upto, window.size.n, window.ago)
         if not window.partial:
             # As long as it has not been full, a run has no answer. Empty windows keep the order of the others.
-            first = self._events.key_starts[self._key]
+            first = self._first_rows()
             full = upto - first >= window.size.n + window.ago
             lo, hi = np.where(full, lo, first), np.where(full, hi, first)
         # It starts with its first event; one without events where it ends.
-        start, some = end.copy(), hi > lo
-        start[some] = self._events.start[lo[some]]
-        return _Instances(start, end, lo, hi)
+        start, some = end.copy(), np.flatnonzero(hi > lo)
+        start[some] = self._starts(some, lo[some])
+        return Instances(start, end, lo, hi)
 
-    def _on_the_clock(self, window: Window) -> _Instances:
+    def _on_the_clock(self, window: Window) -> Instances:
         """The newest instance that is complete."""
         geometry = window.geometry
         end, upto = self._newest(geometry.slide, geometry.offset + geometry.range, window.end_shift)
         start = window.begins(end - geometry.range)
-        lo = rows_before(self._events, self._key, start)
+        lo = self._rows_before(start)
         levels: list[tuple[Array, Array]] = []
         if self._by_level:
             edges = [window.begins(end - age) for age in (0, *window.finer, geometry.range)]
-            levels = [(lo, hi) for hi, lo in pairwise(rows_before(self._events, self._key, edge) for edge in edges)]
+            levels = [(lo, hi) for hi, lo in pairwise(self._rows_before(edge) for edge in edges)]
         known = None if window.since is None else end > window.since
         shown = start - window.shift, end - window.end_shift
-        return _Instances(*shown, lo, np.maximum(lo, upto), levels, known)
+        return Instances(*shown, lo, np.maximum(lo, upto), levels, known)
 
-    def _cumulating(self, window: Cumulate) -> _Instances:
+    def _cumulating(self, window: Cumulate) -> Instances:
         """The one whose step is the newest that is complete: each step ends one of them."""
         shift = TICK if window.bounds == "(]" else 0
         begins = window.offset + shift
         end, upto = self._newest(window.step, begins, shift)
         start = begins + (end - begins - 1) // window.upto * window.upto
-        lo = rows_before(self._events, self._key, start)
-        return _Instances(start - shift, end - shift, lo, np.maximum(lo, upto))
+        lo = self._rows_before(start)
+        return Instances(start - shift, end - shift, lo, np.maximum(lo, upto))
 
     def _newest(self, period: int, phase: int, shift: int) -> tuple[Array, Array]:
         """Where the newest instance ends whose answer is there, and how many rows there are before that.
@@ -237,11 +274,11 @@ class Asked:
         if (period, phase, shift) not in self._ended:
             over = self._instant - (self._bound.part.delay - shift)
             end = over - (over - phase) % period
-            self._ended[period, phase, shift] = end, rows_before(self._events, self._key, end)
+            self._ended[period, phase, shift] = end, self._rows_before(end)
         return self._ended[period, phase, shift]
 
     def _upto(self, later: int) -> Array:
         """How many rows there are before instants so much later than the requests: the same for many windows."""
         if later not in self._before:
-            self._before[later] = rows_before(self._events, self._key, self._instant + later)
+            self._before[later] = self._rows_before(self._instant + later)
         return self._before[later]

@@ -1,191 +1,207 @@
-"""An index as one file: what was declared as JSON, then types, keys and rows as Arrow streams. Data, never code.
+"""A live plan as one file: what it is as JSON, then types, keys and events as Arrow streams. Data, never code.
 
-Stored are the rows, not what algorithms make of them: a newer version may have other algorithms. A newer version of
-Panes reads what an older one wrote; the other way round is refused.
+Stored are events (or granules), not what algorithms make of them; indexes are built again.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.aged import AgedOf
-from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
-from panes.algebra.approximate import ApproxCountDistinctOf, ApproxQuantileOf, TopOf
-from panes.algebra.collecting import QuantileOf
-from panes.algebra.fits import CorrelationOf, TrendOf
 from panes.algebra.operations import Array
+from panes.declare.measures import Rows
+from panes.declare.nested import Nested
 from panes.declare.query import Query
-from panes.errors import DeclarationError, StateError
-from panes.live.store import Keep, Store
-from panes.timeline import format_duration
+from panes.errors import StateError
+from panes.live.threshold import Threshold
+from panes.timeline import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from panes.live.part import Part
+    from panes.live.plan import Live
 
 FORMAT: Final = 1
-_DECLARED: Final = b"panes.index"
-_KINDS: Final[dict[str, type[Aggregate]]] = {
-    kind.__name__: kind
-    for kind in (
-        *(CountOf, SumOf, MeanOf, MinOf, MaxOf, VarianceOf, PickOf, QuantileOf, CorrelationOf, TrendOf, AgedOf),
-        *(ApproxCountDistinctOf, ApproxQuantileOf, TopOf),
-    )
-}
+"""Raised whenever older versions could not read what is written, or newer ones what was."""
+
+_DECLARED: Final = b"panes.live"
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What is in a file.
-
-    Parameters
-    ----------
-    declared
-        As in JSON.
-    schema
-        The types of the events.
-    held
-        Of each key: the ordinal from which its rows are held, how many are, and when the last one before them happened.
-    rows
-        The held rows, key after key: instants, and what is stored of each component.
-    keys
-        The keys themselves; no columns where there are none.
-    """
-
-    declared: dict[str, Any]
-    schema: pa.Schema
-    held: pa.Table
-    rows: pa.Table
-    keys: pa.Table
-
-    @classmethod
-    def of(
-        cls,
-        query: Query,
-        keep: Keep,
-        algorithm: str | None,
-        null_times: int,
-        schema: pa.Schema,
-        keys: pa.RecordBatch | None,
-        store: Store,
-    ) -> Saved:
-        """What there is to be saved of an index."""
-        every = np.arange(len(store.rings))
-        runs = store.rings.held(every)
-        columns = {"instant": pa.array(store.instants.elements(runs)[0])}
-        columns |= {f"={c.component.name}": c.stored(runs) for c in store.columns}
-        declared = {
-            "format": FORMAT,
-            "select": {alias: _as_data(aggregate) for alias, aggregate in query.aggregates},
-            "by": list(query.by),
-            "at": query.at,
-            "keep": keep.rows if keep.micros is None else format_duration(keep.micros),
-            "where": None if query.where is None else query.where.sql,
-            "algorithm": algorithm,
-            "null_times": null_times,
-            "left_out": store.left_out,
-            "newest": store.newest,
-        }
-        held = {"first": store.rings.first, "count": runs.width, "forgotten": store.forgotten}
-        return cls(
-            declared,
-            schema,
-            pa.table({name: pa.array(array) for name, array in held.items()}),
-            pa.table(columns),
-            pa.table({}) if keys is None else pa.Table.from_batches([keys]),
-        )
-
-    def select(self, given: Mapping[str, Aggregate] | None) -> Mapping[str, Aggregate]:
-        """The aggregates; those that are given have to be the same."""
-        saved: dict[str, dict[str, Any]] = self.declared["select"]
-        if given is None:
-            return {alias: _from_data(alias, data) for alias, data in saved.items()}
-        names = {alias: data["name"] for alias, data in saved.items()}
-        if names != {alias: str(aggregate) for alias, aggregate in given.items()}:
-            raise StateError(
-                f"the file holds {', '.join(f'{alias!r}: {name}' for alias, name in names.items())}, and select= says "
-                "otherwise. Give the same aggregates, or leave it out."
-            )
-        return given
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What an index is made with, beside its aggregates."""
-        return {name: self.declared[name] for name in ("by", "at", "keep", "where", "algorithm")}
-
-    def fill(self, store: Store) -> None:
-        """Put the rows into a store that has none."""
-        first, count, forgotten = (_integers(self.held, name) for name in ("first", "count", "forgotten"))
-        store.know(len(first))
-        every = np.arange(len(first))
-        store.rings.restart(every, first)
-        some = np.flatnonzero(count)
-        if len(some):
-            stored = [self.rows.column(f"={column.component.name}").combine_chunks() for column in store.columns]
-            store.append(some, count[some], _integers(self.rows, "instant"), stored)
-        # Filled afterwards: rows that were held are not to be measured against what has left before them.
-        store.forgotten[:], store.left_out, store.newest = (
-            forgotten,
-            self.declared["left_out"],
-            self.declared["newest"],
-        )
-
-
-def write(path: str | os.PathLike[str], saved: Saved) -> None:
+def save(live: Live, path: str | os.PathLike[str]) -> None:
     """Write a file, whole or not at all."""
     target = Path(path)
     making = target.with_name(f".{target.name}.making")
-    metadata = {_DECLARED: json.dumps(saved.declared).encode()}
-    empty = saved.schema.with_metadata(metadata).empty_table()
+    declared = {
+        "format": FORMAT,
+        "queries": [text_of(query) for query in live.queries],
+        "keep": _keep_as_data(live._keep),
+        "algorithm": live._algorithm,
+        "null_times": live.null_times,
+        "newest": live._newest,
+        "parts": [_facts(part) for part in live._parts],
+        "granules": {name: granules.facts for name, granules in live._granules.items()},
+    }
+    tables = [pa.table({}).replace_schema_metadata({_DECLARED: json.dumps(declared).encode()})]
+    tables += [table for part in live._parts if part.schema is not None for table in _tables(part)]
+    tables += [table for granules in live._granules.values() for table in granules.saved()]
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
     with making.open("wb") as file:
-        for table in (empty, saved.held, saved.rows, saved.keys):
-            with pa.ipc.new_stream(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        for table in tables:
+            with pa.ipc.new_stream(file, table.schema, options=options) as writer:
                 writer.write_table(table)
+        file.flush()
+        os.fsync(file.fileno())
     making.replace(target)
+    _settle(target.parent)
 
 
-def read(path: str | os.PathLike[str]) -> Saved:
-    """Read a file; one of a newer format, or of something else, is refused."""
-    with Path(path).open("rb") as file:
-        try:
-            schema = _stream(file)
-            declared = json.loads((schema.schema.metadata or {})[_DECLARED])
-            if declared["format"] <= FORMAT:
-                return Saved(declared, schema.schema.remove_metadata(), *(_stream(file) for _ in range(3)))
-        except (pa.ArrowException, KeyError, ValueError) as error:
-            raise StateError(f"{os.fspath(path)!r} is not an index that Panes saved: {error!r}.") from error
+def load(path: str | os.PathLike[str], queries: Sequence[Query], keep: Any, algorithm: str | None) -> Live:
+    """Read what ``save`` wrote for the same queries; other formats and other files are refused.
+
+    Parameters
+    ----------
+    keep, algorithm
+        As they were, or None.
+    """
+    from panes.live.plan import Live
+
+    try:
+        with Path(path).open("rb") as file:
+            tables = _streams(file)
+            declared = json.loads((next(tables).schema.metadata or {})[_DECLARED])
+            if declared["format"] == FORMAT:
+                _check_same(declared, queries, keep, algorithm)
+                kept = _keep_of_data(declared["keep"])
+                live = Live(queries, kept, declared["algorithm"])
+                live.null_times, live._newest = declared["null_times"], declared["newest"]
+                for part, facts in zip(live._parts, declared["parts"], strict=True):
+                    _restore(part, facts, tables, live._newest.get(part.declared.at.lower()))
+                for name, granules in live._granules.items():
+                    granules.restore(declared["granules"][name], tables)
+                return live
+    except (pa.ArrowException, KeyError, ValueError, StopIteration, FileNotFoundError, IsADirectoryError) as error:
+        raise StateError(
+            f"{os.fspath(path)!r} is no whole file that live.save() wrote: {error!r}. Give the path that it was given."
+        ) from error
     raise StateError(
-        f"{os.fspath(path)!r} was written in format {declared['format']}, and this version of Panes reads up to "
-        f"{FORMAT}. Upgrade Panes."
+        f"{os.fspath(path)!r} was written in format {declared['format']}, and this version of Panes reads {FORMAT}. "
+        "Read it with the version that wrote it, or build it anew from the events."
     )
 
 
-def _stream(file: BinaryIO) -> pa.Table:
-    with pa.ipc.open_stream(file) as reader:
-        return reader.read_all()
+def text_of(query: Query) -> dict[str, Any]:
+    """What identifies a query; functions of a user's own by their names."""
+    return {
+        "name": query.name,
+        "by": list(query.by),
+        "at": query.at,
+        "select": {alias: str(aggregate) for alias, aggregate in query.aggregates},
+        "derived": {alias: value.sql for alias, value in query.derived},
+        "over": [str(window) for window in query.over],
+        "where": None if query.where is None else query.where.sql,
+        "ties": list(query.ties),
+    }
+
+
+def _check_same(declared: dict[str, Any], queries: Sequence[Query], keep: Any, algorithm: str | None) -> None:
+    saved, given = declared["queries"], [text_of(query) for query in queries]
+    for old, new in zip(saved, given, strict=False):
+        for what, value in old.items():
+            if value != new[what]:
+                raise StateError(
+                    f"the file holds a query {old['name']!r} with {what}={value!r}, and the plan has {new[what]!r}. "
+                    "Load it with the plan that it was saved with."
+                )
+    if len(saved) != len(given):
+        names = ", ".join(repr(query["name"]) for query in saved)
+        raise StateError(f"the file holds {len(saved)} queries ({names}), and the plan has {len(given)}.")
+    for what, value, before in (
+        ("keep", _keep_as_data(keep), declared["keep"]),
+        ("algorithm", algorithm, declared["algorithm"]),
+    ):
+        if value is not None and value != before:
+            raise StateError(
+                f"{what}= is {before!r} in the file, and was given as {value!r}. Leave it out when loading."
+            )
+
+
+def _keep_as_data(keep: Any) -> Any:
+    if keep is None:
+        return None
+    if isinstance(keep, Rows):
+        return {"rows": keep.n}
+    if isinstance(keep, Nested):
+        return {"nested": json.loads(json.dumps(asdict(keep)))}
+    return {"time": format_duration(parse_duration(keep))}
+
+
+def _keep_of_data(data: Any) -> Any:
+    if data is None or "time" in data:
+        return None if data is None else data["time"]
+    if "rows" in data:
+        return Rows(data["rows"])
+    given = data["nested"]
+    return Nested(**{**given, "ranges": tuple(given["ranges"]), "slides": tuple(given["slides"])})
+
+
+def _facts(part: Part) -> dict[str, Any]:
+    indexes = [
+        [query, column, None if index.levels is None else index.levels.p]
+        for (query, column), index in part.indexes.items()
+    ]
+    begun = part.schema is not None
+    return {"begun": begun, "left_out": part.store.left_out if begun else 0, "indexes": indexes}
+
+
+def _tables(part: Part) -> list[pa.Table]:
+    """The events that are held, key after key, how many each key has, and the keys."""
+    store, every = part.store, np.arange(len(part.store.rings))
+    held = {
+        "first": store.rings.first,
+        "count": store.rings.end - store.rings.first,
+        "forgotten": store.forgotten,
+    }
+    keys = pa.table({}) if part.dictionary is None else pa.Table.from_batches([part.dictionary.keys])
+    return [part.events(every), pa.table({name: pa.array(array) for name, array in held.items()}), keys]
+
+
+def _restore(part: Part, facts: dict[str, Any], tables: Iterator[pa.Table], newest: int | None) -> None:
+    if facts["begun"]:
+        events, held, keys = (next(tables) for _ in range(3))
+        first, count, forgotten = (_integers(held, name) for name in ("first", "count", "forgotten"))
+        part.restore(events, first, count, keys)
+        store = part.store
+        # Filled afterwards: events that were held are not to be measured against what has left before them.
+        store.forgotten[:], store.left_out, store.newest = forgotten, facts["left_out"], newest
+    for name, column, p in facts["indexes"]:
+        query = next(query for query in part.declared.queries if query.name == name)
+        assert part.keep.micros is not None
+        part.add_index(name, column, Threshold(query, column, part.keep.micros, p=p))
+
+
+def _streams(file: Any) -> Iterator[pa.Table]:
+    while True:
+        with pa.ipc.open_stream(file) as reader:
+            yield reader.read_all()
 
 
 def _integers(table: pa.Table, name: str) -> Array:
     return np.array(table.column(name).to_numpy(), np.int64)
 
 
-def _as_data(aggregate: Aggregate) -> dict[str, Any]:
-    """What an aggregate is; of your own only the name, since functions are no data."""
-    named = {"name": str(aggregate), "type": type(aggregate).__name__}
-    if named["type"] not in _KINDS:
-        return named
-    return named | {"fields": {field.name: getattr(aggregate, field.name) for field in fields(aggregate)}}
-
-
-def _from_data(alias: str, data: Mapping[str, Any]) -> Aggregate:
-    kind = _KINDS.get(data["type"])
-    if kind is None:
-        raise DeclarationError(
-            f"{alias!r} is {data['name']}, an aggregate of your own, and functions are not saved. Give it again: "
-            "pn.Index.load(path, select={...}), with all aggregates."
-        )
-    return kind(**{**data["fields"], "arguments": tuple(data["fields"]["arguments"])})
+def _settle(folder: Path) -> None:
+    """Let the new name outlive a crash; not every system lets folders be opened."""
+    try:
+        number = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

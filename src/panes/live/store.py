@@ -1,19 +1,22 @@
-"""What an index holds: rings, the instants of rows, and a column for every component; keys are numbers here."""
+"""What is kept of events: rings, the instants of rows, and a column for every component; keys are numbers here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from panes.algebra.component import Component
+from panes.algebra.extrema import SMALLEST
 from panes.algebra.operations import Array, State, concatenate, take
 from panes.live.column import Column, CombinedColumn, SortedColumn
+from panes.live.elements import Elements
 from panes.live.instants import Instants
 from panes.live.rings import Rings, Tenant
+from panes.timeline import format_duration
 
 _LAZY: Final = 8
 """Rows leave whenever a part 1/8 of what is kept has expired: sooner would look at every key with every batch."""
@@ -21,31 +24,61 @@ _LAZY: Final = 8
 _NEVER: Final = -(2**62)
 
 
+Untie: TypeAlias = Callable[[Array, Array, Array, Array], None]
+"""Puts rows of one key and instant in order: their order (changed in place), sorted instants, where keys begin, ids."""
+
+
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """How much is held: the last so many µs of the stream, or the last so many rows of each key."""
+    """How much is held.
+
+    Parameters
+    ----------
+    micros
+        What is later than so many µs before the latest event of all.
+    rows
+        The last so many rows of each key; with ``micros``, the last so many before those.
+    """
 
     micros: int | None = None
     rows: int | None = None
+
+    def __str__(self) -> str:
+        """As messages say it."""
+        rows = None if self.rows is None else f"{self.rows:,} row{'' if self.rows == 1 else 's'} of each key"
+        if self.micros is None:
+            return f"the last {rows}"
+        return format_duration(self.micros) + ("" if rows is None else f" and {rows} before")
 
 
 class Store:
     """Rows of many keys in the order of time, and what windows of them come to.
 
+    Parameters
+    ----------
+    untie
+        Fixes the order of rows of one key and instant, where it matters; otherwise it is that of arrival.
+
     Attributes
     ----------
+    ids
+        Of each row, where it stands among all events.
     newest
         The latest instant that has come, None before the first row.
     left_out
         How many rows were older than what is kept when they came.
     """
 
-    def __init__(self, components: Sequence[Component], keep: Keep, algorithm: str | None) -> None:
-        self.keep, self.left_out = keep, 0
+    def __init__(
+        self, components: Sequence[Component], keep: Keep, algorithm: str | None, untie: Untie | None = None
+    ) -> None:
+        self.keep, self.left_out, self._untie = keep, 0, untie
         self.newest: int | None = None
         self.rings = Rings()
         self.instants = Instants(self.rings)
         self.rings.admit(self.instants)
+        self.ids = Elements(SMALLEST, (np.zeros(0, np.int64),), self.rings)
+        self.rings.admit(self.ids)
         self.columns: tuple[Column, ...] = tuple(
             SortedColumn(c, self.rings)
             if c.collect(pa.array([], c.storage)) is not None
@@ -68,30 +101,34 @@ class Store:
             self.rings.know(keys)
             self.forgotten = np.concatenate([self.forgotten, np.full(more, _NEVER)])
 
-    def append(self, key: Array, count: Array, instants: Array, stored: Sequence[pa.Array]) -> None:
+    def append(self, key: Array, count: Array, instants: Array, ids: Array, stored: Sequence[pa.Array]) -> None:
         """Take in rows, key after key and each key's in the order of time.
 
         Parameters
         ----------
         key, count
             The keys, which all differ, and how many rows each has.
-        instants, stored
-            Of each row, when it happened and what is stored of every component.
+        instants, ids, stored
+            Of each row, when it happened, where it stands among all events, and what is stored of every component.
         """
         self.know(int(key.max(initial=-1)) + 1)
         if not len(instants):
             return
-        states: dict[Tenant, State] = {self.instants: (instants,)}
+        states: dict[Tenant, State] = {self.instants: (instants,), self.ids: (ids,)}
         for column, values in zip(self.columns, stored, strict=True):
             states |= column.take_in(values)
         self.newest = int(instants.max()) if self.newest is None else max(self.newest, int(instants.max()))
         owner = np.repeat(key, count)
-        # Of a key that is full, a row before one that has left is not among the last any more.
-        known = instants > self.horizon if self.keep.micros is not None else instants >= self.forgotten[owner]
+        known = np.zeros(len(owner), np.bool_)
+        if self.keep.micros is not None:
+            known |= instants > self.horizon
+        if self.keep.rows is not None:
+            # Of a key that is full, a row before one that has left is not among the last any more.
+            known |= instants >= self.forgotten[owner]
         self.left_out += int(len(known) - known.sum())
         owner, states = self._only(known, owner, states)
         owner, states = self._with_later_ones(owner, states)
-        if self.keep.rows is not None:
+        if self.keep.rows is not None and self.keep.micros is None:
             owner, states = self._only(self._among_the_last(owner, states, self.keep.rows), owner, states)
         elif self.horizon - self._expired >= (self.keep.micros or 0) // _LAZY:
             self._expire()
@@ -108,7 +145,7 @@ class Store:
     def forget(self) -> Array | None:
         """Forget keys that have no row, once they are the most; those that stay, or None where all do."""
         some = self.rings.end > self.rings.first
-        if self.keep.micros is None or len(some) < 1024 or some.sum() > len(some) // 2:
+        if self.keep.rows is not None or len(some) < 1024 or some.sum() > len(some) // 2:
             return None
         chosen = np.flatnonzero(some)
         self.rings.keep(chosen)
@@ -126,7 +163,9 @@ class Store:
         key, first, _ = _runs(owner)
         held = np.flatnonzero(self.rings.end[key] > self.rings.first[key])
         (last,) = self.instants.at(key[held], self.rings.end[key[held]] - 1)
-        behind = key[held][instants[first[held]] < last]
+        # Those of one instant have an order of their own, if there is one.
+        oldest = instants[first[held]]
+        behind = key[held][oldest < last if self._untie is None else oldest <= last]
         if not len(behind):
             return owner, dict(states)
         rows = self.rings.held(behind)
@@ -134,6 +173,9 @@ class Store:
         owners = np.concatenate([np.repeat(behind, rows.width), owner])
         # Stable, so that of rows at one instant those that came first stay first.
         order = np.lexsort((both[self.instants][0], owners))
+        if self._untie is not None:
+            starts = np.append(_runs(owners[order])[1], len(order))
+            self._untie(order, both[self.instants][0][order], starts, both[self.ids][0])
         self.rings.restart(behind, self.rings.first[behind])
         return owners[order], {tenant: take(state, order) for tenant, state in both.items()}
 
@@ -155,13 +197,18 @@ class Store:
         return kept
 
     def _expire(self) -> None:
-        """Let go what is older than the horizon."""
+        """Let go what is older than the horizon, but for so many rows of each key."""
         self._expired = self.horizon
         key = np.flatnonzero(self.rings.end > self.rings.first)
         (oldest,) = self.instants.at(key, self.rings.first[key])
         key = key[oldest <= self.horizon]
-        if len(key):
-            self.rings.expire(key, self.instants.search(key, self.horizon + 1))
+        if not len(key):
+            return
+        first = self.instants.search(key, self.horizon + 1) - (self.keep.rows or 0)
+        key, first = (array[first > self.rings.first[key]] for array in (key, first))
+        if self.keep.rows is not None:
+            self.forgotten[key] = self.instants.at(key, first - 1)[0]
+        self.rings.expire(key, first)
 
 
 def _runs(owner: Array) -> tuple[Array, Array, Array]:

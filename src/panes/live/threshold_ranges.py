@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from panes.algebra.operations import Array
-from panes.errors import PlanError
 
 Number: TypeAlias = "int | float | Decimal"
 
@@ -22,36 +21,6 @@ class Asked:
 
     above: Number | None
     below: Number | None
-
-    @classmethod
-    def of(cls, above: object, below: object, between: object) -> Asked:
-        """Read the arguments of a lookup.
-
-        Examples
-        --------
-        >>> Asked.of(1000, None, None)
-        Asked(above=1000, below=None)
-        >>> Asked.of(None, None, (9, 1))
-        Traceback (most recent call last):
-        ...
-        panes.errors.PlanError: between=(9, 1) is empty: nothing is more than 9 and less than 1. ...
-        """
-        if sum(each is not None for each in (above, below, between)) != 1:
-            raise PlanError(
-                "a lookup compares with one threshold or asks for one range. Give one of above=1000, below=10 and "
-                "between=(10, 1000)."
-            )
-        if between is None:
-            return cls(_number("above", above), _number("below", below))
-        if not isinstance(between, (tuple, list)) or len(between) != 2:
-            raise PlanError(f"between={between!r} is no range. Write both of its ends, as between=(10, 1000).")
-        low, high = (_number("between", end) for end in between)
-        if low is None or high is None or not Fraction(low) < Fraction(high):
-            raise PlanError(
-                f"between={between!r} is empty: nothing is more than {low} and less than {high}. Write the lower end "
-                "first; neither end is part of the range."
-            )
-        return cls(low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +89,3 @@ def nearest_double(value: Number) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-
-
-def _number(name: str, value: Any) -> Number | None:
-    if value is None and name != "between":
-        return None
-    if isinstance(value, np.number):
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not math.isfinite(value):
-        raise PlanError(f"{name}={value!r} is not a number to compare with. Write a finite one, as {name}=1000.")
-    return value

@@ -75,10 +75,10 @@ class _Binder:
         value = literals.number(node.name)
         text = write(node) if sign > 0 else f"-{write(node)}"
         if isinstance(value, int):
-            value *= sign
+            signed = value * sign
             for kind in (pa.int32(), pa.int64()):
-                if abs(value + (value < 0)) < 2 ** (kind.bit_width - 1):
-                    return _constant(value, kind, text, integer=value)
+                if abs(signed + (signed < 0)) < 2 ** (kind.bit_width - 1):
+                    return _constant(signed, kind, text, integer=signed)
             value = Decimal(value)
         if isinstance(value, float):
             return _constant(sign * value, DOUBLE, text)

@@ -40,6 +40,25 @@ def window_of(answers: pa.Table) -> tuple[int, int]:
     return window
 
 
+class Granules:
+    """A live plan of one query that keeps granules, those of its own window."""
+
+    def __init__(self, query: Any, keep: Any = None) -> None:
+        self.query, self.live = query, pn.plan(query).live(query.over[0] if keep is None else keep)
+        self.update = self.live.update
+
+    @property
+    def left_out(self) -> int:
+        return self.live.left_out
+
+    def state(self, over: str, at: Any = None) -> pa.Table:
+        answers = self.live.find(over=over, at=at)
+        names = {"query": self.query.name, "window_name": over}
+        for name, value in names.items():
+            answers = answers.append_column(name, pa.repeat(value, len(answers)))
+        return answers.select([*names, "window", *self.query.by, *self.query.columns])
+
+
 MICROS = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 
 
@@ -57,7 +76,7 @@ def test_every_horizon(seed: int, bounds: Any, begun: bool, in_step: bool) -> No
     over = pn.nested(ranges, slides, since=since, bounds=bounds)
     where = rng.choice([None, "i > 0"])
     query = pn.query("q", at="ts", by=by, select=SELECT, over=over, where=where)
-    stairs = pn.Stairs(query)
+    stairs = Granules(query)
     # Roughly in the order of time, with a few that are late.
     times = [START if t is None else t for t in table["ts"].cast(pa.int64()).to_pylist()]
     table = table.take(sorted(range(len(table)), key=lambda i: times[i] + rng.random() * rng.choice([0, 0, 2e7])))
@@ -83,7 +102,7 @@ def test_every_horizon(seed: int, bounds: Any, begun: bool, in_step: bool) -> No
 
 
 def test_time_passes_without_events_and_does_not_go_back() -> None:
-    stairs = pn.Stairs(pn.query("q", at="ts", select={"n": pn.count()}, over=pn.nested(["4s", "12s"], ["1s", "4s"])))
+    stairs = Granules(pn.query("q", at="ts", select={"n": pn.count()}, over=pn.nested(["4s", "12s"], ["1s", "4s"])))
     stairs.update(pa.table({"ts": [instant(n * 10**6) for n in range(8)]}))
     assert stairs.state("4s", at="1970-01-01 00:00:08")["n"].to_pylist() == [4]
     assert stairs.state("12s", at=instant(14 * 10**6))["n"].to_pylist() == [8 - 0]
@@ -99,13 +118,19 @@ def test_time_passes_without_events_and_does_not_go_back() -> None:
 def test_what_cannot_be() -> None:
     over = pn.nested(["4s", "12s"], ["1s", "4s"])
     counting = pn.query("q", at="ts", select={"n": pn.count("x")}, over=over)
-    with pytest.raises(DeclarationError, match="is not a query"):
-        pn.Stairs("q")  # type: ignore[arg-type]
-    with pytest.raises(DeclarationError, match="not over one nested window"):
-        pn.Stairs(pn.query("q", at="ts", select={"n": pn.count()}, over=pn.tumbling("1s")))
+    with pytest.raises(DeclarationError, match="has no at="):
+        Granules(pn.query("q", select={"n": pn.count()}, over=pn.sliding(pn.rows(1))), over)
+    with pytest.raises(DeclarationError, match="not for granules"):
+        pn.plan(counting).live(over, algorithm="tree")
+    with pytest.raises(PlanError, match="granules have no index"):
+        pn.plan(counting).live(over).add_index("n")
+    with pytest.raises(PlanError, match="granules answer for all keys"):
+        pn.plan(counting).live(over).lookup(pa.table({"r": [1]}), over="1 s")
+    with pytest.raises(DeclarationError, match="spans of time up to now"):
+        pn.plan(counting).live(over).find(over=pn.rows(3))
     with pytest.raises(DeclarationError, match="at any time they just have"):
-        pn.Stairs(pn.query("q", at="ts", select={"n": pn.count(), "until": "expires"}, over=over))
-    stairs = pn.Stairs(counting)
+        Granules(pn.query("q", at="ts", select={"n": pn.count(), "until": "expires"}, over=over))
+    stairs = Granules(counting)
     with pytest.raises(PlanError, match="no event has come"):
         stairs.state("1s")
     with pytest.raises(SchemaError, match="at='ts' is not a column"):
@@ -139,7 +164,7 @@ def test_aggregates_that_need_values_or_the_bounds_of_windows():
         "top": pn.top("x", 2),
     }
     query = pn.query("q", at="ts", by="k", select=select, over=pn.nested(["1 min", "10 min"], ["1 min", "5 min"]))
-    stairs = pn.Stairs(query)
+    stairs = Granules(query)
     for first in (0, 40, 70):
         stairs.update(table.slice(first, 40 if first == 0 else 30 if first == 40 else 20))
     end = dt.datetime(2026, 1, 1, 12, 30)
@@ -158,4 +183,4 @@ def test_aggregates_that_need_values_or_the_bounds_of_windows():
 def test_what_a_horizon_cannot_answer_is_refused(aggregate):
     over = pn.nested(["1 min", "10 min"], ["1 min", "5 min"])
     with pytest.raises(DeclarationError, match="which a horizon cannot"):
-        pn.Stairs(pn.query("q", at="ts", select={"a": aggregate}, over=over))
+        Granules(pn.query("q", at="ts", select={"a": aggregate}, over=over))

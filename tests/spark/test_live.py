@@ -1,4 +1,4 @@
-"""A stream feeds an index: micro-batches of a real file stream, and the answers of brute force."""
+"""A stream feeds a live plan: micro-batches of a real file stream, and the answers of brute force."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 import panes as pn
 from panes.testing import events
 from panes.testing.reference import answers_of
-from tests.live.test_index import assert_same
+from tests.live.test_index import assert_same, live_of
 from tests.spark.streams import START, VALUES, Recorded, split
 
 SELECT = {
@@ -19,11 +19,11 @@ SELECT = {
 }
 
 
-def test_a_stream_feeds_an_index(spark, tmp_path):
+def test_a_stream_feeds_a_live_plan(spark, tmp_path):
     table = events(240, keys={"k": pa.string()}, values=VALUES, start=START, null_times=0.03, seed=6)
     record = Recorded(spark, tmp_path, table.schema)
     record.add(*split(table, [70, 1, 100]))
-    index, sizes = pn.Index(SELECT, by="k", at="ts", keep="1 hour"), []
+    index, sizes = live_of(SELECT, by="k", at="ts", keep="1 hour"), []
 
     def feed(batch, number):
         assert number == len(sizes)

@@ -6,6 +6,7 @@ Paper: Patroumpas and Sellis, Multi-granular Time-based Sliding Windows over Dat
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +27,9 @@ from panes.engine.run import lift_panes
 from panes.engine.schema import check_columns, check_same_types, field_of
 from panes.errors import DeclarationError, PlanError
 from panes.kernels.stairwise import Stairwise
+from panes.local.columns import whole
 from panes.local.intake import as_table
-from panes.local.run import piece_of, program_of, sorted_events
+from panes.local.run import Sorted, piece_of, program_of, sorted_events
 from panes.local.schema import answer_schema
 from panes.planning.blueprint import draw_up
 from panes.planning.statistics import Statistics
@@ -35,20 +37,22 @@ from panes.timeline import DurationLike, Edges, Geometry, InstantLike, format_du
 
 _EVERYTHING = "everything"
 _EARLIEST = -(2**60)
+_NONE = np.zeros(0, np.int64)
 
 
-class Stairs:
-    """The state of a query over one nested window, kept in this process while batches of events come.
+class Granules:
+    """The events of a query as granules that grow coarser with age.
 
-    ``Plan.run`` answers a level whenever it slides. This answers at any time, for any horizon up to the widest range:
-    from whole granules, so that the horizon of an answer is the shortest one that covers what was asked for. Recent
-    horizons are exact to the narrowest slide, older ones to wider slides. Events may come in any order; those that no
-    level looks at any more are counted and left out.
+    It answers at any time, for any horizon up to the widest range: from whole granules, so that the horizon of an
+    answer is the shortest one that covers what was asked for. Recent horizons are exact to the narrowest slide, older
+    ones to wider slides.
 
     Parameters
     ----------
     query
-        Over one nested window.
+        What is asked for; its windows do not matter.
+    keep
+        Up to which age granules of each slide are kept.
 
     Attributes
     ----------
@@ -58,24 +62,22 @@ class Stairs:
     Examples
     --------
     >>> import datetime as dt, pyarrow as pa, panes as pn
-    >>> load = pn.nested(ranges=["5 min", "1 hour"], slides=["1 min", "10 min"])
-    >>> stairs = pn.Stairs(pn.query("load", at="ts", select={"n": pn.count(), "top": pn.max("x")}, over=load))
+    >>> load = pn.query("load", at="ts", select={"n": pn.count(), "top": pn.max("x")}, over=pn.sliding("1 hour"))
+    >>> live = pn.plan(load).live(keep=pn.nested(ranges=["5 min", "1 hour"], slides=["1 min", "10 min"]))
     >>> minutes = range(60)
-    >>> stairs.update(pa.table({"ts": [dt.datetime(2026, 1, 1, 9, m) for m in minutes], "x": list(minutes)}))
-    >>> stairs.state("3 min", at="2026-01-01 10:00").select(["n", "top"]).to_pylist()
+    >>> live.update(pa.table({"ts": [dt.datetime(2026, 1, 1, 9, m) for m in minutes], "x": list(minutes)}))
+    >>> live.find(over="3 min", at="2026-01-01 10:00").select(["n", "top"]).to_pylist()
     [{'n': 3, 'top': 59}]
-    >>> stairs.state("17 min")["window"].to_pylist()
+    >>> live.find(over="17 min")["window"].to_pylist()
     [{'start': datetime.datetime(2026, 1, 1, 9, 40), 'end': datetime.datetime(2026, 1, 1, 10, 0)}]
     """
 
-    def __init__(self, query: Query) -> None:
-        if not isinstance(query, Query):
-            raise DeclarationError(f"{query!r} is not a query. Make one with pn.query(..., over=pn.nested(...)).")
-        if len(query.over) != 1 or not isinstance(query.over[0], Nested):
-            raise DeclarationError(
-                f"query {query.name!r} is not over one nested window, so there are no levels to compose a horizon of. "
-                "Write over=pn.nested(ranges=[...], slides=[...])."
-            )
+    def __init__(self, query: Query, keep: Nested) -> None:
+        if not query.timed:
+            raise DeclarationError(f"query {query.name!r} has no at=, and granules are spans of time. Write at='ts'.")
+        for what, given in (("groups", query.groups), ("evict", query.evict)):
+            if given:
+                raise DeclarationError(f"query {query.name!r} has {what}=, which is for windows by rows. Leave it out.")
         if query.expiring:
             raise DeclarationError(f"query {query.name!r} asks when answers expire, but at any time they just have.")
         for _, aggregate in query.aggregates:
@@ -84,8 +86,9 @@ class Stairs:
                 raise DeclarationError(
                     f"query {query.name!r}: {aggregate} {what}, which a horizon cannot. Leave it to plan.run."
                 )
+        query = replace(query, over=(keep,), ties=())
         self.left_out = 0
-        self._query, self._window = query, query.over[0]
+        self._query, self._window = query, keep
         self._shift = self._window.windows[0].shift
         self._store = draw_up([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
         self._chain: Stairwise[Held] = Stairwise(
@@ -93,14 +96,18 @@ class Stairs:
         )
         self._bound: tuple[pa.Schema, Program, Dictionary] | None = None
 
-    def update(self, batch: Any) -> None:
-        """Take in events: a pyarrow Table or RecordBatch, or anything with the Arrow C interface."""
+    def prepare(self, batch: Any) -> Sorted:
+        """Do what may fail before anything changes: events sorted by key and time."""
         table = as_table(batch, {name.lower() for name in self._query.used})
         check_columns([self._query], table.schema)
-        _, program, dictionary = self._bind(table.schema)
-        events = sorted_events(self._store, program, table)
+        return sorted_events(self._store, self._bind(table.schema)[1], table)
+
+    def commit(self, events: Sorted) -> None:
+        """Take in events."""
         if not len(events.instants):
             return
+        assert self._bound is not None
+        _, program, dictionary = self._bound
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             panes, partials = lift_panes(program, events.instants, events.key_starts, events.arguments)
             stored = [partial.stored() for partial in partials]
@@ -120,6 +127,57 @@ class Stairs:
                 self.left_out += int(counts[first:last].sum())
         self._chain.advance(int(events.instants.max()) + 1)
 
+    @property
+    def rows(self) -> int:
+        """How many rows of partials are held, one for each key of a granule."""
+        return sum(
+            len(granule.content)
+            for node in self._chain.nodes()
+            for granule in node.granules
+            if granule.content is not None
+        )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a saved file says of it, beside tables."""
+        return {"begun": self._bound is not None, "now": self._chain.now, "left_out": self.left_out}
+
+    def saved(self) -> list[pa.Table]:
+        """The types of events, the keys, and the rows of all granules."""
+        if self._bound is None:
+            return []
+        schema, program, dictionary = self._bound
+        granules = [granule for node in self._chain.nodes() for granule in node.granules]
+        columns: dict[str, Any] = {
+            "start": np.concatenate([_NONE, *(np.full(len(g.content), g.start) for g in granules)]),
+            "key": np.concatenate([_NONE, *(g.content.key for g in granules)]),
+        }
+        for number, component in enumerate(program.components):
+            pieces = [granule.content.stored[number] for granule in granules]
+            columns[f"={component.name}"] = pa.chunked_array(pieces, component.storage)
+        return [schema.empty_table(), pa.Table.from_batches([dictionary.keys]), pa.table(columns)]
+
+    def restore(self, facts: dict[str, Any], tables: Iterator[pa.Table]) -> None:
+        """Hold what was saved."""
+        if facts["begun"]:
+            types, keys, rows = (next(tables).combine_chunks() for _ in range(3))
+            _, program, dictionary = self._bind(types.schema)
+            dictionary.ordinals(keys.to_batches()[0].cast(dictionary.keys.schema))
+            self._chain.advance(facts["now"])
+            start, key = (np.array(rows.column(name).to_numpy(), np.int64) for name in ("start", "key"))
+            stored = [whole(rows.column(f"={component.name}")) for component in program.components]
+            begins = np.flatnonzero(np.diff(start, prepend=_EARLIEST - 1))
+            for first, last in zip(begins, np.append(begins[1:], len(start)), strict=True):
+                held = _rows(key[first:last], tuple(column.slice(first, last - first) for column in stored))
+                self._chain.insert(int(start[first]), held)
+        self.left_out = facts["left_out"]
+
+    def explain(self) -> str:
+        """What is kept."""
+        pairs = zip(self._window.ranges, self._window.slides, strict=True)
+        levels = [f"of {format_duration(slide)} up to {format_duration(range_)}" for range_, slide in pairs]
+        return f"granules {', '.join(levels)} ago; {self.rows:,} rows of partials held"
+
     def state(self, horizon: DurationLike, *, at: InstantLike | None = None) -> pa.Table:
         """The answers over a horizon that ends now, a row for every key with events in it.
 
@@ -136,8 +194,8 @@ class Stairs:
         asked, widest = parse_duration(horizon), self._window.ranges[-1]
         if not 0 < asked <= widest:
             raise PlanError(
-                f"horizon={horizon!r} is not within the nested window, whose widest level looks back "
-                f"{format_duration(widest)}. Ask for some of that, or widen the window."
+                f"over={horizon!r} is not within what is kept: the widest level of keep= looks back "
+                f"{format_duration(widest)}. Ask for some of that, or keep more."
             )
         if at is not None:
             now = parse_instant(at) + self._shift

@@ -1,0 +1,304 @@
+"""Queries that are answered from the same events: of the same keys, event time and condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panes.algebra.aggregates import Aggregate
+from panes.algebra.collecting import QuantileOf
+from panes.algebra.custom import Custom
+from panes.algebra.operations import Array
+from panes.declare.expressions import expression
+from panes.declare.lookups import LookupPart
+from panes.engine.cabinet import InMemory
+from panes.engine.dictionary import Dictionary
+from panes.engine.keys import key_ordinals, one_zero
+from panes.engine.lookup import BoundLookup, bind_lookup
+from panes.engine.schema import check_columns, check_same_types, field_of
+from panes.engine.ties import tie_columns
+from panes.frames.positions import check_near
+from panes.live.column import Column, CombinedColumn
+from panes.live.log import EventLog
+from panes.live.store import Keep, Store
+from panes.live.threshold import Threshold
+from panes.local.columns import column_of, counting, whole
+from panes.local.evaluate import evaluate, require_boolean, result_type
+from panes.local.intake import as_table, with_the_rest
+from panes.local.lookup import Types, feature_types, order_ties
+
+_LITTLE = 1 << 12
+"""Events that nobody would save."""
+
+
+def has_column(aggregate: Aggregate) -> bool:
+    """Whether partials of an aggregate are shared between windows; others are made of the events when asked for."""
+    whole_bags = aggregate.collects and not isinstance(aggregate, QuantileOf)
+    return not (aggregate.levels or aggregate.in_order or whole_bags)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Events that were checked and are ready to be taken in.
+
+    Parameters
+    ----------
+    table
+        The events that count.
+    instants, keys, arguments, stored
+        Of each event, when it happened, its key, the values of each argument, and what is stored of every column.
+    """
+
+    table: pa.Table
+    instants: Array
+    keys: list[pa.Array]
+    arguments: dict[str, pa.Array]
+    stored: list[pa.Array]
+
+
+class Part:
+    """The events of some queries, and what their aggregates come to over any window.
+
+    Parameters
+    ----------
+    declared
+        Queries of one condition; with ``rows`` of it they have one order within an instant, too.
+    algorithm
+        The name of the algorithm for all columns; None leaves it to the adviser.
+
+    Attributes
+    ----------
+    indexes
+        By the names of query and output column.
+    """
+
+    def __init__(self, declared: LookupPart, keep: Keep, algorithm: str | None) -> None:
+        self.declared, self.keep, self._algorithm = declared, keep, algorithm
+        self.indexes: dict[tuple[str, str], Threshold] = {}
+        self.schema: pa.Schema | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many events are held."""
+        return 0 if self.schema is None else self.store.rings.rows
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The columns of the data that queries read."""
+        return frozenset(name for query in self.declared.queries for name in query.used)
+
+    # Taking in
+
+    def read(self, data: Any) -> pa.Table:
+        """A batch as a table of Spark's types, checked."""
+        table = as_table(data, {name.lower() for name in self.used})
+        check_columns(self.declared.queries, table.schema)
+        if self.keep.rows is not None and not self.declared.ties:
+            table = with_the_rest(data, table)
+        self._bind(table.schema)
+        return table
+
+    def prepare(self, table: pa.Table) -> Batch:
+        """Do all that may fail before anything changes."""
+        part = self.declared
+        table = counting(table, part.at, part.kept)
+        instants = check_near(column_of(table, part.at).view(pa.int64()).to_numpy())
+        arguments = {a: whole(evaluate(expression(a), table)) for a in self.bound.arguments}
+        stored = [column.lifted([arguments[a] for a in column.component.arguments]) for column in self.columns.values()]
+        return Batch(table, instants, [one_zero(column_of(table, key)) for key in part.by], arguments, stored)
+
+    def commit(self, batch: Batch, newest: int) -> None:
+        """Take in events.
+
+        Parameters
+        ----------
+        newest
+            The latest instant of all events, those that do not count included.
+        """
+        # An index with events that the rest has not is still right: it only gives candidates.
+        for index in self.indexes.values():
+            index.update(batch.table)
+        self.store.newest = newest
+        if not len(batch.instants):
+            return
+        key = self._numbers(batch.keys, len(batch.instants))
+        order = np.lexsort((batch.instants, key))
+        first = np.flatnonzero(np.diff(key[order], prepend=-1))
+        instants, starts = batch.instants[order], np.append(first, len(order))
+        if self._ordered is not None:
+            order_ties(order, instants, starts, self._ties(batch.table, batch.arguments))
+        rows = pa.array(order)
+        ids = self.log.append(batch.table.take(rows))
+        self.store.append(key[order][first], np.diff(starts), instants, ids, [c.take(rows) for c in batch.stored])
+        self._tidy()
+
+    def restore(self, events: pa.Table, first: Array, count: Array, keys: pa.Table) -> None:
+        """Hold events that were held before.
+
+        Parameters
+        ----------
+        events
+            Key after key, each key's in order.
+        first, count
+            Of each key, which of its rows is the first that is held, and how many are.
+        """
+        self._bind(events.schema)
+        if self.dictionary is not None and len(keys):
+            self.dictionary.ordinals(keys.combine_chunks().to_batches()[0].cast(self.dictionary.keys.schema))
+        self.store.know(len(first))
+        every = np.arange(len(first))
+        self.store.rings.restart(every, first)
+        batch, some = self.prepare(events), np.flatnonzero(count)
+        self.store.append(some, count[some], batch.instants, self.log.append(batch.table), batch.stored)
+
+    def _numbers(self, keys: list[pa.Array], length: int) -> Array:
+        """The number of each event's key; keys that are new get one."""
+        if self.dictionary is None:
+            return np.zeros(length, np.int64)
+        ordinals = key_ordinals(keys, length)
+        _, first, same = np.unique(ordinals, return_index=True, return_inverse=True)
+        some = [column.take(pa.array(first)) for column in keys]
+        found = self.dictionary.ordinals(pa.RecordBatch.from_arrays(some, schema=self.dictionary.keys.schema))
+        numbers: Array = found[same]
+        return numbers
+
+    def _tidy(self) -> None:
+        """Let go of keys and events that nothing asks for any more, once they are the most."""
+        chosen = self.store.forget()
+        if chosen is not None and self.dictionary is not None:
+            self.dictionary.keep(chosen)
+        if len(self.log) > 2 * self.rows + _LITTLE:
+            held = self.store.rings.held()
+            self.log.keep(self.store.ids.elements(held)[0])
+            self.store.ids.put(np.repeat(held.key, held.width), held.ordinal, (np.arange(held.rows),))
+
+    def _bind(self, schema: pa.Schema) -> None:
+        """Fix the types with the first batch."""
+        part = self.declared
+        kept = [field_of(schema, name) for name in sorted(self.used)]
+        names = tie_columns(schema, part.ties, (*part.by, part.at)) if self.keep.rows is not None else []
+        kept += [field_of(schema, name) for name in names if field_of(schema, name) not in kept]
+        own = pa.schema([field.with_nullable(True) for field in kept])
+        if self.schema is not None:
+            check_same_types(own, self.schema)
+            return
+        if part.kept is not None:
+            require_boolean(part.kept, schema)
+        bound = bind_lookup(part, lambda sql: result_type(expression(sql), schema))
+        types = feature_types(bound, own)
+        for index in self.indexes.values():
+            index.bind(schema)
+        keys = pa.schema([pa.field(key, field_of(own, key).type) for key in part.by])
+        shared = sorted(
+            {
+                c
+                for query, readings in zip(part.queries, bound.readings, strict=True)
+                for reading in readings
+                if has_column(dict(query.aggregates)[reading.alias])
+                for c in reading.components
+            }
+        )
+        self._ordered = self._order(bound, names)
+        self.store = Store(
+            [bound.components[c] for c in shared],
+            self.keep,
+            self._algorithm,
+            None if self._ordered is None else self._untie,
+        )
+        self.columns: dict[int, Column] = dict(zip(shared, self.store.columns, strict=True))
+        self.dictionary = Dictionary(keys, InMemory()) if len(keys) else None
+        self.log = EventLog(own)
+        self.bound: BoundLookup = bound
+        self.types: tuple[Types, ...] = types
+        self.schema = own
+
+    # The order of events of one instant
+
+    def _order(self, bound: BoundLookup, names: Sequence[str]) -> tuple[list[str], list[str]] | None:
+        """The columns and the arguments that order events of one instant; None where nobody can tell."""
+        if self.keep.rows is not None:
+            return list(names), list(bound.arguments)
+        own = next((c for c in bound.components if isinstance(c, Custom)), None)
+        return None if own is None else ([], list(own.arguments))
+
+    def in_place(self, component: int, *, by_rows: bool) -> bool:
+        """Whether events of one instant are held in the order in which a component wants them.
+
+        Windows that part them see them in one order; others see them in the order of the component's own values.
+        """
+        found = self.bound.components[component]
+        if by_rows or not isinstance(found, Custom):
+            return True
+        return self._ordered == ([], list(found.arguments))
+
+    def _ties(self, table: pa.Table, arguments: dict[str, pa.Array]) -> list[Any]:
+        assert self._ordered is not None
+        names, some = self._ordered
+        return [*(table.column(field_of(table.schema, n).name) for n in names), *(arguments[a] for a in some)]
+
+    def _untie(self, order: Array, instants: Array, key_starts: Array, ids: Array) -> None:
+        if not (instants[1:] == instants[:-1]).any():
+            return
+        assert self._ordered is not None
+        table = self.log.take(ids)
+        arguments = {a: whole(evaluate(expression(a), table)) for a in self._ordered[1]}
+        order_ties(order, instants, key_starts, self._ties(table, arguments))
+
+    # Keys
+
+    def find(self, keys: list[pa.Array], length: int) -> Array:
+        """The numbers of some keys, -1 where one is unknown."""
+        if self.dictionary is None:
+            return np.full(length, 0 if len(self.store.rings) else -1)
+        schema = self.dictionary.keys.schema
+        columns = [one_zero(column.cast(field.type)) for column, field in zip(keys, schema, strict=True)]
+        found: Array = self.dictionary.find(pa.RecordBatch.from_arrays(columns, schema=schema))
+        return found
+
+    def keys(self, numbers: Array) -> list[pa.Array]:
+        """The keys of some numbers, a column each."""
+        if self.dictionary is None:
+            return []
+        return [column.take(pa.array(numbers)) for column in self.dictionary.keys.columns]
+
+    def occupied(self) -> Array:
+        """The numbers of the keys that have events."""
+        return np.flatnonzero(self.store.rings.end > self.store.rings.first)
+
+    def events(self, keys: Array) -> pa.Table:
+        """The events of some keys that are held, key after key and each key's in order."""
+        return self.log.take(self.store.ids.elements(self.store.rings.held(keys))[0])
+
+    # Indexes
+
+    def add_index(self, query: str, column: str, index: Threshold) -> None:
+        """Have an index, of what is held already and of all that will come."""
+        if self.schema is not None:
+            index.bind(self.schema)
+            events = self.events(self.occupied())
+            index.update(events.take(pa.array(np.argsort(column_of(events, self.declared.at).view(pa.int64())))))
+        self.indexes[query, column] = index
+
+    def explain(self) -> list[str]:
+        """What each component is kept as, and why."""
+        if self.schema is None:
+            return ["  no event has come yet"]
+        lines = []
+        for number, component in enumerate(self.bound.components):
+            column = self.columns.get(number)
+            adviser = column.adviser if isinstance(column, CombinedColumn) else None
+            if column is None:
+                why = "made of the events of the keys that are asked for"
+            else:
+                why = f"{column.algorithm}, nothing to choose from" if adviser is None else adviser.explain()
+            lines.append(f"  {component.name}: {why}")
+        return lines
+
+
+def part_over(part: LookupPart, query: int, windows: Sequence[Any]) -> LookupPart:
+    """One query of a part, over other windows."""
+    return replace(part, queries=(replace(part.queries[query], over=tuple(windows)),))
