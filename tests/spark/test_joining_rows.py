@@ -47,7 +47,7 @@ def at_the_end(table, after):
 
 
 @pytest.mark.usefixtures("one_partition")
-@pytest.mark.parametrize("how", ["inner", "full"])
+@pytest.mark.parametrize("how", ["full", pytest.param("inner", marks=pytest.mark.soak)])
 def test_streams(spark, tmp_path, how):
     """Also after a restart; at the end a row of each key and side, long after the others, lets all of them go."""
     tables, records, parts = [], [], []
