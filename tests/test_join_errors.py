@@ -57,7 +57,18 @@ DECLARED_WRONG = {
     "another pace": ({"over": pn.hopping(pn.rows(9), every="1 s")}, DeclarationError, r"pn.sliding\(pn.rows\(10\)\)"),
     "a session": ({"over": pn.session("1 s")}, DeclarationError, "not answered with every row"),
     "marks": ({"over": pn.tumbling(pn.punctuation("m"))}, DeclarationError, "not answered with every row"),
-    "a measure": ({"over": pn.delta("temp", 3)}, DeclarationError, "is a measure.*over=pn.sliding"),
+    "a measure": (
+        {"over": pn.delta("temp", 3)},
+        DeclarationError,
+        r"is a measure.*over=pn.sliding\(pn.delta\('temp', 3\)\)",
+    ),
+    "a number of rows": ({"over": pn.rows(3)}, DeclarationError, r"Write over=pn.sliding\(pn.rows\(3\)\)"),
+    "a window for each side": (
+        {"over": [(pn.sliding(pn.rows(3)), pn.sliding(pn.rows(1)))]},
+        DeclarationError,
+        "same windows.*panes.operators.Join takes a window for each side",
+    ),
+    "an aggregate": ({"over": pn.last("temp")}, DeclarationError, "is no window. Write durations"),
     "a while ago": ({"over": pn.sliding("1 s", ago="1 s")}, DeclarationError, "leaves out what came last.*where="),
     "without the row": (
         {"over": pn.sliding("1 s", bounds="[)")},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
 from panes.declare.expressions import Expression, ExpressionLike, expression
@@ -183,7 +184,9 @@ def _windows(over: Any) -> tuple[list[tuple[str, int]], tuple[RowWindow, ...]]:
 def _window(value: Any) -> tuple[str, Any, RowWindow | None]:
     """What a window is called, its size, and the window itself if that is not in time."""
     if isinstance(value, (Rows, Delta, Punctuation)):
-        measure = f"pn.rows({value.n})" if isinstance(value, Rows) else "pn.rows(10)"
+        measure = f"pn.delta({value.column!r}, {value.by!r})" if isinstance(value, Delta) else "pn.rows(10)"
+        if isinstance(value, Rows) and value.n:
+            measure = f"pn.rows({value.n})"
         raise DeclarationError(
             f"over={value} is a measure, and a join takes durations or windows up to each row. Write "
             f"over=pn.sliding({measure})."
@@ -197,6 +200,16 @@ def _window(value: Any) -> tuple[str, Any, RowWindow | None]:
             f"over= has the window {str(value)!r}, which is not answered with every row; but a join looks back from "
             "each row, when it comes. Write durations, as over=['10 s', '1 min'], or windows up to each row, as "
             "pn.sliding(pn.rows(10)) or pn.sliding(pn.delta('odometer', 10))."
+        )
+    if isinstance(value, tuple):
+        raise DeclarationError(
+            "over= has several windows as one: both sides of a join have the same windows. Write "
+            "over=pn.sliding(pn.rows(10)); panes.operators.Join takes a window for each side."
+        )
+    if not isinstance(value, (str, timedelta, int, float)):
+        raise DeclarationError(
+            f"over= has {value!r}, which is no window. Write durations, as over=['10 s', '1 min'], or "
+            "over=pn.sliding(pn.rows(10))."
         )
     size = parse_duration(value)
     if size <= 0:

@@ -28,7 +28,7 @@ from panes.spark.packing import typed
 from panes.spark.stream import METRICS
 from panes.spark.stream_joining import check_watermarks
 
-_LEFT, _RIGHT = "__panes_left", "__panes_right"
+_SIDES = "__panes_left", "__panes_right"
 _SHARDS = 4
 _ROWS = 1 << 18
 
@@ -41,9 +41,9 @@ def join_rows(sides: JoinSides) -> DataFrame:
     declared = replace(sides.declared, names=(), sizes=())
     for window in declared.rows:
         both_sides(declared, sides.columns, sides.schemas, window)
-    rows = [side.select(F.struct("*").alias(called)) for (side, _, _), called in zip(sides.all, _CALLED, strict=True)]
+    rows = [side.select(F.struct("*").alias(called)) for (side, _, _), called in zip(sides.all, _SIDES, strict=True)]
     placed = []
-    for some, called, (_, name, side), kept in zip(rows, _CALLED, sides.all, _kept(declared), strict=True):
+    for some, called, (_, name, side), kept in zip(rows, _SIDES, sides.all, _kept(declared), strict=True):
         keys = [f"{called}.{name}{i} AS {key_name(number)}" for number, i in enumerate(side.keys)]
         if not kept:
             # Rows that can match nothing need not travel.
@@ -55,9 +55,6 @@ def join_rows(sides: JoinSides) -> DataFrame:
     schema = result_schema(sides.columns)
     output = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in schema])
     return sorted_.mapInArrow(_Task(declared, sides.schemas, schema).run(), output)
-
-
-_CALLED = (_LEFT, _RIGHT)
 
 
 def _kept(declared: Join) -> tuple[bool, bool]:
