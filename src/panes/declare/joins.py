@@ -19,6 +19,9 @@ JoinLayout: TypeAlias = Literal["long", "matches"]
 JoinWindow: TypeAlias = "DurationLike | Sliding | RowWindow"
 Windows: TypeAlias = "JoinWindow | Iterable[JoinWindow]"
 
+_SIZES: tuple[type, ...] = (str, timedelta, int, float)
+"""What is a size, or lacks no more than a unit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Join:
@@ -206,7 +209,7 @@ def _window(value: Any) -> tuple[str, Any, RowWindow | None]:
             "over= has several windows as one: both sides of a join have the same windows. Write "
             "over=pn.sliding(pn.rows(10)); panes.operators.Join takes a window for each side."
         )
-    if not isinstance(value, (str, timedelta, int, float)):
+    if not isinstance(value, _SIZES):
         raise DeclarationError(
             f"over= has {value!r}, which is no window. Write durations, as over=['10 s', '1 min'], or "
             "over=pn.sliding(pn.rows(10))."
