@@ -19,7 +19,7 @@ JoinLayout: TypeAlias = Literal["long", "matches"]
 JoinWindow: TypeAlias = "DurationLike | Sliding | RowWindow"
 Windows: TypeAlias = "JoinWindow | Iterable[JoinWindow]"
 
-_SIZES: tuple[type, ...] = (str, timedelta, int, float)
+_SIZES: tuple[Any, ...] = (str, timedelta, int, float)
 """What is a size, or lacks no more than a unit."""
 
 
