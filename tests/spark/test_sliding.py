@@ -203,7 +203,7 @@ def test_what_a_stream_refuses(spark, tmp_path):
     sliding = pn.query("s", at="ts", by="k", select={"n": pn.count()}, over=pn.sliding("10s"))
     with pytest.raises(PlanError, match="come once per event and are final"):
         pn.plan([tumbling, sliding]).stream(record.stream(), mode="update")
-    with pytest.raises(PlanError, match="empty=True answers windows without events"):
+    with pytest.raises(PlanError, match="empty=True answers windows on the clock where they hold no event"):
         pn.plan(sliding).stream(record.stream(), empty=True)
     with pytest.raises(PlanError, match="leave strategy='native' out"):
         pn.plan(sliding).run(frame(spark, as_table([], record.schema)), strategy="native")
