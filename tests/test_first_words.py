@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,40 @@ import pytest
 
 import panes as pn
 from panes.calls import helpful
-from panes.errors import DeclarationError, DurationError, PlanError
+from panes.errors import DeclarationError, DurationError, PlanError, SchemaError
 
 OVER = pn.tumbling("1 hour")
 
 
 def query(**changes: Any) -> pn.Query:
     return pn.query("q", **{"at": "ts", "select": {"n": pn.count()}, "over": OVER, **changes})
+
+
+class Column:
+    """Stands for Spark's, which says that it is iterable, and raises when somebody iterates."""
+
+    def __iter__(self) -> Iterator[object]:
+        raise TypeError("[NOT_ITERABLE] Column is not iterable.")
+
+    def __repr__(self) -> str:
+        return "Column<'user'>"
+
+
+COLUMN: Any = Column()
+MINUTES = [datetime(2026, 1, 1, 9, minute) for minute in (0, 5, 14)]
+EVENTS = pa.table({"ts": MINUTES, "k": ["a", "b", "a"], "x": [5, 9, 6]})
+ONE = pa.table({"k": ["a"]})
+
+
+def live() -> Any:
+    """A live plan that has begun."""
+    made = pn.plan(pn.query(by="k", at="ts", select={"total": pn.sum("x")}, over=pn.sliding("1 hour"))).live()
+    made.update(EVENTS)
+    return made
+
+
+def applied(**changes: Any) -> Any:
+    return pn.apply(EVENTS, lambda key, window, rows: None, **{"at": "ts", "over": OVER, **changes})
 
 
 ROWS = r"write over=pn.hopping\(pn.rows\(100\), every='1 min'\), or over=pn.sliding\(pn.rows\(100\)\)"
@@ -111,6 +139,47 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "a join over names": (
         lambda: pn.join([], [], on="k", at="ts", over={"short": "10 s"}),  # type: ignore[arg-type]
         r"over=\[pn.sliding\('10 s', name='short'\), ...\]",
+    ),
+    # Columns of Spark, where names are meant.
+    "a column as a key": (lambda: query(by=COLUMN), r"by=Column<'user'> is not the name of a column. Write it as a st"),
+    "columns as keys": (lambda: query(by=[COLUMN]), r"by=Column<'user'> is not the name of a column. Write it as a st"),
+    "a column of windows": (lambda: query(over=COLUMN), r"Column<'user'> is not a window. Write pn.tumbling"),
+    "a column as a condition": (lambda: query(where=COLUMN), r"Column<'user'> is no expression: .* 'temp > -60'\.$"),
+    "a join of columns": (
+        lambda: pn.join(EVENTS, EVENTS, on=COLUMN, at="ts", over="1 min"),
+        r"on=Column<'user'> is not the name of a column. Write it as a string",
+    ),
+    "a join over a column": (
+        lambda: pn.join(EVENTS, EVENTS, on="k", at="ts", over=COLUMN),
+        r"over= has Column<'user'>, which is no window. Write durations",
+    ),
+    "a function by a column": (lambda: applied(by=COLUMN), r"by=Column<'user'> is not the name of a column"),
+    "an operator by a column": (
+        lambda: pn.sort(EVENTS, order="x", by=COLUMN, over=OVER, at="ts"),
+        r"by=Column<'user'> is not the name of a column",
+    ),
+    "sorted by a column": (
+        lambda: pn.sort(EVENTS, order=COLUMN, over=OVER, at="ts"),
+        r"order=Column<'user'> is not a column. Write order='price'",
+    ),
+    # What would fill a screen.
+    "a window that is a table": (lambda: query(over=[EVENTS]), r"query 'q': a Table is not a window"),
+    "a window that is a query": (lambda: query(over=query()), r"query 'q': a Query is not a window"),
+    "a plan of a table": (lambda: pn.plan(EVENTS), r"^a Table is not a query"),  # type: ignore[arg-type]
+    "a function of rows alone": (
+        lambda: pn.apply(EVENTS, lambda rows: rows, over=OVER, at="ts"),  # type: ignore[arg-type, misc]
+        r"<lambda>\(rows\) is called with a key, a window and its rows .*Write for example lambda key, window, rows:",
+    ),
+    # What is kept in this process.
+    "live of a query": (lambda: import_module("panes.live")(query()), r"write pn.plan\(query\).live\(\)"),
+    "live over two windows": (
+        lambda: live().lookup(ONE, over=["5 min", "10 min"]),
+        "it is one window, .*For several windows ask for one after the other, or declare them in the query",
+    ),
+    "find over two windows": (lambda: live().find(over=["5 min", "10 min"]), "is not a window. It is one: ask for"),
+    "live over a window by name": (
+        lambda: live().lookup(ONE, over="15m/event"),
+        "over='15m/event' is how a window is called. Write over='15 min'",
     ),
     # Advice for windows by rows.
     "the last rows but those of a minute": (
@@ -218,3 +287,55 @@ def test_advice_of_the_wide_layout_works() -> None:
     ]
     with pytest.raises(PlanError, match=r"Take layout='long'\.$"):
         pn.plan(query(over=pn.tumbling(pn.rows(2)))).run(table, layout="wide")
+
+
+DATA: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
+    "no such column, first": (
+        lambda: pn.plan(query(select={"n": pn.sum("y")})).live().update(EVENTS),
+        SchemaError,
+        "the data have no column 'y': known: ts, k, x",
+    ),
+    "no such column, later": (
+        lambda: live().update(EVENTS.rename_columns(["ts", "k", "xx"])),
+        SchemaError,
+        r"the data have no column 'x': did you mean 'xx'\?",
+    ),
+    "other types": (
+        lambda: live().update(EVENTS.set_column(2, "x", pa.array([1.0, 2.0, 3.0]))),
+        PlanError,
+        r"the first batch fixes the types of all, and in this one 'x' is double \(int64 before\). Cast it first",
+    ),
+    "requests as text": (lambda: live().lookup("a"), PlanError, "live.lookup cannot read a str: give a pyarrow Table"),
+    "requests as rows": (lambda: live().lookup([{"k": "a"}]), PlanError, "live.lookup cannot read a list"),
+    "nothing": (lambda: live().update(None), PlanError, "live.update cannot read a NoneType: give a pyarrow Table"),
+    "batches": (lambda: live().update(EVENTS.to_batches()), PlanError, "live.update cannot read a list"),
+    "a dict of events": (lambda: live().update(EVENTS.to_pydict()), PlanError, "live.update cannot read a dict"),
+    "a dict, run": (lambda: pn.plan(query()).run(EVENTS.to_pydict()), PlanError, "cannot run on a dict"),
+    "a DataFrame of Spark's": (
+        lambda: live().update(spark_frame(streaming=False)),
+        PlanError,
+        r"was given a Spark DataFrame. Write live.update\(batch.toArrow\(\)\)",
+    ),
+    "requests of Spark's": (
+        lambda: live().lookup(spark_frame(streaming=False)),
+        PlanError,
+        r"Write live.lookup\(requests.toArrow\(\)\)",
+    ),
+    "a stream": (
+        lambda: live().update(spark_frame(streaming=True)),
+        PlanError,
+        r"foreachBatch\(lambda batch, number: live.update\(batch.toArrow\(\)\)\)",
+    ),
+}
+
+
+def spark_frame(*, streaming: bool) -> Any:
+    """What passes for a DataFrame of Spark's, without Spark."""
+    return type("DataFrame", (), {"__module__": "pyspark.sql.dataframe", "isStreaming": streaming})()
+
+
+@pytest.mark.parametrize("case", DATA)
+def test_data_that_do_not_fit_say_which_do(case: str) -> None:
+    call, error, message = DATA[case]
+    with pytest.raises(error, match=message):
+        call()

@@ -19,7 +19,7 @@ from panes.declare.windows import Bounds, RowWindow, Sliding
 from panes.engine.job import Mode
 from panes.engine.schema import one_type_each, wide_columns
 from panes.errors import PlanError, SqlError
-from panes.inputs import both_on_spark, is_arrow, is_spark, unread
+from panes.inputs import both_on_spark, check_one, is_spark, unread
 from panes.operators.over_queries import RowsPart, key_sets, over_rows, over_time
 from panes.planning import drawing, picture
 from panes.planning.blueprint import Blueprint, ByEvents, draw_up
@@ -383,16 +383,12 @@ class Plan:
         _check_empty(self.queries, empty, strategy or self.strategy)
         if layout == "wide":
             wide_columns(self.queries)
+        check_one("run on", data)
         if is_spark(data):
             if data.isStreaming:
                 _refuse_for_streams(strategy or self.strategy, observation)
                 return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty, layout=layout))
             return self._batch_steps(data, layout, empty, strategy, observation)
-        if not is_arrow(data):
-            raise PlanError(
-                f"cannot run on a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
-                "Arrow C interface, such as a pandas or polars DataFrame."
-            )
         if (strategy or self.strategy) in ("native", "rewrite") or observation is not None:
             raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
         return self._table_steps(data, layout, empty)

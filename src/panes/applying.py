@@ -13,7 +13,7 @@ from panes.declare.eviction import Evict
 from panes.declare.expressions import ExpressionLike
 from panes.declare.kinds import AnyWindow
 from panes.errors import DeclarationError, PlanError
-from panes.inputs import is_arrow, is_spark
+from panes.inputs import check_one, is_spark
 from panes.operators.over_functions import Function, WindowedFunction, function_of
 from panes.operators.over_operators import (
     MakeOperator,
@@ -235,11 +235,7 @@ def _operated(declared: WindowedOperator, data: Any, streaming: bool, shards: in
 def _check_data(what: str, data: Any, checkpoint: str | None) -> bool:
     """Whether the data are a stream."""
     on_spark = is_spark(data)
-    if not on_spark and not is_arrow(data):
-        raise PlanError(
-            f"cannot {what} a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
-            "Arrow C interface, such as a pandas or polars DataFrame."
-        )
+    check_one(what, data)
     streaming = bool(on_spark and data.isStreaming)
     if checkpoint is not None and not streaming:
         raise PlanError("checkpoint= is for streams: tables have none. Leave it out.")

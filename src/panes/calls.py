@@ -11,6 +11,9 @@ from panes.errors import DeclarationError, nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_SHORT = 100
+"""How much of a value a message quotes."""
+
 
 def helpful(
     example: str | None = None, note: str | None = None, /, *, more: str | None = None, **renamed: str
@@ -86,6 +89,40 @@ def arguments_of(function: Callable[..., object], owner: object, /, *args: objec
     return {name: value for name, value in bound.arguments.items() if name != "self"}
 
 
+def each_of(value: Any) -> tuple[Any, ...]:
+    """What a user lists, or the one thing that stands alone.
+
+    A column of Spark's passes for iterable until somebody iterates; it is one thing, and refused like any other.
+
+    Examples
+    --------
+    >>> each_of("card"), each_of(["card", "city"]), each_of(5)
+    (('card',), ('card', 'city'), (5,))
+    """
+    if isinstance(value, str):
+        return (value,)
+    try:
+        return tuple(value)
+    except TypeError:
+        return (value,)
+
+
+def shown(value: object) -> str:
+    """What a user gave, as messages quote it; what would fill a screen by its type.
+
+    Examples
+    --------
+    >>> shown(["a", 5]), shown(range(3)), shown(dict.fromkeys(range(99)))
+    ("['a', 5]", 'range(0, 3)', 'a dict')
+    """
+    if isinstance(value, (list, tuple)):
+        text = f"[{', '.join(map(shown, value))}]"
+    else:
+        # Aggregates and windows are written as they are named.
+        text = str(value) if type(value).__module__.startswith("panes.") else repr(value)
+    return text if len(text) <= _SHORT and "\n" not in text else f"a {type(value).__name__}"
+
+
 def _explained(
     name: str,
     signature: inspect.Signature,
@@ -108,11 +145,11 @@ def _explained(
             return f"{name}() has no {key}={_meant(key, parameters, renamed)}{write}"
     if len(args) > len(positional) and not many:
         extra = args[len(positional)]
-        taken = f"{name}() takes {', '.join(positional) or 'nothing'} by position, and was also given {extra!r}"
+        taken = f"{name}() takes {', '.join(positional) or 'nothing'} by position, and was also given {shown(extra)}"
         if more is not None:
             return f"{taken}: {more}{write}"
         if len(missing) == 1:
-            return f"{taken}: write it by name, as {missing[0]}={extra!r}.{write}"
+            return f"{taken}: write it by name, as {missing[0]}={shown(extra)}.{write}"
         named = ", ".join(f"{key}=" for key in parameters if key not in positional)
         return f"{taken}: {'write it by name' if named else 'leave it out'}{f' ({named})' if named else ''}.{write}"
     twice = next((key for key in positional[: len(args)] if key in kwargs), None)

@@ -20,6 +20,41 @@ def is_arrow(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
+def check_one(doing: str, data: Any) -> None:
+    """Refuse what is neither a Spark DataFrame nor what Arrow can read here.
+
+    Parameters
+    ----------
+    doing
+        What would be done with it, as ``run on``.
+    """
+    if not is_spark(data) and not is_arrow(data):
+        raise PlanError(
+            f"cannot {doing} a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
+            "Arrow C interface, such as a pandas or polars DataFrame."
+        )
+
+
+def check_here(call: str, what: str, data: Any) -> None:
+    """Refuse what this process cannot read.
+
+    Parameters
+    ----------
+    call, what
+        What is given the data, as ``live.update``, and what it calls them, as ``batch``.
+    """
+    if is_spark(data):
+        write = f"{call}({what}.toArrow())"
+        if data.isStreaming:
+            write = f"stream.writeStream.foreachBatch(lambda {what}, number: {write})"
+        raise PlanError(f"{call} reads tables in this process, and was given a Spark DataFrame. Write {write}.")
+    if not is_arrow(data):
+        raise PlanError(
+            f"{call} cannot read a {type(data).__name__}: give a pyarrow Table, or anything with the Arrow C "
+            "interface, such as a pandas or polars DataFrame."
+        )
+
+
 def both_on_spark(doing: str, **sides: Any) -> bool:
     """Whether two inputs are Spark DataFrames; or neither is, and both can be read here. Anything else is an error.
 

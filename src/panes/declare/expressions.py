@@ -46,7 +46,7 @@ class Expression:
 
     def __post_init__(self) -> None:
         if not isinstance(self.sql, str):
-            raise ExpressionError(f"{self.sql!r} is no expression: give SQL text, as 'temp > -60', or literal(value).")
+            raise ExpressionError(f"{self.sql!r} is no expression: give SQL text, as 'temp > -60'.")
         from panes.declare.trees import canonical
 
         object.__setattr__(self, "sql", canonical(self.sql))

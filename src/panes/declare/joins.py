@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
+from panes.calls import each_of, shown
 from panes.declare.expressions import Expression, ExpressionLike, expression
 from panes.declare.kinds import KINDS
 from panes.declare.measures import Delta, Punctuation, Rows
@@ -138,12 +139,12 @@ def declare_join(
 
 
 def _keys(on: Any) -> tuple[str, ...]:
-    keys = (on,) if isinstance(on, str) else tuple(on) if isinstance(on, Iterable) else (on,)
+    keys = each_of(on)
     if not keys:
         raise DeclarationError("on= names no column, but rows match by equal keys. Write on='device', or several.")
     for key in keys:
         if not isinstance(key, str) or not key:
-            raise DeclarationError(f"on={key!r} is not the name of a column. Write it as a string.")
+            raise DeclarationError(f"on={shown(key)} is not the name of a column. Write it as a string.")
     for key in keys:
         if [other.lower() for other in keys].count(key.lower()) > 1:
             raise DeclarationError(f"on= names {key!r} twice (upper and lower case count as equal). Name it once.")
@@ -165,7 +166,7 @@ def _windows(over: Any) -> tuple[list[tuple[str, int]], tuple[RowWindow, ...]]:
         raise DeclarationError(
             f"over= is a mapping, and names stand on windows. Write over=[pn.sliding({size!r}, name={name!r}), ...]."
         )
-    listed = list(over) if isinstance(over, Iterable) and not isinstance(over, str) else [over]
+    listed = each_of(over)
     if not listed:
         raise DeclarationError("the join has no window. Write over=['10 s', '1 min'], or over=pn.sliding(pn.rows(10)).")
     found: dict[Any, tuple[str, RowWindow | None]] = {}
@@ -211,7 +212,7 @@ def _window(value: Any) -> tuple[str, Any, RowWindow | None]:
         )
     if not isinstance(value, _SIZES):
         raise DeclarationError(
-            f"over= has {value!r}, which is no window. Write durations, as over=['10 s', '1 min'], or "
+            f"over= has {shown(value)}, which is no window. Write durations, as over=['10 s', '1 min'], or "
             "over=pn.sliding(pn.rows(10))."
         )
     size = parse_duration(value)

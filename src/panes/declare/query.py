@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from panes.algebra.aggregates import Aggregate, CustomOf
 from panes.algebra.levelled import LevelledOf
-from panes.calls import helpful
+from panes.calls import each_of, helpful, shown
 from panes.declare.eviction import BY_OPERATOR, Evict
 from panes.declare.expressions import Expression, expression
 from panes.declare.kinds import KINDS, AnyWindow, names_of
@@ -176,7 +176,7 @@ def query(
         raise DeclarationError(f"a query needs a name, not {name!r}: it is what its results are called.")
     if not isinstance(select, Mapping):
         raise DeclarationError(
-            f"query {name!r}: select={_shown(select)} names no columns. Write select={{'n': pn.count()}}."
+            f"query {name!r}: select={shown(select)} names no columns. Write select={{'n': pn.count()}}."
         )
     keys, inside, order = (
         _columns(name, what, some) for what, some in (("by", by), ("groups", groups), ("ties", ties))
@@ -231,7 +231,7 @@ def check_names(queries: Iterable[Query]) -> tuple[Query, ...]:
         raise DeclarationError("there is no query to plan. Give at least one pn.query(...).")
     for value in queries:
         if not isinstance(value, Query):
-            raise DeclarationError(f"{_shown(value)} is not a query. Make one with pn.query(name, at=..., ...).")
+            raise DeclarationError(f"{shown(value)} is not a query. Make one with pn.query(name, at=..., ...).")
     _refuse_duplicates([value.name for value in queries], "two queries are called {}; give each a name of its own.")
     _refuse_two_meanings(queries)
     spelt: dict[str, str] = {}
@@ -276,26 +276,19 @@ def _derived(query_name: str, alias: str, value: object) -> Expression:
         )
     if not isinstance(value, (str, Expression)):
         raise DeclarationError(
-            f"query {query_name!r} selects {alias!r} = {value!r}, which is neither an aggregate nor an expression. "
+            f"query {query_name!r} selects {alias!r} = {shown(value)}, neither an aggregate nor an expression. "
             "Write for example pn.sum('amount'), or 'high - low' over other selected columns."
         )
     return expression(value)
 
 
-def _shown(value: object) -> str:
-    """What a user gave, with aggregates as they are written."""
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_shown, value))}]"
-    return str(value) if isinstance(value, Aggregate) else repr(value)
-
-
 def _columns(name: str, what: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, Iterable):
-        raise DeclarationError(f"query {name!r}: {what}={value!r} is not the name of a column. Write it as a string.")
-    found = (value,) if isinstance(value, str) else tuple(value)
+    found = each_of(value)
     for column in found:
         if not isinstance(column, str) or not column:
-            raise DeclarationError(f"query {name!r}: {column!r} is not the name of a column. Write it as a string.")
+            raise DeclarationError(
+                f"query {name!r}: {what}={shown(column)} is not the name of a column. Write it as a string."
+            )
     _refuse_duplicates(found, f"query {name!r} names {{}} twice in {what}=: name it once.")
     return found
 
@@ -313,9 +306,7 @@ def _listed(name: str, over: object) -> tuple[AnyWindow, ...]:
         )
     if isinstance(over, KINDS):
         return (over,)
-    if isinstance(over, (str, timedelta)) or not isinstance(over, Iterable):
-        raise DeclarationError(_no_window(name, over))
-    return tuple(over)
+    return each_of(over)
 
 
 def _no_window(name: str, value: object) -> str:
@@ -343,12 +334,12 @@ def _no_window(name: str, value: object) -> str:
         return (
             f"query {name!r}: over={value} is an aggregate, which goes into select=. Write over=pn.tumbling('1 hour')."
         )
-    return f"query {name!r}: {value!r} is not a window. Write pn.tumbling(size) or pn.hopping(size, every=...)."
+    return f"query {name!r}: {shown(value)} is not a window. Write pn.tumbling(size) or pn.hopping(size, every=...)."
 
 
 def _check_keys(name: str, keys: tuple[str, ...], at: object) -> None:
     if at is not None and (not isinstance(at, str) or not at):
-        raise DeclarationError(f"query {name!r}: at={at!r} is not the name of a column. Write it as a string.")
+        raise DeclarationError(f"query {name!r}: at={shown(at)} is not the name of a column. Write it as a string.")
     if at is not None and str(at).lower() in {key.lower() for key in keys}:
         raise DeclarationError(
             f"query {name!r} groups by its own time column {at!r}: every event would be a group. Leave it out of by=."

@@ -71,16 +71,23 @@ def _check_key(query: Query, key: str, type_: pa.DataType) -> None:
 
 def field_of(schema: pa.Schema, name: str) -> pa.Field:
     """The column of a name, whatever its case."""
-    return next(field for field in schema if field.name.lower() == name.lower())
+    found = next((field for field in schema if field.name.lower() == name.lower()), None)
+    if found is None:
+        raise SchemaError(f"the data have no column {name!r}: {nearest(name, schema.names)}")
+    return found
 
 
 def check_same_types(batch: pa.Schema, earlier: pa.Schema) -> None:
     """Refuse a batch whose columns are of other types than those of earlier batches."""
-    if batch.types != earlier.types:
-        raise PlanError(
-            f"a batch has the types {', '.join(map(str, batch.types))} where earlier ones had "
-            f"{', '.join(map(str, earlier.types))}. Cast it first."
-        )
+    before = {field.name.lower(): field.type for field in earlier}
+    other = [
+        f"{field.name!r} is {field.type} ({before.get(field.name.lower(), 'not there')} before)"
+        for field in batch
+        if before.get(field.name.lower()) != field.type
+    ]
+    other += [f"{name!r} is missing" for name in before if name not in map(str.lower, batch.names)]
+    if other:
+        raise PlanError(f"the first batch fixes the types of all, and in this one {', '.join(other)}. Cast it first.")
 
 
 def result_schema(

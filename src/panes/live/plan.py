@@ -33,6 +33,7 @@ from panes.engine.schema import field_of, one_type_each
 from panes.engine.sides import check_key, check_times, position, time_position
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError, nearest
 from panes.frames.positions import check_near
+from panes.inputs import check_here
 from panes.live.asked import AskedLive, Span, quantiles_of
 from panes.live.column import algorithm_named
 from panes.live.conditions import Range, range_of
@@ -110,6 +111,7 @@ class Live:
         be laid out anew, so that this should be rare; those that are older than what is kept are counted in
         ``left_out``. Events of one instant are in the order that ``ties=`` of a query says.
         """
+        check_here("live.update", "batch", batch)
         if isinstance(batch, pa.RecordBatchReader):
             batch = batch.read_all()
         with self._lock, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -200,6 +202,7 @@ class Live:
                 "granules answer for all keys at once, as of now. Write live.find(over='25 min'), with a condition on "
                 "the key where only some are wanted."
             )
+        check_here("live.lookup", "requests", requests)
         asked = as_table(requests)
         with self._lock:
             self._check_whole()
@@ -541,6 +544,11 @@ def one_window(over: Over, ago: DurationLike | Rows | None) -> Answered:
     >>> str(one_window("15 min", "1 hour")), str(one_window(pn.rows(5), pn.rows(2)))
     ('15m/event-1h', '5rows/event-2rows')
     """
+    if isinstance(over, str) and "/" in over:
+        raise DeclarationError(
+            f"over={over!r} is how a window is called. Write over='15 min' for what was up to then, or the window "
+            "itself, as over=pn.hopping('1 hour', every='5 min')."
+        )
     if isinstance(over, (str, timedelta, Rows)):
         return sliding(over, ago=ago)
     if ago is not None:
@@ -549,6 +557,8 @@ def one_window(over: Over, ago: DurationLike | Rows | None) -> Answered:
         raise DeclarationError("over=pn.nested(...) is several windows, and over= is one. Write over='1 hour'.")
     if not isinstance(over, KINDS):
         hint = f" Write over=pn.rows({over!r}) for rows." if isinstance(over, int) else ""
+        if isinstance(over, (list, tuple)):
+            hint = " It is one: ask for several one after the other."
         raise DeclarationError(
             f"over={over!r} is not a window.{hint} Write a duration such as '15 min', pn.rows(100), a window such as "
             "pn.sliding('1 hour'), or the names of two columns, ('from', 'to')."
@@ -600,8 +610,16 @@ class _Spanning:
 
 
 def _span(part: Part, over: Sequence[str], asked: pa.Table, turn: Array) -> Span:
-    if len(over) != 2 or not all(isinstance(name, str) for name in over):
-        raise DeclarationError(f"over={over!r}: write the names of two columns of the requests, as ('from', 'to').")
+    names = {name.lower() for name in asked.column_names}
+    if (
+        len(over) != 2
+        or not all(isinstance(name, str) for name in over)
+        or any(name[:1].isdigit() and name.lower() not in names for name in over)
+    ):
+        raise DeclarationError(
+            f"over={over!r}: it is one window, or the names of two columns of the requests, as ('from', 'to'). For "
+            "several windows ask for one after the other, or declare them in the query."
+        )
     assert part.schema is not None
     edges, some = [], np.ones(len(asked), np.bool_)
     for name in over:

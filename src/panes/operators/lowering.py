@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+from panes.calls import each_of
 from panes.declare.eviction import Evict
 from panes.declare.kinds import KINDS, AnyWindow
 from panes.declare.measures import Delta as DeltaMeasure
@@ -159,7 +160,7 @@ def _choice(evict: Evict | None) -> Any:
 
 
 def _attributes(by: Attribute | Iterable[Attribute]) -> tuple[Attribute, ...]:
-    names = (by,) if isinstance(by, str) or not isinstance(by, Iterable) else tuple(by)
+    names = each_of(by)
     for name in names:
         if isinstance(name, bool) or not isinstance(name, (str, int)):
             raise DeclarationError(f"by={by!r}: {name!r} names no attribute. Write its name, as by='state'.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -100,9 +101,26 @@ def function_of(
             f"function={function!r} cannot be called. Write a function of a key, a window and its rows: "
             "lambda key, window, rows: {'n': rows.num_rows}."
         )
+    _check_fits(function)
     declared = query("apply", by=by, at=at, select={"rows": count()}, over=over, where=where, ties=ties, evict=evict)
     check_schema(schema, (*BEFORE, *declared.by))
     return WindowedFunction(declared, function, schema)
+
+
+def _check_fits(function: Function) -> None:
+    """Refuse a function that cannot take a key, a window and rows, where its parameters can be seen."""
+    try:
+        parameters = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        parameters.bind({}, None, None)
+    except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise DeclarationError(
+            f"{name}{parameters} is called with a key, a window and its rows ({error}). Write for example "
+            "lambda key, window, rows: {'n': rows.num_rows}."
+        ) from None
 
 
 def check_schema(schema: pa.Schema | None, taken: Iterable[str] = ()) -> None:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from panes.calls import each_of, shown
 from panes.declare.eviction import Evict
 from panes.declare.expressions import ExpressionLike, expression
 from panes.declare.kinds import AnyWindow
@@ -49,9 +50,7 @@ class WindowedOperator:
 
 def one_window(over: AnyWindow | Iterable[AnyWindow]) -> AnyWindow:
     """The window of what has only one."""
-    if not isinstance(over, Iterable) or isinstance(over, str):
-        return over
-    listed = tuple(over)
+    listed = each_of(over)
     if len(listed) != 1:
         raise DeclarationError(
             f"over= has {len(listed)} windows, and this takes one. Call it for each of them; pn.apply with a function "
@@ -105,12 +104,10 @@ def stream_of(
 
 
 def _names(what: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    if not isinstance(value, Iterable):
-        raise DeclarationError(f"{what}={value!r} is not the name of a column. Write it as a string.")
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = each_of(value)
     for name in names:
         if not isinstance(name, str) or not name:
-            raise DeclarationError(f"{what}={name!r} is not the name of a column. Write it as a string.")
+            raise DeclarationError(f"{what}={shown(name)} is not the name of a column. Write it as a string.")
     if len(set(names)) < len(names):
         raise DeclarationError(f"{what}={list(names)} names a column twice. Name it once.")
     return names
@@ -160,7 +157,7 @@ def order_of(order: str | Iterable[str]) -> tuple[tuple[str, bool], ...]:
     >>> order_of(["price desc", "ts"])
     (('price', True), ('ts', False))
     """
-    found = tuple(_ordered(each) for each in ((order,) if isinstance(order, str) else order))
+    found = tuple(_ordered(each) for each in each_of(order))
     if not found:
         raise DeclarationError("order= names no column. Write order='price', or order=['price desc', 'ts'].")
     return found
@@ -169,7 +166,7 @@ def order_of(order: str | Iterable[str]) -> tuple[tuple[str, bool], ...]:
 def _ordered(value: object) -> tuple[str, bool]:
     """A column, and whether the largest goes first."""
     if not isinstance(value, str) or not value.strip():
-        raise DeclarationError(f"order={value!r} is not a column. Write order='price', or order='price desc'.")
+        raise DeclarationError(f"order={shown(value)} is not a column. Write order='price', or order='price desc'.")
     name, _, direction = value.strip().rpartition(" ")
     if name and direction.lower() in ("asc", "desc"):
         return name.strip(), direction.lower() == "desc"
