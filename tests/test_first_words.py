@@ -170,6 +170,46 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: pn.apply(EVENTS, lambda rows: rows, over=OVER, at="ts"),  # type: ignore[arg-type, misc]
         r"<lambda>\(rows\) is called with a key, a window and its rows .*Write for example lambda key, window, rows:",
     ),
+    "a plan of two": (lambda: pn.plan(query(), query()), r"given a Query: .* in a list, as pn.plan\(\[query, another"),  # type: ignore[call-arg, misc]
+    "the class of plans": (lambda: pn.Plan(query()), r"Plans are made by pn.plan\."),  # type: ignore[call-arg, arg-type]
+    # Windows as others write them.
+    "tumbling a column": (lambda: pn.tumbling("ts", "1 hour"), "the time column stands in the query, as at='ts'"),
+    "hopping a column": (
+        lambda: pn.hopping("ts", "1 hour", "5 min"),
+        "the time column stands in the query, as at='ts'",
+    ),
+    "sliding a column": (lambda: pn.sliding("ts", "1 hour"), "the time column stands in the query, as at='ts'"),
+    "a session of a column": (lambda: pn.session("ts", "1 hour"), "the time column stands in the query, as at='ts'"),
+    "cumulate, swapped": (
+        lambda: pn.cumulate("1 day", "1 hour"),
+        r"the step comes first, as pn.cumulate\('1 hour', upto='1 day'\)",
+    ),
+    "cumulate, swapped by name": (
+        lambda: pn.cumulate("1 day", upto="1 hour"),
+        r"longer than upto='1 hour'. Write pn.cumulate\('1 hour', upto='1 day'\)",
+    ),
+    "rows as text": (lambda: pn.sliding("100 rows"), r"'100 rows' is not a duration. Write pn.rows\(100\)"),
+    "rows as text, live": (lambda: live().lookup(ONE, over="10 rows"), r"Write pn.rows\(10\) for so many rows"),
+    "rows as text, alone": (lambda: query(over="10 rows"), r"Write pn.rows\(10\) for so many rows"),
+    "a time zone": (
+        lambda: pn.tumbling("1 day", tz="Europe/Berlin"),
+        "the clock is that of UTC; shift it with offset=",
+    ),
+    "a start": (lambda: pn.tumbling("1 day", start="2 hours"), "it is called offset="),
+    "a start of each event": (lambda: pn.sliding("1 day", start="2 hours"), r"has no start= \(known: size"),
+    "a start of a session": (lambda: pn.session("1 day", start="2 hours"), "a session starts with its first event"),
+    "a period": (lambda: pn.tumbling(period="1 day"), "it is called size="),
+    # Aggregates as numbers.
+    "a quotient": (lambda: pn.sum("x") / pn.count(), r"sum\(x\) is not a number yet. .*'average': 'total / n'"),
+    "a comparison": (lambda: pn.sum("x") > 3, "having='total > 3'"),
+    "one minus": (lambda: 1 - pn.mean("x"), r"mean\(x\) is not a number yet"),
+    "and": (lambda: query(having="n > 1 & n < 2"), "conditions are joined by AND, not by &"),
+    "and and": (lambda: query(having="n > 1 && n < 2"), "conditions are joined by AND, not by &&"),
+    "or": (lambda: query(where="x > 1 | x < 2"), r"conditions are joined by OR, not by \|"),
+    "or or": (lambda: query(where="x > 1 || x < 2"), "join them by AND or OR"),
+    "a column": (lambda: query(select="amount"), r"Write select=\{'total': pn.sum\('amount'\)\}"),
+    "a list of sums": (lambda: query(select=[pn.sum("x")]), r"Write select=\{'sum': pn.sum\(...\)\}"),
+    "the key": (lambda: query(by="k", select={"k": "k", "n": pn.count()}), "the key, which results show by themselves"),
     # What is kept in this process.
     "live of a query": (lambda: import_module("panes.live")(query()), r"write pn.plan\(query\).live\(\)"),
     "live over two windows": (

@@ -35,6 +35,7 @@ Layout = Literal["long", "wide"]
 _STREAM = "it is for streams: plan.stream(events, ...)."
 
 
+@helpful("pn.plan([query, another])", "Plans are made by pn.plan.")
 @dataclass(frozen=True)
 class Plan:
     """All windows of all queries, planned together. Made by :func:`plan`.
@@ -512,6 +513,7 @@ QueryLike: TypeAlias = Query | str
 
 @helpful(
     "pn.plan([query, another], rate=1000, keys=50_000)",
+    more="several queries stand in a list, as pn.plan([query, another]).",
     query="queries",
     n_keys="keys",
     **dict.fromkeys(("events", "data", "df"), "a plan is run afterwards: pn.plan(query).run(data)."),

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Collection
+from typing import Any, TypeAlias, TypeVar, cast
 
 from panes.errors import DeclarationError, nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
+More: TypeAlias = "str | Callable[..., str | None]"
 
 _SHORT = 100
 """How much of a value a message quotes."""
 
 
 def helpful(
-    example: str | None = None, note: str | None = None, /, *, more: str | None = None, **renamed: str
+    example: str | None = None, note: str | None = None, /, *, more: More | None = None, **renamed: str
 ) -> Callable[[F], F]:
     """Let a public function or class explain calls that do not fit its parameters.
 
@@ -27,7 +28,7 @@ def helpful(
     note
         What every message begins with: what the function is, where its name means something else elsewhere.
     more
-        What to say of an argument by position that is one too many.
+        What to say of an argument by position that is one too many; or a function that says it of all of them, or None.
     renamed
         What users of other systems call a parameter, and its name here; or a sentence that says what to write.
 
@@ -52,7 +53,7 @@ def helpful(
 
 
 def _checked(
-    function: Any, name: str, example: str | None, note: str | None, more: str | None, renamed: dict[str, str]
+    function: Any, name: str, example: str | None, note: str | None, more: More | None, renamed: dict[str, str]
 ) -> Any:
     signature = inspect.signature(function)
 
@@ -130,7 +131,7 @@ def _explained(
     kwargs: dict[str, object],
     renamed: dict[str, str],
     example: str | None,
-    more: str | None,
+    more: More | None,
 ) -> str:
     parameters = {key: value for key, value in signature.parameters.items() if key != "self"}
     args = args[1:] if "self" in signature.parameters else args
@@ -146,8 +147,9 @@ def _explained(
     if len(args) > len(positional) and not many:
         extra = args[len(positional)]
         taken = f"{name}() takes {', '.join(positional) or 'nothing'} by position, and was also given {shown(extra)}"
-        if more is not None:
-            return f"{taken}: {more}{write}"
+        said = more(*args) if callable(more) else more
+        if said is not None:
+            return f"{taken}: {said}{write}"
         if len(missing) == 1:
             return f"{taken}: write it by name, as {missing[0]}={shown(extra)}.{write}"
         named = ", ".join(f"{key}=" for key in parameters if key not in positional)
@@ -158,11 +160,11 @@ def _explained(
     return f"{name}() needs {' and '.join(f'{key}=' for key in missing)}{' too' if given else ''}.{write}"
 
 
-def _meant(key: str, parameters: Iterable[str], renamed: dict[str, str]) -> str:
+def _meant(key: str, parameters: Collection[str], renamed: dict[str, str]) -> str:
     """What a keyword that is not there stands for; ``groupBy`` and ``group_by`` are one word."""
     found = {_letters(other): meant for other, meant in renamed.items()} | {_letters(own): own for own in parameters}
     meant = found.get(_letters(key))
-    if meant is None:
+    if meant is None or (" " not in meant and meant not in parameters):
         known = list(parameters)
         return f" ({nearest(key, known)})." if known else ": it takes nothing by name."
     return f": {meant}" if " " in meant else f": it is called {meant}=."

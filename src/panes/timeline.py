@@ -105,6 +105,8 @@ def _part_of_duration(whole: str, number: str, unit: str) -> int:
             "Write it in days or weeks, as '30 days'."
         )
     size = _UNITS.get(unit.lower())
+    if unit.lower() in ("row", "rows", "event", "events"):
+        raise DurationError(f"{whole!r} is not a duration. Write pn.rows({number}) for so many rows.")
     if size is None:
         raise DurationError(
             f"{whole!r} has the unknown unit {unit!r}. Units: us, ms, s, m (minutes), h, d, w, or their full names."

@@ -119,7 +119,7 @@ def test_outside_the_subset(text):
 
 
 def test_only_text_is_an_expression():
-    with pytest.raises(ExpressionError, match="literal"):
+    with pytest.raises(ExpressionError, match="give SQL text, as 'temp > -60'"):
         expression(5)  # type: ignore[arg-type]
 
 

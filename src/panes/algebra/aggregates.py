@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from panes.algebra.operations import Operations
 from panes.algebra.ordering import is_ordered
 from panes.algebra.picks import Greatest, Least
 from panes.algebra.sums import Sum
-from panes.errors import SchemaError
+from panes.errors import DeclarationError, SchemaError
 from panes.timeline import Geometry
 
 Lower: TypeAlias = Callable[..., pa.Array]
@@ -94,6 +94,16 @@ class Aggregate(ABC):
         }
         why = f": {written[name]}." if name in written else ""
         raise AttributeError(f"an aggregate has no attribute {name!r}{why}")
+
+    def _as_number(self, *others: object) -> NoReturn:
+        """Say where answers are computed with."""
+        raise DeclarationError(
+            f"{self} is not a number yet. Select it under a name and write the rest as text, as select={{'total': "
+            "pn.sum('amount'), 'n': pn.count(), 'average': 'total / n'}, or having='total > 3'."
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _as_number
+    __floordiv__ = __mod__ = __pow__ = __lt__ = __le__ = __gt__ = __ge__ = __and__ = __or__ = _as_number
 
     @property
     def idempotent(self) -> bool:

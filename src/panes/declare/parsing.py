@@ -12,6 +12,7 @@ from panes.declare.whitelist import SUPPORTED, check, refuse
 from panes.declare.writing import SPARK
 from panes.errors import ExpressionError
 
+_WORDS = {TokenType.AMP: "AND", TokenType.DAMP: "AND", TokenType.PIPE: "OR"}
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
 
@@ -43,6 +44,9 @@ def _parsed(text: str) -> exp.Expression:
         for token in tokens:
             if token.token_type is TokenType.SEMICOLON:
                 raise refuse(text, token.start, ";", "it holds several statements, and an expression is one")
+            if (word := _WORDS.get(token.token_type)) is not None:
+                sign = text[token.start : token.end + 1]
+                raise refuse(text, token.start, sign, f"conditions are joined by {word}, not by {sign}")
         trees = SPARK.parser().parse(tokens, text)
     except TokenError as error:
         raise ExpressionError(
@@ -88,7 +92,12 @@ def _refuse_chains(tree: exp.Expression, text: str) -> None:
     for node in tree.walk():
         for operand in (node.args.get("this"), node.args.get("expression")):
             if isinstance(node, _COMPARISONS) and isinstance(operand, _COMPARISONS):
-                raise refuse(text, None, node.sql(dialect="spark"), "comparisons do not chain: put one in parentheses")
+                raise refuse(
+                    text,
+                    None,
+                    node.sql(dialect="spark"),
+                    "comparisons do not chain: put one in parentheses, or join them by AND or OR",
+                )
             if isinstance(node, exp.DPipe) and isinstance(operand, (exp.Add, exp.Sub)):
                 raise refuse(text, None, node.sql(dialect="spark"), "|| beside + or - needs parentheses")
 

@@ -175,9 +175,12 @@ def query(
     if not isinstance(name, str) or not name.strip():
         raise DeclarationError(f"a query needs a name, not {name!r}: it is what its results are called.")
     if not isinstance(select, Mapping):
-        raise DeclarationError(
-            f"query {name!r}: select={shown(select)} names no columns. Write select={{'n': pn.count()}}."
-        )
+        first = next(iter(each_of(select)), None)
+        write = f"'total': pn.sum({first!r})" if isinstance(first, str) else "'n': pn.count()"
+        if isinstance(first, Aggregate):
+            word = str(first).partition("(")[0]
+            write = f"'{word}': pn.{word}(...)"
+        raise DeclarationError(f"query {name!r}: select={shown(select)} names no columns. Write select={{{write}}}.")
     keys, inside, order = (
         _columns(name, what, some) for what, some in (("by", by), ("groups", groups), ("ties", ties))
     )
@@ -312,7 +315,8 @@ def _listed(name: str, over: object) -> tuple[AnyWindow, ...]:
 def _no_window(name: str, value: object) -> str:
     """Why something is not a window. A bare duration has no pace, which differs from verb to verb elsewhere."""
     if isinstance(value, (str, timedelta)):
-        size = repr(value if isinstance(value, str) else format_duration(parse_duration(value)))
+        micros = parse_duration(value)
+        size = repr(value if isinstance(value, str) else format_duration(micros))
         return (
             f"query {name!r}: {size} is a duration, and a window needs a pace, too. Write pn.tumbling({size}) for one "
             f"after another, pn.hopping({size}, every='1 min'), or pn.sliding({size}) for one up to each event."
@@ -502,9 +506,16 @@ def _check_select(
                 f"query {name!r}: the column {alias!r} would hide one that every result has "
                 f"({', '.join(RESERVED)}). Give it another name."
             )
+    own = {key.lower() for key in keys}
+    key = next((alias for alias in (*dict(aggregates), *dict(derived)) if alias.lower() in own), None)
+    if key is not None:
+        raise DeclarationError(
+            f"query {name!r} has two output columns called {key!r}: the key, which results show by themselves, and "
+            "that of select=. Leave it out there, or rename it."
+        )
     # Spark resolves names without regard to case, so names that differ only in case would be ambiguous.
     _refuse_duplicates(
-        [alias.lower() for alias in (*keys, *(a for a, _ in aggregates), *(a for a, _ in derived))],
+        [alias.lower() for alias in (*keys, *dict(aggregates), *dict(derived))],
         f"query {name!r} has two output columns called {{}} (upper and lower case count as equal); rename one.",
     )
 

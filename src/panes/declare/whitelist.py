@@ -53,7 +53,7 @@ _REASONS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (exp.Star, "a star stands for many columns: name one"),
     (exp.Alias, "an expression has no alias: the name is the key in select="),
     (exp.Interval, "intervals and date arithmetic are not in the subset: durations belong to windows"),
-    (exp.Placeholder, "there are no parameters: build the text, or use literal(value)"),
+    (exp.Placeholder, "there are no parameters: build the text"),
     (exp.Tuple, "a list of values stands only behind IN"),
 )
 _CHANGING_WORDS: Final = """

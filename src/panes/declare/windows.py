@@ -6,6 +6,7 @@ is. The instances of a ``RowWindow`` depend on the rows themselves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, TypeAlias, get_args
 
@@ -24,11 +25,39 @@ _SPELT = {
     **dict.fromkeys(("rows", "count", "n"), "write pn.rows(100) for the size."),
     **dict.fromkeys(("on", "by", "key", "partition_by"), "keys stand in the query, as pn.query(by='card', ...)."),
     **dict.fromkeys(("at", "time", "ts", "time_column", "column"), "event time stands in the query, as at='ts'."),
-    "start_time": "offset",
+    **dict.fromkeys(("start_time", "start"), "offset"),
+    **dict.fromkeys(
+        ("tz", "timezone", "time_zone", "zone"),
+        "the grid of the clock is that of UTC; shift it with offset=, as pn.tumbling('1 day', offset='22 hours').",
+    ),
     "label": "name",
     "alias": "name",
 }
 """What other systems' windows are told, and where it stands here."""
+
+_CLOSED = (
+    "it is called bounds=, as pn.tumbling('5 min', bounds='(]') for windows that hold their end and not their start."
+)
+
+
+def _unless_time_first(said: str | None = None) -> Callable[..., str | None]:
+    """What to say of too many arguments: in Spark the column of time is the first of them."""
+
+    def told(first: object, *others: object) -> str | None:
+        column = isinstance(first, str) and first.isidentifier()
+        return "the time column stands in the query, as at='ts', and the size comes first." if column else said
+
+    return told
+
+
+def _step_first(step: object, upto: object, *others: object) -> str | None:
+    try:
+        swapped = parse_duration(step) > parse_duration(upto)  # type: ignore[arg-type]
+    except DurationError:
+        return _unless_time_first()(step)
+    return f"the step comes first, as pn.cumulate({upto!r}, upto={step!r})." if swapped else None
+
+
 TICK = 1
 """By how many µs an instance that holds its end and not its start lies later than one that holds its start."""
 
@@ -215,10 +244,12 @@ class RowWindow:
 
 @helpful(
     "pn.tumbling('5 min')",
-    more="one window follows on the other. Take pn.hopping(size, every=...) for a pace, and offset= for a start.",
+    more=_unless_time_first(
+        "one window follows on the other. Take pn.hopping(size, every=...) for a pace, and offset= for a start."
+    ),
     **_SPELT,
-    **dict.fromkeys(("window", "duration", "length"), "size"),
-    closed="bounds",
+    **dict.fromkeys(("window", "duration", "length", "period"), "size"),
+    closed=_CLOSED,
     **dict.fromkeys(
         ("every", "slide"), "one window follows on the other; take pn.hopping(size, every=...) for a pace."
     ),
@@ -268,10 +299,11 @@ def tumbling(
 
 @helpful(
     "pn.hopping('1 hour', every='5 min')",
+    more=_unless_time_first(),
     **_SPELT,
     **dict.fromkeys(("slide", "hop", "step", "period", "slide_duration", "advance"), "every"),
     **dict.fromkeys(("window", "duration", "length", "window_duration"), "size"),
-    closed="bounds",
+    closed=_CLOSED,
 )
 def hopping(
     size: MeasureLike,
@@ -351,9 +383,10 @@ def hopping(
 
 @helpful(
     "pn.sliding('1 hour')",
-    more="it is answered with every event. Take pn.hopping(size, every=...) for another pace.",
+    more=_unless_time_first("it is answered with every event. Take pn.hopping(size, every=...) for another pace."),
     **_SPELT,
-    **dict.fromkeys(("window", "duration", "length", "range"), "size"),
+    **dict.fromkeys(("window", "duration", "length", "range", "period"), "size"),
+    offset="it is answered with every event, so that there is no grid to move; ago='1 day' looks further back.",
     skip="leave out the last rows with ago=pn.rows(50).",
     closed="write bounds='[)' to leave out the event itself, as pn.sliding('1 hour', bounds='[)').",
     exclude="write bounds='[)' to leave out the event itself, as pn.sliding('1 hour', bounds='[)').",
@@ -435,8 +468,8 @@ def sliding(
 
 @helpful(
     "pn.session('30 min')",
-    more="a session has a gap and no other size.",
-    **_SPELT,
+    more=_unless_time_first("a session has a gap and no other size."),
+    **{**_SPELT, **dict.fromkeys(("offset", "start", "start_time"), "a session starts with its first event.")},
     **dict.fromkeys(("timeout", "size", "duration", "gap_duration", "window", "max_gap"), "gap"),
     **dict.fromkeys(("upto", "max_size", "max_duration"), "a session has no longest duration."),
 )
@@ -467,6 +500,7 @@ def session(gap: DurationLike, *, name: str | None = None) -> RowWindow:
 
 @helpful(
     "pn.cumulate('1 hour', upto='1 day')",
+    more=_step_first,
     **_SPELT,
     **dict.fromkeys(("size", "max_size", "window", "until"), "upto"),
     **dict.fromkeys(("every", "slide"), "step"),
@@ -491,6 +525,10 @@ def cumulate(
     ('1d by 1h', 24)
     """
     every, widest = positive(step, "step"), positive(upto, "upto")
+    if every > widest:
+        raise DeclarationError(
+            f"step={step!r} is longer than upto={upto!r}. Write pn.cumulate({upto!r}, upto={step!r}) for totals so far."
+        )
     if widest % every:
         raise DeclarationError(
             f"upto={upto!r} is not a multiple of step={step!r}, so no step would end with the widest window. Write for "

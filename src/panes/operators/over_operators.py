@@ -56,7 +56,8 @@ def one_window(over: AnyWindow | Iterable[AnyWindow]) -> AnyWindow:
             f"over= has {len(listed)} windows, and this takes one. Call it for each of them; pn.apply with a function "
             "takes any number."
         )
-    return listed[0]
+    window: AnyWindow = listed[0]
+    return window
 
 
 def follows(window: object) -> bool:
