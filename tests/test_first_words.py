@@ -13,7 +13,7 @@ import pytest
 
 import panes as pn
 from panes.calls import helpful
-from panes.errors import DeclarationError, DurationError, PlanError, SchemaError
+from panes.errors import DeclarationError, DurationError, PlanError, SchemaError, StateError
 
 OVER = pn.tumbling("1 hour")
 
@@ -221,6 +221,22 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: live().lookup(ONE, over="15m/event"),
         "over='15m/event' is how a window is called. Write over='15 min'",
     ),
+    "live over sessions": (
+        lambda: pn.plan(query(over=pn.session("30 min"))).live(),
+        r"plan.live\(\) answers what plan.lookup does. .* plan.run and plan.stream take it as it is",
+    ),
+    "find before any event": (
+        lambda: pn.plan(query()).live().find("m > 1", over="1 hour"),
+        r"refers to 'm', which is neither a key nor an output column of query 'q' \(known: n\)",
+    ),
+    "sorted by": (
+        lambda: pn.sort(EVENTS, by="x"),  # type: ignore[call-arg]
+        r"needs order= and over= too. Write for example pn.sort\(events, order='price desc', by='stock', over=",
+    ),
+    "Flink's groups": (
+        lambda: pn.sql("SELECT COUNT(*) AS n FROM ev GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)"),
+        r"such a window stands in FROM, as FROM TABLE\(TUMBLE\(TABLE ev",
+    ),
     # Advice for windows by rows.
     "the last rows but those of a minute": (
         lambda: pn.sliding(pn.rows(3), ago="1 min"),
@@ -273,6 +289,8 @@ def test_a_bare_number_could_be_minutes_or_rows(size: Any) -> None:
         ("Tumble", "pn.tumbling('1 hour')"),
         ("rolling", "pn.sliding('1 hour')"),
         ("lookup", "pn.plan(query).lookup(events, requests)"),
+        ("asof_join", "pn.plan(query).lookup(events, requests)"),
+        ("watermark", "events.withWatermark('ts', '10 minutes')"),
         ("run", "pn.plan(query).run(data)"),
         ("col", "a string"),
         ("tumblng", "did you mean pn.tumbling?"),
@@ -343,7 +361,7 @@ DATA: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "other types": (
         lambda: live().update(EVENTS.set_column(2, "x", pa.array([1.0, 2.0, 3.0]))),
         PlanError,
-        r"the first batch fixes the types of all, and in this one 'x' is double \(int64 before\). Cast it first",
+        r"the first batch fixes the types of all, and in this one 'x' is double \(int64 in earlier ones\). Cast it",
     ),
     "requests as text": (lambda: live().lookup("a"), PlanError, "live.lookup cannot read a str: give a pyarrow Table"),
     "requests as rows": (lambda: live().lookup([{"k": "a"}]), PlanError, "live.lookup cannot read a list"),
@@ -360,6 +378,31 @@ DATA: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         lambda: live().lookup(spark_frame(streaming=False)),
         PlanError,
         r"Write live.lookup\(requests.toArrow\(\)\)",
+    ),
+    "a time that is a number": (
+        lambda: pn.plan(query()).run(pa.table({"ts": [1, 2]})),
+        SchemaError,
+        r"in pyarrow with table\['ts'\].cast\(pa.timestamp\('ms'\)\)",
+    ),
+    "a key of another name": (
+        lambda: live().lookup(pa.table({"k_id": ["a"]})),
+        SchemaError,
+        r"by='k' is not a column of the requests \(known: k_id\). Rename the column that holds it to 'k'",
+    ),
+    "another format": (
+        lambda: pn.plan(query()).explain(format="mermaid"),
+        PlanError,
+        r"plan.to_mermaid\(\), plan.to_svg\(\)",
+    ),
+    "a folder that is not there": (
+        lambda: live().save("/nowhere/x.live"),
+        PlanError,
+        "there is no folder '/nowhere'. Make it first",
+    ),
+    "an alert before any event": (
+        lambda: pn.plan(query()).live().find("n > 1", over="1 hour"),
+        PlanError,
+        r"Call update\(batch\) first; a batch without rows will do",
     ),
     "a stream": (
         lambda: live().update(spark_frame(streaming=True)),
@@ -379,3 +422,19 @@ def test_data_that_do_not_fit_say_which_do(case: str) -> None:
     call, error, message = DATA[case]
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_batch_without_rows_fixes_the_types() -> None:
+    made = pn.plan(pn.query(by="k", at="ts", select={"n": pn.count()}, over=pn.sliding("1 hour"))).live()
+    made.update(EVENTS.schema.empty_table())
+    assert made.find("n > 1", over="1 hour").to_pylist() == []
+    assert made.lookup(ONE)["n_1h"].to_pylist() == [0]
+
+
+def test_a_live_plan_shows_what_it_holds(tmp_path: Path) -> None:
+    made = pn.plan(query(by="k")).live(keep="3 hours")
+    made.update(EVENTS)
+    assert repr(made) == "<Live q: 3h, 3 events held>"
+    made.save(tmp_path / "q.live")
+    with pytest.raises(StateError, match=r"keep= is '3h' in the file, and was given as pn.rows\(9\)"):
+        pn.plan(query(by="k")).live(keep=pn.rows(9), load=tmp_path / "q.live")

@@ -67,7 +67,14 @@ class Plan:
         if self._over_time:
             drawn = draw_up(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
         told = (
-            ByEvents(part.query.name, part.query.by, part.query.at, tuple(map(str, part.windows)), number)
+            ByEvents(
+                part.query.name,
+                part.query.by,
+                part.query.at,
+                tuple(map(str, part.windows)),
+                number,
+                tuple(str(window) for window in part.windows if window.kind == "session"),
+            )
             for number, some in enumerate(key_sets(self._over_rows))
             for part in some
         )
@@ -346,10 +353,13 @@ class Plan:
               10rows/event
           7 union   the answers of all parts (4, 6)
         """
+        if "format" in options:
+            raise PlanError("explain() gives text; plan.to_mermaid(), plan.to_svg() and plan.to_dict() other formats.")
         if data is None:
             if requests is not None or options:
                 given = ", ".join(f"{name}=" for name in (*(() if requests is None else ("requests",)), *options))
-                raise PlanError(f"{given} say how a plan runs on data: write plan.explain(events, ...).")
+                says = "say" if ", " in given else "says"
+                raise PlanError(f"{given} {says} how a plan runs on data: write plan.explain(events, ...).")
             return picture.explain(self.blueprint())
         return str(self._steps(data, requests, options))
 

@@ -144,7 +144,7 @@ def apply(
 
 
 @helpful(
-    "pn.sort(events, order='price desc', over=pn.tumbling('1 hour'), at='ts')",
+    "pn.sort(events, order='price desc', by='stock', over=pn.tumbling('1 hour'), at='ts')",
     **_RENAMED,
     order_by="order",
     descending="write it behind the column, as order='price desc'.",

@@ -42,8 +42,9 @@ _ELSEWHERE = {
     # Verbs.
     **dict.fromkeys(("run", "aggregate_by", "group_by", "groupby", "execute"), "pn.plan(query).run(data)"),
     **dict.fromkeys(("stream", "start", "read_stream"), "pn.plan(query).stream(events)"),
+    **dict.fromkeys(("watermark", "with_watermark"), "events.withWatermark('ts', '10 minutes') before plan.stream"),
     **dict.fromkeys(
-        ("lookup", "asof", "join_asof", "merge_asof", "point_in_time_join", "get_historical_features"),
+        ("lookup", "asof", "asof_join", "join_asof", "merge_asof", "point_in_time_join", "get_historical_features"),
         "pn.plan(query).lookup(events, requests)",
     ),
     **dict.fromkeys(("live", "online", "get_online_features"), "pn.plan(query).live()"),

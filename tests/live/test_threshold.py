@@ -305,7 +305,7 @@ def test_keys_of_several_columns_and_types() -> None:
         "c": [{"x": [0.0]}, None, {"x": [0.0]}, None, {"x": []}],
     }
     index = Indexed(pn.count(), by=["a", "b", "c"], at="ts", keep="1s")
-    index.update(rows)
+    index.update(pa.table(rows))
     index.update(pa.table(rows).slice(3))
     other_zero = pa.table({**rows, "c": [{"x": [-0.0]}, None, None, None, None]}).slice(0, 1)
     index.update(other_zero.set_column(0, "ts", pa.array([6], pa.int64()).view(pa.timestamp("us"))))

@@ -150,7 +150,7 @@ def test_options_are_those_of_the_verb():
         plan.explain(table, table, lag="1 min")
     with pytest.raises(PlanError, match="for Spark DataFrames only"):
         plan.explain(table, strategy="native")
-    with pytest.raises(PlanError, match=r"layout= say how a plan runs on data: write plan.explain\(events, ...\)"):
+    with pytest.raises(PlanError, match=r"layout= says how a plan runs on data: write plan.explain\(events, ...\)"):
         plan.explain(layout="wide")
     with pytest.raises(PlanError, match="cannot run on a int"):
         plan.explain(3)

@@ -244,6 +244,12 @@ class _Reader:
             self._call = tokens if first == "window" else []
         elif called and first in FUNCTIONS:
             self._add(words, [function(words, self._bounds)], tokens)
+        elif called and first.upper() in TABLE_FUNCTIONS:
+            words.fail(
+                "such a window stands in FROM, as FROM TABLE(TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '10' MINUTES)), "
+                "and the groups are window_start and window_end.",
+                tokens,
+            )
         elif called:
             words.fail(
                 "a group is a column or a window, as device or TumblingWindow(minute, 5). Compute it into a column "

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from panes.declare.kinds import wide_names
 from panes.declare.query import RESERVED, Query
+from panes.engine.sides import convert
 from panes.errors import PlanError, SchemaError, nearest
 
 
@@ -50,7 +51,7 @@ def check_columns(queries: Iterable[Query], schema: pa.Schema) -> None:
         if not pa.types.is_timestamp(type_):
             raise SchemaError(
                 f"query {query.name!r}: at={query.at!r} is of type {type_}, but event time has to be a timestamp. "
-                f"Convert it first, for example with to_timestamp({query.at}) or timestamp_millis({query.at})."
+                f"{convert(query.at)}"
             )
         for key in query.by:
             _check_key(query, key, schema.field(names[key.lower()]).type)
@@ -81,7 +82,7 @@ def check_same_types(batch: pa.Schema, earlier: pa.Schema) -> None:
     """Refuse a batch whose columns are of other types than those of earlier batches."""
     before = {field.name.lower(): field.type for field in earlier}
     other = [
-        f"{field.name!r} is {field.type} ({before.get(field.name.lower(), 'not there')} before)"
+        f"{field.name!r} is {field.type} ({before.get(field.name.lower(), 'not there')} in earlier ones)"
         for field in batch
         if before.get(field.name.lower()) != field.type
     ]

@@ -17,7 +17,9 @@ def position(what: str, column: str, side: str, schema: pa.Schema) -> int:
     """
     found = [i for i, name in enumerate(schema.names) if name.lower() == column.lower()]
     if not found:
-        write = f" Write {what.split('=')[0]}= with the name that it has there." if what.startswith("at=") else ""
+        write = f" Rename the column that holds it to {column!r}." if what.startswith("by=") else ""
+        if what.startswith("at="):
+            write = " Write at= with the name that it has there."
         raise SchemaError(f"{what} is not a column of {side} ({nearest(column, schema.names)}).{write}")
     if len(found) > 1:
         raise SchemaError(f"{side} has {len(found)} columns called {column!r}; drop or rename all but one.")
@@ -30,10 +32,17 @@ def time_position(what: str, column: str, side: str, schema: pa.Schema) -> int:
     type_ = schema.field(found).type
     if not pa.types.is_timestamp(type_):
         raise SchemaError(
-            f"{what} is of type {type_} in {side}, but event time has to be a timestamp. Convert it first, "
-            f"for example with to_timestamp({column}) or timestamp_millis({column})."
+            f"{what} is of type {type_} in {side}, but event time has to be a timestamp. {convert(column)}"
         )
     return found
+
+
+def convert(column: str) -> str:
+    """What to write for a column that is not of times yet."""
+    return (
+        f"Convert it first: in Spark with to_timestamp({column}) or timestamp_millis({column}), in pyarrow with "
+        f"table[{column!r}].cast(pa.timestamp('ms')), or the unit that it is in."
+    )
 
 
 def check_key(what: str, sides: tuple[str, str], types: tuple[pa.DataType, pa.DataType]) -> None:

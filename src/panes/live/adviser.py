@@ -140,8 +140,9 @@ class Adviser:
             name: self.rows * self._update(name) + _LOOKUP[name](self.rates, self.asked) for name in self.candidates
         }
         shown = ", ".join(f"{name} {cost / 1e6:,.3g}" for name, cost in sorted(costs.items(), key=lambda c: c[1]))
+        changed = "once" if self.changes == 1 else f"{self.changes} times"
         return (
-            f"{self.current} (changed {self.changes} times); since then {self.rows:,} rows and {self.asked.count:,} "
+            f"{self.current} (changed {changed}); since then {self.rows:,} rows and {self.asked.count:,} "
             f"lookups over {wide:,.0f} rows on average, about in ms: {shown}"
         )
 

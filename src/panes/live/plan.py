@@ -79,12 +79,15 @@ class Live:
                 raise DeclarationError("algorithm= is for events that are kept one by one, not for granules.")
             self._granules = {query.name: Granules(query, keep) for query in self.queries}
         else:
-            declared = declare_lookup(self.queries, layout="long")
+            declared = _declared(self.queries)
             wanted = keeps(declared, keep)
             self._parts = [Part(part, own, self._algorithm) for part, own in wanted]
         self._newest: dict[str, int] = {}
         # A stream feeds it in a thread of its own, while others ask.
         self._lock, self._broken = RLock(), False
+
+    def __repr__(self) -> str:
+        return f"<Live {self.explain().partition(chr(10))[0]}>"
 
     @property
     def rows(self) -> int:
@@ -288,8 +291,11 @@ class Live:
         window = one_window(over, ago)
         with self._lock:
             self._check_whole()
-            self._check_begun()
             part, number = self._part_of(query)
+            if wanted is not None:
+                named = part.declared.queries[number]
+                _check_names(named, wanted, [*named.by, *named.columns, *dict(named.aggregates)])
+            self._check_begun()
             own, time = part.declared.queries[number], self._newest.get(part.declared.at.lower(), NEVER)
             if at is not None:
                 time = int(check_near(np.array([parse_instant(at)]))[0])
@@ -491,7 +497,8 @@ class Live:
             own = next(each for each in self.queries if each.name == name)
             answers = self._granules[name].state(over, at=at)
             if wanted is not None:
-                _check_names(own, wanted, answers.schema)
+                _check_names(own, wanted, answers.column_names)
+                require_boolean(wanted, answers.schema)
                 answers = answers.filter(pc.fill_null(whole(evaluate(wanted, answers)), False))
             return answers.select([*own.by, "window", *own.columns])
 
@@ -499,7 +506,9 @@ class Live:
 
     def _check_begun(self) -> None:
         if any(part.schema is None for part in self._parts):
-            raise PlanError("there are no types yet: no event has come. Call update(batch) first.")
+            raise PlanError(
+                "there are no types yet: no event has come. Call update(batch) first; a batch without rows will do."
+            )
 
     @contextmanager
     def _whole_or_not_at_all(self) -> Iterator[None]:
@@ -533,6 +542,15 @@ class _Requests:
     keys: list[pa.Array]
     turn: Array
     back: pa.Array
+
+
+def _declared(queries: Sequence[Query]) -> Lookup:
+    try:
+        return declare_lookup(queries, layout="long")
+    except DeclarationError as error:
+        raise DeclarationError(
+            f"plan.live() answers what plan.lookup does. {error} plan.run and plan.stream take it as it is."
+        ) from None
 
 
 def one_window(over: Over, ago: DurationLike | Rows | None) -> Answered:
@@ -647,18 +665,17 @@ def _check_condition(part: Part, number: int, wanted: Expression) -> None:
     query = part.declared.queries[number]
     assert part.schema is not None
     keys = [(key, field_of(part.schema, key).type) for key in query.by]
-    _check_names(query, wanted, pa.schema([*keys, *part.types[number].items()]))
+    require_boolean(wanted, pa.schema([*keys, *part.types[number].items()]))
 
 
-def _check_names(query: Query, wanted: Expression, schema: pa.Schema) -> None:
+def _check_names(query: Query, wanted: Expression, names: Sequence[str]) -> None:
     known = [*query.by, *query.columns]
     for name in wanted.roots:
-        if name.lower() not in map(str.lower, schema.names):
+        if name.lower() not in map(str.lower, names):
             raise DeclarationError(
                 f"the condition refers to {name!r}, which is neither a key nor an output column of query "
                 f"{query.name!r} ({nearest(name, known)})."
             )
-    require_boolean(wanted, schema)
 
 
 def _table(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:

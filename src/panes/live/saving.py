@@ -19,7 +19,7 @@ from panes.algebra.operations import Array
 from panes.declare.measures import Rows
 from panes.declare.nested import Nested
 from panes.declare.query import Query
-from panes.errors import StateError
+from panes.errors import PlanError, StateError
 from panes.live.threshold import Threshold
 from panes.timeline import format_duration, parse_duration
 
@@ -36,6 +36,8 @@ _DECLARED: Final = b"panes.live"
 def save(live: Live, path: str | os.PathLike[str]) -> None:
     """Write a file, whole or not at all."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise PlanError(f"live.save({os.fspath(path)!r}): there is no folder {str(target.parent)!r}. Make it first.")
     making = target.with_name(f".{target.name}.making")
     declared = {
         "format": FORMAT,
@@ -127,7 +129,7 @@ def _check_same(declared: dict[str, Any], queries: Sequence[Query], keep: Any, a
     ):
         if value is not None and value != before:
             raise StateError(
-                f"{what}= is {before!r} in the file, and was given as {value!r}. Leave it out when loading."
+                f"{what}= is {_text(before)} in the file, and was given as {_text(value)}. Leave it out when loading."
             )
 
 
@@ -139,6 +141,16 @@ def _keep_as_data(keep: Any) -> Any:
     if isinstance(keep, Nested):
         return {"nested": json.loads(json.dumps(asdict(keep)))}
     return {"time": format_duration(parse_duration(keep))}
+
+
+def _text(data: Any) -> str:
+    """What a user writes, out of how it is stored."""
+    if not isinstance(data, dict):
+        return repr(data)
+    if "nested" in data:
+        ranges, slides = ([format_duration(each) for each in data["nested"][name]] for name in ("ranges", "slides"))
+        return f"pn.nested({ranges}, {slides})"
+    return f"pn.rows({data['rows']})" if "rows" in data else repr(data["time"])
 
 
 def _keep_of_data(data: Any) -> Any:

@@ -95,6 +95,8 @@ class ByEvents:
         What they are called.
     column
         The number of the sorted column that they are read from: the same one for all that share it.
+    sessions
+        Which of the windows are sessions, which end by themselves.
     """
 
     query: str
@@ -102,6 +104,7 @@ class ByEvents:
     at: str
     windows: tuple[str, ...]
     column: int = 0
+    sessions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -151,10 +151,13 @@ def status(queries: Iterable[Query], by_events: Iterable[ByEvents], progress: di
         )
     if len(windows) > _NEXT:
         lines.append(f"  and {len(windows) - _NEXT} more windows after these")
+    by_events = tuple(by_events)
+    sessions = {name for query in by_events for name in query.sessions}
     for name in dict.fromkeys(name for query in by_events for name in query.windows):
+        ends = ", and a session is out when the watermark has reached its end" if name in sessions else ""
         lines.append(
             f"  {name}: goes by events, of which all before {_instant(watermark)} have come in; a later event counts "
-            "when the watermark has passed it, and a session is out when the watermark has reached its end."
+            f"when the watermark has passed it{ends}."
         )
     return "\n".join(lines)
 
