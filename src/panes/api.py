@@ -20,7 +20,7 @@ from panes.engine.job import Mode
 from panes.engine.schema import one_type_each, wide_columns
 from panes.errors import PlanError, SqlError
 from panes.inputs import both_on_spark, check_one, is_spark, unread
-from panes.operators.over_queries import RowsPart, key_sets, over_rows, over_time
+from panes.operators.over_queries import RowsPart, is_session, key_sets, over_rows, over_time
 from panes.planning import drawing, picture
 from panes.planning.blueprint import Blueprint, ByEvents, draw_up
 from panes.planning.statistics import Statistics
@@ -73,7 +73,7 @@ class Plan:
                 part.query.at,
                 tuple(map(str, part.windows)),
                 number,
-                tuple(str(window) for window in part.windows if window.kind == "session"),
+                tuple(str(window) for window in part.windows if is_session(window)),
             )
             for number, some in enumerate(key_sets(self._over_rows))
             for part in some

@@ -292,11 +292,11 @@ class Live:
         with self._lock:
             self._check_whole()
             part, number = self._part_of(query)
+            own = part.declared.queries[number]
             if wanted is not None:
-                named = part.declared.queries[number]
-                _check_names(named, wanted, [*named.by, *named.columns, *dict(named.aggregates)])
+                _check_names(own, wanted, [*own.by, *own.columns, *dict(own.aggregates)])
             self._check_begun()
-            own, time = part.declared.queries[number], self._newest.get(part.declared.at.lower(), NEVER)
+            time = self._newest.get(part.declared.at.lower(), NEVER)
             if at is not None:
                 time = int(check_near(np.array([parse_instant(at)]))[0])
             if wanted is not None:
