@@ -171,8 +171,8 @@ class RowWindow:
         Where periods in time begin: on the grid of the clock, moved by an offset; with the first row of a key; with the
         next row.
     bounds
-        Of a size in time, which of its bounds belong to it. Of the last rows, ``[)`` leaves out those of the event's own
-        instant. None for the usual ones.
+        Of a size in time, which of its bounds belong to it. Of the last rows, ``[)`` leaves out those of the
+        event's own instant. None for the usual ones.
     partial
         Whether it is answered before it has been full for the first time.
     ago
@@ -367,7 +367,7 @@ def hopping(
     more="it is answered with every event. Take pn.hopping(size, every=...) for another pace.",
     **_SPELT,
     **dict.fromkeys(("window", "duration", "length", "range"), "size"),
-    skip="leave out the last rows with ago=pn.rows(50).",
+    skip="leave out the last rows with ago=pn.rows(50), or all of the event's instant with bounds='[)'.",
     closed="write bounds='(]', '[)', '[]' or '()'.",
     every="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
     slide="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
