@@ -67,9 +67,10 @@ def decided(spark: SparkSession, queries: Queries, data: Dataset) -> Blueprint:
     """What the planner decides when it runs, with or without a look at the data: what arrives at its runner."""
     from panes.spark import run
 
-    with mock.patch.object(run, "run", wraps=run.run) as ran:
+    with mock.patch.object(run, "add_steps", wraps=run.add_steps) as added:
         pn.plan(queries).run(events(spark, data))
-    return ran.call_args.args[0]
+    checked: run.Checked = added.call_args.args[2]
+    return checked.blueprint
 
 
 def on_spark(name: str, frame: Callable[[Dataset], DataFrame]) -> Contender:

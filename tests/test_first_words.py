@@ -102,11 +102,15 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "join left_on": (lambda: pn.join([], [], left_on="k", right_on="l"), "equal names on both sides"),  # type: ignore[call-arg]
     "a join over rows": (
         lambda: pn.join([], [], on="k", at="ts", over=pn.rows(3)),  # type: ignore[arg-type]
-        r"over=3rows: two rows match by how far apart their times are.*over=\['10 s', '1 min'\]",
+        r"over=3rows is a measure.*Write over=pn.sliding\(pn.rows\(3\)\)",
     ),
     "a join over a window": (
-        lambda: pn.join([], [], on="k", at="ts", over=pn.sliding(pn.rows(3))),  # type: ignore[arg-type]
-        r"a join looks back from each row.*over=\['10 s', '1 min'\]",
+        lambda: pn.join([], [], on="k", at="ts", over=pn.tumbling("1 min")),  # type: ignore[arg-type]
+        r"looks back from each row.*over=\['10 s', '1 min'\].*pn.sliding\(pn.rows\(10\)\)",
+    ),
+    "a join over names": (
+        lambda: pn.join([], [], on="k", at="ts", over={"short": "10 s"}),  # type: ignore[arg-type]
+        r"over=\[pn.sliding\('10 s', name='short'\), ...\]",
     ),
     # Advice for windows by rows.
     "the last rows but those of a minute": (

@@ -161,14 +161,14 @@ def test_sql_reads_and_prints_them(ending: str) -> None:
     assert pn.sql(pn.to_sql(query)) == [query]
     ascending = text.replace(PAPER[:-1], "[RANGES 1 MINUTE, 10 MINUTES, 1 HOUR SLIDES 1 SECOND, 1 MINUTE, 5 MINUTES")
     assert pn.sql(ascending, at="ts") == [query]
-    # All of one statement has these bounds, and a name has no place in brackets.
+    # All of one statement has these bounds.
     assert pn.sql(text, at="ts", bounds="(]")[0].windows[0].bounds == "(]"
     plain = pn.nested(["1m"], ["1s"])
-    for other in ({"name": "named"}, {"offset": "500ms"}, {"bounds": "(]"}):
-        with pytest.raises(DeclarationError, match="no SQL of its own"):
+    for other in ({"offset": "500ms"}, {"bounds": "(]"}):
+        with pytest.raises(DeclarationError, match="SQL has no words for the window"):
             pn.to_sql(counting(pn.nested(["1m"], ["1s"], **other)))
-    with pytest.raises(DeclarationError, match="others beside them"):
-        pn.to_sql(counting([plain, pn.tumbling("1m")]))
+    for said in (pn.nested(["1m"], ["1s"], name="named"), [plain, pn.tumbling("1m", name="a minute")]):
+        assert pn.sql(pn.to_sql(counting(said))) == [counting(said)]
 
 
 @pytest.mark.parametrize(

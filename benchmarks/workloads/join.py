@@ -27,7 +27,7 @@ from panes.timeline import parse_duration
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-OVER = {f"{size}ms": f"{size}ms" for size in range(100, 1001, 100)}
+OVER = [f"{size}ms" for size in range(100, 1001, 100)]
 PANES, ONCE, OWN, BUCKETS = "Panes", "Panes, each match once", "Spark's own", "Spark's own in buckets"
 _COLUMNS = ["ts", "price", "qty"]
 _FILES = 8
@@ -84,13 +84,15 @@ def _once(spark: SparkSession) -> Contender:
 
 
 def _own(spark: SparkSession) -> Contender:
-    return on_spark(OWN, lambda trades: spark_joins(*_sides(spark, trades), on="symbol", over=OVER))
+    return on_spark(
+        OWN, lambda trades: spark_joins(*_sides(spark, trades), on="symbol", over={size: size for size in OVER})
+    )
 
 
 def _buckets(spark: SparkSession) -> Contender:
     def frame(trades: Dataset) -> DataFrame:
         left, right = _sides(spark, trades)
-        parts = [_in_buckets(left, right, name, parse_duration(size)) for name, size in OVER.items()]
+        parts = [_in_buckets(left, right, size, parse_duration(size)) for size in OVER]
         return reduce(lambda a, b: a.unionAll(b), parts)
 
     return on_spark(BUCKETS, frame)

@@ -472,8 +472,7 @@ class Plan:
         _check_empty(self.queries, empty, None)
         _check_mode(self.queries, mode)
         if self._over_rows:
-            given = {"late": late, "limits": limits, "catalogue": catalogue}
-            _check_rows(self._over_rows[0], {**given, "mode": mode})
+            _check_rows(self._over_rows[0], {"late": late, "limits": limits, "catalogue": catalogue})
         from panes.spark.stream import METRICS, Asked, add_stream
 
         steps = Steps("plan.stream", shuffling=True)
@@ -668,15 +667,11 @@ def _side_by_side(steps: Steps, parts: list[int]) -> Steps:
 def _check_rows(part: RowsPart, given: Mapping[str, Any]) -> None:
     """Refuse what makes no sense where windows go by rows, or where it is not there."""
     why = {
-        "mode": (
-            "which rows they hold depends on all rows before, so that each answer comes once, when the watermark has "
-            "passed it, and is final"
-        ),
         "late": "a late row is in none of them, and is counted as late and as lost",
         "limits": "their state is the rows that they hold, and evict=pn.evict(...) of the query bounds it",
         "catalogue": "their state is kept for the declared windows alone, and others could not be answered from it",
     }
-    usual = {"mode": "append", "late": "count"}
+    usual = {"late": "count"}
     for name, value in given.items():
         if value != usual.get(name):
             shown = f"{value!r}" if isinstance(value, str) else "..."
@@ -739,15 +734,21 @@ def _check_empty(queries: Iterable[Query], empty: bool, strategy: str | None) ->
 
 
 def _check_mode(queries: Iterable[Query], mode: str) -> None:
-    """Refuse corrections where answers are final."""
-    for query in queries:
-        for window in query.over:
-            if isinstance(window, Sliding) and mode == "update":
-                raise PlanError(
-                    f"mode='update' corrects answers while events come, but those of the sliding window {window} of "
-                    f"query {query.name!r} come once per event and are final. Run it with mode='append', or plan it "
-                    "apart."
-                )
+    """Refuse corrections where answers are final, all of them at once."""
+    for query in queries if mode == "update" else ():
+        final = [str(window) for window in query.over if isinstance(window, (Sliding, RowWindow))]
+        if not final:
+            continue
+        write = "Stream them with mode='append'."
+        if len(final) < len(query.over):
+            write = (
+                "Declare these windows in a query of their own and stream it with mode='append', beside the others "
+                "with mode='update' and a checkpoint of their own."
+            )
+        raise PlanError(
+            f"mode='update' corrects answers while events come, but those of {', '.join(final)} of query "
+            f"{query.name!r} come once, when all events before them are there, and are final. {write}"
+        )
 
 
 def _check_strategy(strategy: str | None) -> None:

@@ -52,16 +52,18 @@ def join(
     at
         The column of event time, or one for the left side and one for the right. A row without a time matches nothing.
     over
-        The sizes of the windows: durations, or durations by name.
+        The windows: durations, or windows up to each row, as ``pn.sliding("5 min", name="soon")``,
+        ``pn.sliding(pn.rows(10))`` and ``pn.sliding(pn.delta("odometer", 5))``, of a column that both sides have.
     where
         What else a match has to fulfil: an expression over the columns of the result that come from both sides.
     how
         ``inner``: matches. ``left``, ``right``, ``full``: also, for every window, the rows of that side (or both) that
-        have no match in it, with nulls in the place of the other side and of ``expires``.
+        have no match in it, with nulls in the place of the other side and of ``expires``. On a stream, and over a
+        window of rows, when they leave that window.
     layout
         ``long``: one row per match and window. ``matches``: one row per match, for the narrowest window that holds it,
         with the number of that window, from 0, as its ``level``; it holds in all wider windows too. A row without a
-        match in any window has the number of windows as its level, and no ``window_name``.
+        match in any window has the number of windows as its level, and no ``window_name``. Not for windows of rows.
     suffixes
         What is added to names that both sides have, keys aside.
 
@@ -86,9 +88,16 @@ def join(
     1m ann tea b until 12:01:00
     1m bob jam c until 12:01:20
 
+    The last row of the other side, however long ago:
+
+    >>> latest = pn.join(orders, clicks, on="user", at="ts", over=pn.sliding(pn.rows(1)))
+    >>> latest.select(["window_name", "user", "item", "page"]).to_pylist()[-1]
+    {'window_name': '1row', 'user': 'bob', 'item': 'jam', 'page': 'c'}
+
     References
     ----------
-    Patroumpas and Sellis, *Subsuming Multiple Sliding Windows for Shared Stream Computation* (2011), section 4.
+    Patroumpas and Sellis, *Subsuming Multiple Sliding Windows for Shared Stream Computation* (2011), section 4; Gedik,
+    *Generic windowing support for extensible stream processing systems* (2014), section 6.1.2.
     """
     declared = declare_join(on=on, at=at, over=over, where=where, how=how, layout=layout, suffixes=suffixes)
     if both_on_spark("join", **{"left side": left, "right side": right}):

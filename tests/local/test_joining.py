@@ -137,10 +137,11 @@ def test_a_match_is_a_result_of_its_window_and_of_all_wider_ones():
     right  0  4  5  9  10
     """
     left, right = table(ts=[0], k=["a"]), table(ts=[0, 4, 5, 9, 10], k=["a"] * 5)
-    found = pn.join(left, right, on="k", at="ts", over={"wide": "10us", "narrow": "5us"})
+    over = [pn.sliding("10us", name="wide"), pn.sliding("5us", name="narrow")]
+    found = pn.join(left, right, on="k", at="ts", over=over)
     rows = [(r["window_name"], r["ts_right"].microsecond, r["expires"].microsecond) for r in found.to_pylist()]
     assert rows == [("narrow", 0, 5), ("narrow", 4, 5), *[("wide", t, 10) for t in (0, 4, 5, 9)]]
-    once = pn.join(left, right, on="k", at="ts", over={"wide": "10us", "narrow": "5us"}, layout="matches")
+    once = pn.join(left, right, on="k", at="ts", over=over, layout="matches")
     assert once["level"].to_pylist() == [0, 0, 1, 1]
     assert once["window_name"].to_pylist() == ["narrow", "narrow", "wide", "wide"]
     assert [t.microsecond for t in once["expires"].to_pylist()] == [5, 5, 10, 10]

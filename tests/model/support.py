@@ -217,6 +217,47 @@ def sorted_table(support: Support) -> None:
         support.ask("sort", window, COUNT, check)
 
 
+HELD: dict[str, Callable[[list[Any], int], list[Any]]] = {
+    'sliding("5 ms")': lambda rows, now: [row for row in rows if now - row[0] < 5_000],
+    "sliding(rows(3))": lambda rows, now: rows[-3:],
+    'sliding(delta("odometer", 4))': lambda rows, now: [row for row in rows if row[2] >= rows[-1][2] - 4],
+}
+"""What each window of a join holds of the rows of one side and key, ``(instant, key, odometer)``, by the definition."""
+
+
+def join_table(support: Support) -> None:
+    """``pn.join``: rows that come one at a time, each meeting what the window of the other side holds."""
+    rng = np.random.default_rng(5)
+    driven = np.cumsum(rng.integers(0, 3, 60)).tolist()
+    came = [(1000 * i, ["a", "b"][int(rng.integers(0, 2))], driven[i], i % 2) for i in range(60)]
+    left, right = (
+        pa.table(
+            {
+                "ts": pa.array([row[0] for row in came if row[3] == side], pa.timestamp("us", "UTC")),
+                "k": [row[1] for row in came if row[3] == side],
+                "odometer": [row[2] for row in came if row[3] == side],
+            }
+        )
+        for side in (0, 1)
+    )
+
+    def check(query: pn.Query) -> None:
+        [window] = query.over
+        found = pn.join(left, right, on="k", at="ts", over=window)
+        hold = next(HELD[text] for text, known in WINDOWS.items() if known is window)
+        kept: dict[tuple[str, int], list[Any]] = {}
+        pairs = []
+        for row in came:
+            kept.setdefault((row[1], row[3]), []).append(row)
+            for other in hold(kept.get((row[1], 1 - row[3]), []), row[0]):
+                pairs.append(tuple(sorted((row[0], other[0]), key=lambda t: t // 1000 % 2)))
+        both = zip(*(found[name].cast(pa.int64()).to_pylist() for name in ("ts_left", "ts_right")), strict=True)
+        assert sorted(both) == sorted(pairs)
+
+    for window in WINDOWS:
+        support.ask("join", window, COUNT, check)
+
+
 def together(
     support: Support, verb: str, ask: Callable[[pn.Plan], Any], collect: Callable[[Any], pa.Table]
 ) -> tuple[list[pn.Query], pa.Table | None]:

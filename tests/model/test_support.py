@@ -30,6 +30,7 @@ TITLES = {
     "apply, DataFrame": "`apply`, DataFrame",
     "apply, stream": "`apply`, stream",
     "sort": "`sort`, table",
+    "join": "`join`, table",
 }
 
 
@@ -61,6 +62,10 @@ def test_live(known):
 
 def test_sort(known):
     support.sorted_table(known)
+
+
+def test_join(known):
+    support.join_table(known)
 
 
 def test_apply_over_a_table(known):

@@ -26,7 +26,7 @@ ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
         (lambda: pn.rows(1.5), "Write a whole number"),
         (lambda: pn.rows(True), "Write a whole number"),
         (lambda: pn.tumbling("0 s"), "Write for example '5 min'"),
-        (lambda: pn.tumbling(10), "such as '5 min'"),
+        (lambda: pn.tumbling(10), "has no unit. Write it with one"),
         (lambda: pn.delta(None, 1), "names no column"),
         (lambda: pn.delta("x", -1), "0 or more"),
         (lambda: pn.delta("x", float("nan")), "0 or more"),

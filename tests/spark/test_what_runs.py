@@ -234,5 +234,5 @@ class TestStreams:
             monkeypatch.setattr(module, "prepare", lambda *_: pytest.fail("it set something"))
         plan = pn.plan(query([*CLOCK, *ROWS]))
         assert "state" in plan.explain(stream)
-        with pytest.raises(DeclarationError, match=r"stream\(\) has no layout="):
-            plan.explain(stream, layout="wide")
+        with pytest.raises(DeclarationError, match=r"stream\(\) has no strategy="):
+            plan.explain(stream, strategy="native")

@@ -368,7 +368,8 @@ def hopping(
     **_SPELT,
     **dict.fromkeys(("window", "duration", "length", "range"), "size"),
     skip="leave out the last rows with ago=pn.rows(50), or all of the event's instant with bounds='[)'.",
-    closed="write bounds='(]', '[)', '[]' or '()'.",
+    closed="write bounds='[)' to leave out the event itself, as pn.sliding('1 hour', bounds='[)').",
+    exclude="write bounds='[)' to leave out the event itself, as pn.sliding('1 hour', bounds='[)').",
     every="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
     slide="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
 )

@@ -17,7 +17,8 @@ def position(what: str, column: str, side: str, schema: pa.Schema) -> int:
     """
     found = [i for i, name in enumerate(schema.names) if name.lower() == column.lower()]
     if not found:
-        raise SchemaError(f"{what} is not a column of {side} ({nearest(column, schema.names)})")
+        write = f" Write {what.split('=')[0]}= with the name that it has there." if what.startswith("at=") else ""
+        raise SchemaError(f"{what} is not a column of {side} ({nearest(column, schema.names)}).{write}")
     if len(found) > 1:
         raise SchemaError(f"{side} has {len(found)} columns called {column!r}; drop or rename all but one.")
     return found[0]

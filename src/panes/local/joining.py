@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,15 +11,23 @@ import numpy as np
 import pyarrow as pa
 
 from panes.algebra.operations import Array
-from panes.declare.joins import Join
+from panes.declare.expressions import Expression
+from panes.declare.joins import Join as Declared
+from panes.declare.windows import RowWindow
 from panes.engine.join_columns import JoinColumns, Side, join_columns
 from panes.engine.keys import key_ordinals
+from panes.errors import SchemaError
 from panes.frames.matching import levels, near
+from panes.local.arriving import arrivals_of, by_time, check_delta, sort_ties
 from panes.local.evaluate import evaluate, require_boolean
 from panes.local.intake import as_table
+from panes.local.operators_in_columns import pairs
+from panes.operators.join import Join
+from panes.operators.over_joins import PORT, BothSides
+from panes.operators.vectorised import deltas_of
 
 
-def join(declared: Join, left: Any, right: Any) -> pa.Table:
+def join(declared: Declared, left: Any, right: Any) -> pa.Table:
     """Join two tables over all windows.
 
     Parameters
@@ -31,8 +40,48 @@ def join(declared: Join, left: Any, right: Any) -> pa.Table:
     if declared.where is not None:
         require_boolean(declared.where, columns.match)
     pair = _Pair(declared, columns, *tables)
-    found = pair.matches()
-    return pair.long(found) if declared.layout == "long" else pair.each_once(found)
+    if declared.layout == "matches":
+        return pair.each_once(pair.matches())
+    in_time = pair.long(pair.matches()) if declared.sizes else []
+    return pa.concat_tables([*in_time, *map(pair.over_rows, declared.rows)])
+
+
+def result_schema(columns: JoinColumns) -> pa.Schema:
+    """The columns of a row per match and window."""
+    return pa.schema([("window_name", pa.string()), *columns.match, ("expires", columns.instant)])
+
+
+def both_sides(
+    declared: Declared, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
+) -> BothSides:
+    """The rows of both sides on their way to a window of rows, which may go by a column that both have."""
+    both = BothSides(declared, columns, schemas, window)
+    if both.delta is not None:
+        for policy in deltas_of(both.stream.window):
+            check_delta(policy, schemas[0].field(both.delta[1]).type)
+    return both
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a match has to fulfil, for one row at a time."""
+
+    where: Expression
+    schema: pa.Schema
+
+    def __call__(self, row: dict[str, Any]) -> bool:
+        """Whether a row fulfils it; what is unknown does not."""
+        return evaluate(self.where, pa.Table.from_pylist([row], schema=self.schema))[0].as_py() is True
+
+
+def _check_values(both: BothSides, columns: Mapping[str, pa.ChunkedArray]) -> None:
+    """Refuse rows without a value for what the window goes by."""
+    for name in both.stream.deltas:
+        if missing := columns[name].is_null(nan_is_null=True).to_numpy().sum():
+            raise SchemaError(
+                f"{name!r} is missing in {missing} of the rows, and the window {both.window.suffix!r} goes by it. "
+                "Leave such rows out of both sides (NaN is no value either), or give them one."
+            )
 
 
 @dataclass(frozen=True)
@@ -49,7 +98,7 @@ class _Matches:
 class _Pair:
     """Two tables and what is asked of them. A row of -1 stands for the nulls of a side without a match."""
 
-    declared: Join
+    declared: Declared
     columns: JoinColumns
     left: pa.Table
     right: pa.Table
@@ -70,7 +119,7 @@ class _Pair:
             distances.append(np.abs(one - other))
         return _Matches(_whole(lefts), _whole(rights), _whole(sinces), levels(_whole(distances), self.declared.sizes))
 
-    def long(self, found: _Matches) -> pa.Table:
+    def long(self, found: _Matches) -> list[pa.Table]:
         """A row per match and window; where asked for, also per window and row that has no match there."""
         pieces = []
         nearest_of_left = self._nearest_match(found.left, found.level, len(self.left))
@@ -83,7 +132,53 @@ class _Pair:
             a, b, matched = _with_unmatched(a, b, alone, others)
             labels = {"window_name": pa.repeat(name, len(a))}
             pieces.append(self._piece(a, b, labels, expires, matched))
-        return pa.concat_tables(pieces)
+        return pieces
+
+    def over_rows(self, window: RowWindow) -> pa.Table:
+        """The same for a window that goes by rows; when a match ends there depends on rows that may still come."""
+        a, b = self._meeting(window)
+        if self.declared.where is not None:
+            parts = (slice(begin, begin + _AT_ONCE) for begin in range(0, len(a), _AT_ONCE))
+            kept = [evaluate(self.declared.where, self._rows(a[part], b[part])).fill_null(False) for part in parts]
+            keep = _whole([each.to_numpy() for each in kept]).astype(bool)
+            a, b = a[keep], b[keep]
+        alone = np.setdiff1d(np.arange(len(self.left)), a) if self.declared.keeps_left else _NONE
+        others = np.setdiff1d(np.arange(len(self.right)), b) if self.declared.keeps_right else _NONE
+        a, b, _ = _with_unmatched(a, b, alone, others)
+        return self._piece(a, b, {"window_name": pa.repeat(window.suffix, len(a))}, _NONE, 0)
+
+    def _meeting(self, window: RowWindow) -> tuple[Array, Array]:
+        """The rows of both sides that meet: when one comes, the other is in the window of its side and key."""
+        both = both_sides(self.declared, self.columns, (self.left.schema, self.right.schema), window)
+        able = self._able()
+        places, keys, instants = (np.concatenate(each) for each in zip(*able, strict=True))
+        ports = np.repeat([0, 1], [len(rows) for rows, _, _ in able])
+
+        def column(name: str) -> pa.ChunkedArray:
+            """One after the other what both sides have in a column; null where a side has none."""
+            found = zip((self.left, self.right), both.places[name], able, strict=True)
+            parts = [
+                (None if i is None else table.column(i).take(pa.array(rows)), rows) for table, i, (rows, _, _) in found
+            ]
+            type_ = next(part.type for part, _ in parts if part is not None)
+            arrays = [pa.nulls(len(rows), type_) if part is None else _array(part).cast(type_) for part, rows in parts]
+            return pa.chunked_array(arrays)
+
+        columns = {PORT: pa.chunked_array([pa.array(ports)])} | {name: column(name) for name in both.stream.deltas}
+        _check_values(both, columns)
+        order = by_time(keys, instants)
+        own, when = keys[order], instants[order]
+        same = (own[1:] == own[:-1]) & (when[1:] == when[:-1])
+        if same.any():
+            sort_ties(order, same, [columns[name] if name in columns else column(name) for name in both.ties])
+        tuples = pa.table(columns).take(pa.array(order))
+        starts = np.append(np.searchsorted(own, np.unique(keys)), len(keys))
+        arrivals = arrivals_of(both.stream, tuples, when, starts, int(instants.max(initial=0)) + 1, _NONE)
+        # Rows that meet have equal keys already: those without a key are not here.
+        met = pairs(Join(both.stream.window, both.stream.window), ports[order], tuples, arrivals)
+        assert met is not None
+        left, right = (places[order[rows]] for rows in met)
+        return left, right
 
     def each_once(self, found: _Matches) -> pa.Table:
         """A row per match; where asked for, also per row without a match in any window."""
@@ -144,6 +239,8 @@ class _Pair:
 
 
 _NONE = np.empty(0, dtype=np.int64)
+_AT_ONCE = 1 << 20
+"""Matches that are looked at a time."""
 
 
 def _with_unmatched(a: Array, b: Array, alone: Array, others: Array) -> tuple[Array, Array, int]:

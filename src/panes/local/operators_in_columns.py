@@ -109,7 +109,17 @@ def _joined(join: Join, port: str, table: pa.Table, arrivals: Arrivals) -> Itera
     if tags.null_count or not np.isin(tags.to_numpy(), (0, 1)).all():
         return None  # refused there, with the first row that is wrong
     tuples = table.drop_columns([port])
-    sides = [np.flatnonzero(tags.to_numpy() == side) for side in (0, 1)]
+    met = pairs(join, tags.to_numpy(), tuples, arrivals)
+    return None if met is None else join.matches(_tuples(tuples, *met))
+
+
+def pairs(join: Join, ports: Array, tuples: pa.Table, arrivals: Arrivals) -> tuple[Integers, Integers] | None:
+    """The left and the right tuples that meet in the windows of an inner join, and whose attributes are equal.
+
+    By the tuple that came in, and those that it met the oldest first. None where columns cannot be compared as they
+    are.
+    """
+    sides = [np.flatnonzero(ports == side) for side in (0, 1)]
     codes_ = _equal(join, tuples, sides)
     if codes_ is None:
         return None
@@ -120,10 +130,9 @@ def _joined(join: Join, port: str, table: pa.Table, arrivals: Arrivals) -> Itera
         pair = sides[side][probe], sides[other][candidate]
         probing.append(pair[0])
         met.append(pair if side == 0 else (pair[1], pair[0]))
-    # By the tuple that came in, and those that it met the oldest first.
     order = np.argsort(np.concatenate(probing), kind="stable")
     left, right = (np.concatenate(each)[order] for each in zip(*met, strict=True))
-    return join.matches(_tuples(tuples, left, right))
+    return left, right
 
 
 def _equal(join: Join, tuples: pa.Table, sides: list[Integers]) -> list[Integers] | None:

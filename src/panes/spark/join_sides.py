@@ -12,10 +12,11 @@ from pyspark.sql import types as t
 from panes.declare.joins import Join
 from panes.engine.join_columns import JoinColumns, Side, join_columns
 from panes.local.evaluate import require_boolean
+from panes.operators.over_joins import left_name, right_name
 from panes.spark.binding import arrow_field
 from panes.spark.naming import instant, micros, quoted
 
-LEFT, RIGHT = "__panes_left_", "__panes_right_"
+LEFT, RIGHT = left_name(""), right_name("")
 """What the columns of each side are called between the steps of a job, followed by their positions."""
 
 
@@ -28,6 +29,7 @@ class JoinSides:
     left: DataFrame
     right: DataFrame
     time: t.DataType
+    schemas: tuple[pa.Schema, pa.Schema]
 
     @property
     def all(self) -> tuple[tuple[DataFrame, str, Side], tuple[DataFrame, str, Side]]:
@@ -94,17 +96,18 @@ def examine(declared: Join, left: DataFrame, right: DataFrame) -> JoinSides:
     # Again, now that it is known what is used: a column that merely comes out may be of a type that Arrow lacks.
     roots = set() if declared.where is None else {root.lower() for root in declared.where.roots}
     used = [
-        {side.at, *side.keys, *(i for i, name in side.others if name.lower() in roots)}
+        {side.at, *side.keys, *(i for i, name in side.others if declared.rows or name.lower() in roots)}
         for side in (found.left, found.right)
     ]
-    columns = join_columns(declared, _arrow_schema(left, used[0]), _arrow_schema(right, used[1]))
+    schemas = _arrow_schema(left, used[0]), _arrow_schema(right, used[1])
+    columns = join_columns(declared, *schemas)
     if declared.where is not None:
         require_boolean(declared.where, columns.match)
     # Names of their own: no two columns of the sides are called alike, even where both are one DataFrame.
     renamed = [
         side.toDF(*(f"{name}{i}" for i in range(len(side.columns)))) for side, name in ((left, LEFT), (right, RIGHT))
     ]
-    return JoinSides(declared, columns, renamed[0], renamed[1], left.schema[columns.left.at].dataType)
+    return JoinSides(declared, columns, renamed[0], renamed[1], left.schema[columns.left.at].dataType, schemas)
 
 
 def _arrow_schema(side: DataFrame, used: Collection[int] = ()) -> pa.Schema:

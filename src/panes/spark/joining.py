@@ -7,6 +7,8 @@ key.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -14,6 +16,7 @@ from panes.declare.joins import Join
 from panes.errors import PlanError
 from panes.spark.join_levels import LEVEL, each_once, every_window, with_levels
 from panes.spark.join_sides import LEFT, RIGHT, JoinSides, examine
+from panes.spark.joining_rows import join_rows, join_rows_of_streams
 from panes.spark.stream_joining import join_streams
 
 _BUCKET, _ROW, _NEAREST = "bucket", "row", "nearest"  # columns of a side: its name comes before
@@ -28,7 +31,12 @@ def join(declared: Join, left: DataFrame, right: DataFrame) -> DataFrame:
             "no more matches to come. Read both as streams, or both as batches."
         )
     sides = examine(declared, left, right)
-    return join_streams(sides) if left.isStreaming else _join_batches(sides)
+    found = []
+    if declared.sizes:
+        found.append(join_streams(sides) if left.isStreaming else _join_batches(sides))
+    if declared.rows:
+        found += join_rows_of_streams(sides) if left.isStreaming else [join_rows(sides)]
+    return reduce(DataFrame.unionAll, found)
 
 
 def _join_batches(sides: JoinSides) -> DataFrame:

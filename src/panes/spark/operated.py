@@ -65,9 +65,15 @@ def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
 
 
 def operated_stream(
-    declared: WindowedOperator, events: DataFrame, shards: int, checkpoint: str | None = None
+    declared: WindowedOperator, events: DataFrame, shards: int, checkpoint: str | None = None, metrics: str = METRICS
 ) -> DataFrame:
-    """What an operator submits while rows come."""
+    """What an operator submits while rows come.
+
+    Parameters
+    ----------
+    metrics
+        What its figures are called, which no others of a query may be.
+    """
     declared, columns = _checked(declared, events)
     stream = declared.stream
     check_shards(shards)
@@ -86,7 +92,7 @@ def operated_stream(
         where = f"({stream.where.sql})"
         conditions = [where if mark is None else f"CASE WHEN {mark} THEN true ELSE {where} END"]
     marked = [stream.mark.column] if stream.mark is not None and not _of_key(stream) else []
-    found = worked(packed(events, stream.by, shards, travels, conditions, marked), job, METRICS)
+    found = worked(packed(events, stream.by, shards, travels, conditions, marked), job, metrics)
     return found.mapInArrow(unpack_answers, _output(declared))
 
 

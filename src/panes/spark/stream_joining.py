@@ -22,13 +22,18 @@ _SLACK = 0.001
 def join_streams(sides: JoinSides) -> DataFrame:
     """Join two streams; nothing runs until the result is written somewhere."""
     declared = sides.declared
-    for (rows, _, side), which, called in zip(sides.all, ("left", "right"), declared.at, strict=True):
-        check_watermark(rows, rows.columns[side.at], which, called)
+    check_watermarks(sides)
     if declared.how != "inner" and declared.layout == "long":
         return _window_by_window(sides)
     near = f"{sides.distance} < {declared.widest}L"
     found = with_levels(sides, _joined(sides, sides.left, sides.right, near))
     return each_once(sides, found) if declared.layout == "matches" else every_window(sides, found)
+
+
+def check_watermarks(sides: JoinSides) -> None:
+    """Refuse streams of which nobody knows when they are complete."""
+    for (rows, _, side), which, called in zip(sides.all, ("left", "right"), sides.declared.at, strict=True):
+        check_watermark(rows, rows.columns[side.at], which, called)
 
 
 def _window_by_window(sides: JoinSides) -> DataFrame:
@@ -60,4 +65,6 @@ def _joined(sides: JoinSides, left: DataFrame, right: DataFrame, near: str) -> D
     one, other = (f"CAST({name}{side.at} AS DOUBLE)" for _, name, side in sides.all)
     width = sides.declared.widest / SECOND + _SLACK
     bounds = f"{one} < {other} + {width!r}D AND {other} < {one} + {width!r}D"
-    return left.join(right, F.expr(f"{sides.alike} AND {near} AND {bounds}"), sides.declared.how)
+    # In its full outer join of streams, Spark lets null keys match each other unless it is told.
+    known = " AND ".join(f"{LEFT}{i} IS NOT NULL" for i in sides.columns.left.keys)
+    return left.join(right, F.expr(f"{sides.alike} AND {known} AND {near} AND {bounds}"), sides.declared.how)

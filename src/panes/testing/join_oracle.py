@@ -45,7 +45,9 @@ def _one(left: DataFrame, right: DataFrame, on: str, at: str, name: str, size: i
 
     width = f"INTERVAL '{size}' MICROSECOND"
     near = f"l.{at} < r.{at} + {width} AND r.{at} < l.{at} + {width}"
-    joined = left.alias("l").join(right.alias("r"), F.expr(f"l.{on} = r.{on} AND {near} AND {where}"), how)
+    # In its full outer join of streams, Spark lets null keys match each other unless it is told.
+    alike = f"l.{on} = r.{on} AND l.{on} IS NOT NULL"
+    joined = left.alias("l").join(right.alias("r"), F.expr(f"{alike} AND {near} AND {where}"), how)
     shared = (set(left.columns) & set(right.columns)) - {on}
     columns = [
         F.col(f"{side}.{column}").alias(f"{column}{suffix}" if column in shared else column)
