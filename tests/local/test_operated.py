@@ -264,6 +264,7 @@ AGED = pn.evict(age="1 s")
         ),
         (DeclarationError, "is a session, which an operator cannot see", {"over": pn.session("1 s")}),
         (DeclarationError, "leaves out its last rows", {"over": pn.sliding(pn.rows(5), ago=pn.rows(1))}),
+        (DeclarationError, "leaves out its last rows", {"over": pn.sliding(pn.rows(5), bounds="[)")}),
         (DeclarationError, "is several windows at once", {"over": pn.cumulate("1 s", upto="2 s")}),
         (DeclarationError, "names a column twice", {"by": ["k", "k"]}),
         (DeclarationError, "at=5 is not the name of a column", {"at": 5}),

@@ -384,6 +384,12 @@ def _check_rows(query: Query) -> None:
             f"query {query.name!r}: evict= forgets keys of windows by rows, and {clock} is on the clock. Declare it in "
             "a query of its own; a stream bounds its state with limits=pn.Limits(...)."
         )
+    before = next((window for window in rows if window.before), None)
+    if query.evict is not None and before is not None:
+        raise DeclarationError(
+            f"query {query.name!r}: evict= forgets keys row by row, and {before} leaves out all rows of an instant at "
+            "once. Leave evict= out, or declare the window in a query of its own."
+        )
     if query.evict is not None and not query.by:
         raise DeclarationError(f"query {query.name!r}: evict= forgets keys, and there are none. Write by='device'.")
     slid = next((window for window in query.over if isinstance(window, Sliding)), None)

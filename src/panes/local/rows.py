@@ -31,6 +31,7 @@ from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table, with_the_rest
 from panes.local.run import finished, together
 from panes.local.schema import output_types
+from panes.operators.declarations import Sliding
 from panes.operators.over_queries import RowsPart, is_complete, is_session
 from panes.operators.over_tables import Stream
 from panes.operators.recorded import recorded
@@ -343,8 +344,8 @@ def windows_of(stream: Stream, arrivals: Arrivals) -> tuple[Processed, Array]:
 
 
 def leaves_out(stream: Stream) -> bool:
-    """Whether windows leave out the very last rows, and are answered though they hold none."""
-    return bool(getattr(stream.window, "ago", 0))
+    """Whether windows leave out the latest rows, and are answered though they hold none."""
+    return isinstance(stream.window, Sliding) and (stream.window.before or stream.window.ago > 0)
 
 
 def _answer(
