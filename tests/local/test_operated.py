@@ -306,3 +306,12 @@ def test_mistakes(error, says, options):
     given_ = {"data": TABLE, "operator": Changes, "over": pn.sliding(pn.rows(2)), "at": "ts", **options}
     with pytest.raises(error, match=says):
         pn.apply(given_.pop("data"), **given_)
+
+
+def test_rows_that_do_not_pass_move_the_clock():
+    table = pa.table({"ts": pa.array([0, 1, 2, 9], TIME), "x": [1, 1, 1, -1]})
+    window = pn.tumbling("2 us", origin="first")
+    found = pn.sort(table, order="x", at="ts", over=window, where="x > 0")
+    query = pn.query(at="ts", select={"n": pn.count()}, over=window, where="x > 0")
+    assert pn.plan(query).run(table)["n"].to_pylist() == [2, 1]
+    assert found["ts"].cast(pa.int64()).to_pylist() == [0, 1, 2]

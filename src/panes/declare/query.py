@@ -374,6 +374,11 @@ def _check_rows(query: Query) -> None:
             raise DeclarationError(
                 f"query {query.name!r}: the window {timed} goes by time, and rows have none. Write at= with their time."
             )
+        if query.evict is not None and query.evict.age is not None:
+            raise DeclarationError(
+                f"query {query.name!r}: evict=pn.evict(age=...) goes by time, and rows have none. Write at= with their "
+                "time, or pn.evict(keys=1000)."
+            )
     for window in rows:
         if window.size == Rows(0):
             raise DeclarationError(
