@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from panes.live.part import Part
     from panes.live.plan import Live
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised whenever older versions could not read what is written, or newer ones what was."""
 
 _DECLARED: Final = b"panes.live"
