@@ -20,6 +20,7 @@ import panes as pn
 from benchmarks import CORES
 from benchmarks.data import Dataset
 from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, SumOf
+from panes.declare.windows import Window
 from panes.planning.blueprint import Blueprint
 from panes.testing import spark_answers
 from panes.timeline import Geometry
@@ -93,8 +94,8 @@ def events(spark: SparkSession, data: Dataset) -> DataFrame:
     return spark.read.parquet(str(data.path))
 
 
-def _in_memory(name: str, queries: Queries, one: Callable[[pn.Query, pn.Window, Dataset], Any]) -> Contender:
-    def results(data: Dataset) -> Iterator[tuple[pn.Query, pn.Window, Any]]:
+def _in_memory(name: str, queries: Queries, one: Callable[[pn.Query, Window, Dataset], Any]) -> Contender:
+    def results(data: Dataset) -> Iterator[tuple[pn.Query, Window, Any]]:
         return ((query, window, one(query, window, data)) for query in queries for window in query.over)
 
     def answers(data: Dataset) -> pa.Table:
@@ -104,7 +105,7 @@ def _in_memory(name: str, queries: Queries, one: Callable[[pn.Query, pn.Window, 
     return Contender(name, lambda data: list(results(data)), answers)
 
 
-def _duckdb(query: pn.Query, window: pn.Window, data: Dataset) -> pa.Table:
+def _duckdb(query: pn.Query, window: Window, data: Dataset) -> pa.Table:
     geometry = window.geometry
     at, slide = f"epoch_us({query.at}) - {geometry.offset}", geometry.slide
     last = f"({at}) // {slide} * {slide} + {geometry.offset}"
@@ -129,7 +130,7 @@ def connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _polars(query: pn.Query, window: pn.Window, data: Dataset) -> pl.DataFrame:
+def _polars(query: pn.Query, window: Window, data: Dataset) -> pl.DataFrame:
     import polars as pl
 
     geometry, rows = window.geometry, pl.scan_parquet(data.files)
@@ -162,7 +163,7 @@ def _function(aggregate: Aggregate) -> str:
     return _SQL[type(aggregate)]
 
 
-def _labelled(query: pn.Query, window: pn.Window, found: Any) -> pa.Table:
+def _labelled(query: pn.Query, window: Window, found: Any) -> pa.Table:
     """One window's answers with the columns that tell them apart."""
     table = found if isinstance(found, pa.Table) else found.to_arrow()
     start = table["start"].cast(pa.int64())

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.windows import Window
 from panes.engine.program import emitting_all
 from panes.errors import DeclarationError, PlanError
 from panes.testing import assert_same_answers, events
@@ -22,14 +23,14 @@ EVENTS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(-100, 300), st.no
 COLUMNS = ("n", "total", "mean", "last", "low")
 
 
-def queries(over: list[pn.Window]) -> list[pn.Query]:
+def queries(over: list[Window]) -> list[pn.Query]:
     select = {"n": pn.count(), "total": pn.sum("x"), "mean": pn.mean("x"), "last": pn.last("x"), "low": pn.min("x")}
     everything = pn.query("all", by="k", at="ts", select=select, over=over)
     some = pn.query("some", by="k", at="ts", select={"n": pn.count("x")}, over=over, where="x > 0")
     return [everything, some]
 
 
-def expected(over: list[pn.Window], rows: list[tuple[str, int, int | None]]) -> dict[Any, tuple[Any, ...]]:
+def expected(over: list[Window], rows: list[tuple[str, int, int | None]]) -> dict[Any, tuple[Any, ...]]:
     found: dict[Any, tuple[Any, ...]] = {}
     for name, kept in (("all", rows), ("some", [row for row in rows if row[2] is not None and row[2] > 0])):
         for window in over:
@@ -51,7 +52,7 @@ def expected(over: list[pn.Window], rows: list[tuple[str, int, int | None]]) -> 
 
 @settings(max_examples=150)
 @given(st.lists(windows, min_size=1, max_size=3, unique_by=lambda w: w.name), EVENTS)
-def test_between_a_key_s_first_and_last_event(over: list[pn.Window], rows: list[tuple[str, int, int | None]]) -> None:
+def test_between_a_key_s_first_and_last_event(over: list[Window], rows: list[tuple[str, int, int | None]]) -> None:
     columns = {"k": pa.string(), "ts": pa.timestamp("us"), "x": pa.int64()}
     table = pa.table({name: pa.array([row[i] for row in rows], t) for i, (name, t) in enumerate(columns.items())})
     answers = pn.plan(queries(over)).run(table, empty=True)

@@ -159,7 +159,9 @@ def test_not_a_table():
 def test_wide_needs_one_set_of_keys_and_distinct_columns():
     with pytest.raises(PlanError, match="layout='long'"):
         pn.plan([query("a", by="device"), query("b")]).run(TABLE, layout="wide")
-    with pytest.raises(PlanError, match="Rename the output column or the window"):
+    with pytest.raises(
+        PlanError, match=r"'n' over '5m' of query 'a', and 'n' over '5m' of query 'b'\). Rename an output column"
+    ):
         pn.plan([query("a"), query("b")]).run(TABLE, layout="wide")
 
 

@@ -242,9 +242,21 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: pn.sliding(pn.rows(3), ago="1 min"),
         r"leaves out rows. Write pn.sliding\(pn.rows\(3\), ago=pn.rows\(1\)\)",
     ),
-    "the last rows without the event": (
-        lambda: pn.sliding(pn.rows(3), bounds="[)"),
-        r"To leave out the event itself, write ago=pn.rows\(1\)",
+    "the last rows and both bounds": (
+        lambda: pn.sliding(pn.rows(3), bounds="[]"),
+        r"Write '\(\]' \(up to the event itself\) or '\[\)' \(the last rows before its instant\)",
+    ),
+    "the last rows and no bounds": (
+        lambda: pn.sliding(pn.rows(3), bounds="()"),
+        "only the end can be left out",
+    ),
+    "a sliding window by a column and its bounds": (
+        lambda: pn.sliding(pn.delta("odometer", 3), bounds="[)"),
+        "goes by a column holds all rows near enough",
+    ),
+    "the last rows before an instant and eviction": (
+        lambda: query(by="k", over=pn.sliding(pn.rows(3), bounds="[)"), evict=pn.evict(keys=1)),
+        "leaves out all rows of an instant at once",
     ),
     "groups of a sliding window": (
         lambda: query(over=pn.sliding("1 hour"), groups="kind"),

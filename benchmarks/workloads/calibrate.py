@@ -22,6 +22,7 @@ from benchmarks.contenders import events as frame
 from benchmarks.data import Dataset
 from benchmarks.runner import Bench
 from benchmarks.workloads.price import sequential
+from panes.declare.windows import Window
 from panes.planning import calibration
 from panes.planning.panes import PaneCost
 from panes.planning.statistics import Statistics
@@ -107,7 +108,7 @@ def _show(
         )
 
 
-def _query(windows: Iterable[pn.Window], columns: int = 1) -> pn.Query:
+def _query(windows: Iterable[Window], columns: int = 1) -> pn.Query:
     values = ("value", "units", "value + units", "value * units")
     select = {f"low{i}": pn.min(values[i]) for i in range(columns)}
     return pn.query("q", at="ts", by="key", select=select, over=windows)
@@ -171,7 +172,7 @@ def _columnar(bench: Bench, few: Dataset, many: Dataset) -> Iterable[Job]:
 def _columnar_job(
     bench: Bench,
     events: Dataset,
-    windows: list[pn.Window],
+    windows: list[Window],
     *,
     lanes: int = 1,
     columns: int = 1,

@@ -11,6 +11,7 @@ from statistics import mean
 import panes as pn
 from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
+from panes.declare.windows import Window
 from panes.errors import PlanError
 from panes.planning.coverage import Semantics
 from panes.planning.exact import exact
@@ -40,7 +41,7 @@ def draw(kind: str, count: int, seed: int, unit: int = SECOND) -> list[Geometry]
     return generator(count, tumbling, multiplier=max(50, 2 * count), rng=seed, unit=unit)
 
 
-def windows(geometries: list[Geometry]) -> list[pn.Window]:
+def windows(geometries: list[Geometry]) -> list[Window]:
     """What a user would declare."""
     return [pn.hopping(f"{g.range} us", every=f"{g.slide} us") for g in geometries]
 

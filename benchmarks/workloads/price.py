@@ -6,6 +6,7 @@ import panes as pn
 from benchmarks import data
 from benchmarks.contenders import in_duckdb, in_polars, panes, spark_own
 from benchmarks.runner import Bench
+from panes.declare.windows import Window
 
 COUNTS = (1, 5, 20, 100, 1000)
 SPARK_UP_TO, MEMORY_UP_TO = 20, 100
@@ -13,12 +14,12 @@ ONE = "one Spark window"
 WARM = 10.0
 
 
-def lowest(windows: list[pn.Window], by: str | tuple[str, ...] = "key", value: str = "value") -> list[pn.Query]:
+def lowest(windows: list[Window], by: str | tuple[str, ...] = "key", value: str = "value") -> list[pn.Query]:
     """The paper's query: the minimum of each window."""
     return [pn.query("lowest", at="ts", by=by, select={"low": pn.min(value)}, over=windows)]
 
 
-def sequential(count: int) -> list[pn.Window]:
+def sequential(count: int) -> list[Window]:
     """20 s, 30 s, 40 s, ..."""
     return [pn.tumbling(f"{10 * (i + 2)} s") for i in range(count)]
 

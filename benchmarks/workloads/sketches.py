@@ -18,6 +18,7 @@ from benchmarks import data
 from benchmarks.contenders import Contender, events, on_spark, panes
 from benchmarks.data import Dataset
 from benchmarks.runner import Bench
+from panes.declare.windows import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,11 +67,11 @@ def sketches(bench: Bench) -> None:
     _errors(bench, trades)
 
 
-def _query(windows: Sequence[pn.Window]) -> pn.Query:
+def _query(windows: Sequence[Window]) -> pn.Query:
     return pn.query("sketches", at="ts", by="symbol", select=SELECT, over=windows)
 
 
-def _spark_own(spark: SparkSession, windows: Sequence[pn.Window], name: str) -> Contender:
+def _spark_own(spark: SparkSession, windows: Sequence[Window], name: str) -> Contender:
     def frame(trades: Dataset) -> DataFrame:
         answers = [_of_window(events(spark, trades), window, OWN) for window in windows]
         united = answers[0]
@@ -81,7 +82,7 @@ def _spark_own(spark: SparkSession, windows: Sequence[pn.Window], name: str) -> 
     return on_spark(name, frame)
 
 
-def _of_window(trades: DataFrame, window: pn.Window, select: dict[str, str]) -> DataFrame:
+def _of_window(trades: DataFrame, window: Window, select: dict[str, str]) -> DataFrame:
     geometry = window.geometry
     instances = F.window("ts", f"{geometry.range} microseconds", f"{geometry.slide} microseconds")
     answers = trades.groupBy(instances, "symbol").agg(*(F.expr(sql).alias(alias) for alias, sql in select.items()))

@@ -15,6 +15,7 @@ from benchmarks.contenders import panes as with_panes
 from benchmarks.data import START, Dataset, kept
 from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
+from panes.declare.windows import Sliding
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -104,7 +105,7 @@ def _window_functions(spark: SparkSession, query: pn.Query) -> Contender:
     def long(data: Dataset) -> DataFrame:
         return reduce(lambda a, b: a.unionAll(b), (_labelled(events(spark, data), size) for size in query.over))
 
-    def _labelled(rows: DataFrame, size: pn.Sliding) -> DataFrame:
+    def _labelled(rows: DataFrame, size: Sliding) -> DataFrame:
         from pyspark.sql import functions as F
 
         start = F.col("ts") - F.expr(f"INTERVAL '{size.size}' MICROSECOND")
@@ -115,7 +116,7 @@ def _window_functions(spark: SparkSession, query: pn.Query) -> Contender:
     return Contender(OWN, lambda data: drain(wide(data)), on_spark(OWN, long).answers)
 
 
-def _over(window: pn.Sliding) -> dict[str, Column]:
+def _over(window: Sliding) -> dict[str, Column]:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -366,7 +366,7 @@ class Plan:
     def _steps(self, data: Any, requests: Any, options: Mapping[str, Any]) -> Steps:
         """What the verb that fits would carry out."""
         if requests is not None:
-            return self._lookup_steps(**arguments_of(Plan.lookup, self, data, requests, **options))
+            return self._lookup_steps(**arguments_of(Plan.lookup, self, unread(data), unread(requests), **options))
         if is_spark(data) and data.isStreaming:
             return self._stream_steps(**arguments_of(Plan.stream, self, data, **options))
         return self._run_steps(**arguments_of(Plan.run, self, unread(data), **options))

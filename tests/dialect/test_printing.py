@@ -112,6 +112,9 @@ def test_what_sql_cannot_say_is_refused():
     named = pn.query("q", at="ts", select={"d": "t * 2"}, hidden={"t": pn.sum("x")}, over=pn.tumbling("1h"))
     with pytest.raises(DeclarationError, match=r"Call it 'sum\(x\)'"):
         pn.to_sql(named)
+    before = pn.query("q", at="ts", select={"n": pn.count()}, over=pn.sliding(pn.rows(1), bounds="[)"))
+    with pytest.raises(DeclarationError, match=r"bounds='\[\)'; a frame of rows ends with a row, and not before an"):
+        pn.to_sql(before)
 
 
 LABELS = st.none() | st.sampled_from(["ten", "it's \\ a 'name'"])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.declare.expressions import expression
+from panes.declare.windows import Sliding, Window
 from panes.engine.program import Program
 from panes.local.evaluate import evaluate
 from panes.local.run import program_of as program_of_store
@@ -26,7 +27,7 @@ KEYS = 3
 SCHEMA = pa.schema([("key", pa.int64()), ("ts", pa.timestamp("us")), ("x", pa.int64())])
 
 
-def _nested(steps: list[tuple[int, int]], since: int | None, bounds: str, level: int) -> pn.Window:
+def _nested(steps: list[tuple[int, int]], since: int | None, bounds: str, level: int) -> Window:
     """A level of a nested window."""
     slide, range_, ranges, slides = 1, 0, [], []
     for longer, granules in steps:
@@ -60,14 +61,14 @@ def events(first: int, last: int) -> st.SearchStrategy[list[Event]]:
     )
 
 
-def queries(over: list[pn.Window]) -> list[pn.Query]:
+def queries(over: list[Window]) -> list[pn.Query]:
     select = {"n": pn.count(), "total": pn.sum("x"), "top": pn.max("x"), "spread": pn.std("x")}
     everything = pn.query("all", at="ts", by="key", select=select, over=over)
     some = pn.query("some", at="ts", by="key", select={"m": pn.count()}, over=over, where="x > 0")
     return [everything, some]
 
 
-def program_of(over: list[pn.Window]) -> Program:
+def program_of(over: list[Window]) -> Program:
     return program_of_store(pn.plan(queries(over), strategy="columnar").blueprint().stores[0], SCHEMA)
 
 
@@ -123,7 +124,7 @@ class PerEvent:
     the micro-batch whose watermark passes it, over all events that had come, late ones too.
     """
 
-    def __init__(self, windows: list[pn.Sliding], watermark: int) -> None:
+    def __init__(self, windows: list[Sliding], watermark: int) -> None:
         self.windows, self.watermark = windows, watermark
         self.come: list[Event] = []
         self.asking: list[Event] = []

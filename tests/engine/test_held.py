@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.windows import Window
 from panes.engine.held import Held, answer_due, answer_touched, level_of, settled
 from panes.engine.level import floor_to_edges, next_edge
 from panes.engine.program import Program
@@ -21,7 +22,7 @@ LONG_AGO, AT_LAST = -(10**6), 10**6
 class Job:
     """A stream in one process: granules, and the watermark that was seen last."""
 
-    def __init__(self, over: list[pn.Window], *, coarsen: bool = True) -> None:
+    def __init__(self, over: list[Window], *, coarsen: bool = True) -> None:
         self.program: Program = program_of(over)
         steps = stairs(WindowManager([window.geometry for window in over]).groups)
         self.stairs: tuple[Stair, ...] = steps if coarsen else (Stair(steps[0].edges, steps[-1].reach),)
@@ -67,7 +68,7 @@ def listed(answers: list[Answers]) -> Found:
     coarsen=st.booleans(),
 )
 def test_held_granules_answer_as_every_query_alone(
-    over: list[pn.Window], batches: list[list[Event]], delay: int, coarsen: bool
+    over: list[Window], batches: list[list[Event]], delay: int, coarsen: bool
 ) -> None:
     job = Job(over, coarsen=coarsen)
     simulation = Simulation(job.program, LONG_AGO)

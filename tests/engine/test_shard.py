@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.windows import Window
 from panes.engine.cabinet import InMemory
 from panes.engine.intake import pack_panes, unpack_panes
 from panes.engine.job import Figures, Mode, Store, Terms
@@ -25,7 +26,7 @@ AT_LAST = 10**6
 class Stream:
     """A stream in one process: events in parts, panes by shard, a cabinet per shard."""
 
-    def __init__(self, over: list[pn.Window], mode: Mode, program: Program | None = None) -> None:
+    def __init__(self, over: list[Window], mode: Mode, program: Program | None = None) -> None:
         self.program, self.mode = program or program_of(over), mode
         offer = Offer((), ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
@@ -68,7 +69,7 @@ class Stream:
     mode=st.sampled_from(["append", "update"]),
 )
 def test_shards_answer_as_every_query_alone(
-    over: list[pn.Window], batches: list[list[list[Event]]], delay: int, mode: Mode
+    over: list[Window], batches: list[list[list[Event]]], delay: int, mode: Mode
 ) -> None:
     stream = Stream(over, mode)
     simulation = Simulation(stream.program, EPOCH)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.windows import Window
 from panes.engine.cabinet import InMemory
 from panes.engine.job import Mode, Store
 from panes.engine.shard import EPOCH
@@ -26,7 +27,7 @@ pytest.importorskip("datasketches")
 class Sketches(Stream):
     """A stream of sketches."""
 
-    def __init__(self, over: list[pn.Window], mode: Mode) -> None:
+    def __init__(self, over: list[Window], mode: Mode) -> None:
         select = {"d": pn.approx_count_distinct("x"), "m": pn.approx_quantile("x", 0.5), "t": pn.top("x", 2)}
         query = pn.query("q", at="ts", by="key", select=select, over=over)
         self.program, self.mode = program_of(pn.plan(query).blueprint(strategy="columnar").stores[0], SCHEMA), mode
@@ -56,7 +57,7 @@ class Exactly(Simulation):
     mode=st.sampled_from(["append", "update"]),
 )
 def test_shards_of_sketches_answer_as_every_query_alone(
-    over: list[pn.Window], batches: list[list[list[Event]]], delay: int, mode: Mode
+    over: list[Window], batches: list[list[list[Event]]], delay: int, mode: Mode
 ) -> None:
     stream = Sketches(over, mode)
     simulation = Exactly(stream.program, EPOCH)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.declare.windows import Sliding, Window
 from panes.engine.cabinet import InMemory
 from panes.engine.intake import pack_panes, unpack_panes
 from panes.engine.job import Figures, Store, Terms
@@ -92,7 +93,7 @@ def lowered(values: list[int | None]) -> tuple[Any, ...]:
     delay=st.integers(0, 60),
 )
 def test_an_event_is_answered_once_by_the_watermark_that_passes_it(
-    over: list[pn.Sliding], sides: list[pn.Window], batches: list[list[list[Event]]], delay: int
+    over: list[Sliding], sides: list[Window], batches: list[list[list[Event]]], delay: int
 ) -> None:
     stream = Stream(asked(over, sides))
     program = stream.stores[-1].program

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.declare.entries import Entry, read_entry, registration
+from panes.declare.windows import Window
 from panes.engine.cabinet import InMemory
 from panes.engine.history import History
 from panes.engine.intake import pack_panes, unpack_panes
@@ -70,7 +71,7 @@ class Stream:
         return evaluate(condition, pa.Table.from_batches([keys])).to_numpy()
 
 
-def counted(*over: pn.Window, name: str = "new", where: str | None = None) -> Entry:
+def counted(*over: Window, name: str = "new", where: str | None = None) -> Entry:
     select = {"n": pn.count(), "total": pn.sum("x")}
     return registration(pn.query(name, at="ts", by="key", select=select, over=over, where=where))
 
@@ -92,7 +93,7 @@ new_windows = st.builds(
     history=st.sampled_from([0, 50, 1000]),
 )
 def test_a_new_window_answers_as_a_fresh_run_over_what_it_covers(
-    window: pn.Window, batches: list[list[Event]], at: int, delay: int, history: int
+    window: Window, batches: list[list[Event]], at: int, delay: int, history: int
 ) -> None:
     stream = Stream(history=history)
     watermark, seen, registered = 0, list[Event](), None
@@ -203,7 +204,7 @@ def test_a_condition_on_keys_chooses_among_them() -> None:
 
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def windows(*over: pn.Window) -> None:
+    def windows(*over: Window) -> None:
         monkeypatch.setattr("tests.engine.test_views.DECLARED", list(over))
 
     return windows

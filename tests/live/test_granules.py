@@ -184,3 +184,13 @@ def test_what_a_horizon_cannot_answer_is_refused(aggregate):
     over = pn.nested(["1 min", "10 min"], ["1 min", "5 min"])
     with pytest.raises(DeclarationError, match="which a horizon cannot"):
         Granules(pn.query("q", at="ts", select={"a": aggregate}, over=over))
+
+
+def test_ties_say_which_row_of_an_instant_is_the_last():
+    table = pa.table({"ts": pa.array([5, 5, 5], pa.timestamp("us")), "id": [1, 2, 3], "x": [7, 9, 8]})
+    declared = pn.query(at="ts", ties="id", select={"last": pn.last("x")}, over=pn.sliding("1 s"))
+    plan = pn.plan(declared)
+    live, exact = plan.live(keep=pn.nested(["10 s", "1 s"], ["1 s", "1 ms"])), plan.live()
+    for each in (live, exact):
+        each.update(table)
+    assert live.find(over="1 s")["last"].to_pylist() == exact.find(over="1 s")["last"].to_pylist() == [8]

@@ -672,3 +672,13 @@ def test_a_column_of_quantiles_is_of_numbers_whatever_its_case():
     assert index.lookup(pa.table({"Part": [0.0, 1.0]}), over="1 s", q="part")["mid"].to_pylist() == [1.0, 3.0]
     with pytest.raises(SchemaError, match="'part' is of type string"):
         index.lookup(pa.table({"part": ["half"]}), over="1 s", q="part")
+
+
+@pytest.mark.parametrize("keep", ["1 h", pn.nested(["10 min", "1 h"], ["1 min", "10 min"])], ids=str)
+@pytest.mark.parametrize(("missing", "more"), [("x", {}), ("y", {"where": "y > 0"}), ("z", {"ties": "z"})])
+def test_a_column_that_is_not_there(keep, missing, more):
+    live = pn.plan(pn.query(at="ts", select={"total": pn.sum("x")}, over=pn.sliding("1 min"), **more)).live(keep=keep)
+    columns = {"ts": pa.array([1], pa.timestamp("us")), "x": [1], "y": [1], "z": [1]}
+    del columns[missing]
+    with pytest.raises(SchemaError, match=repr(missing)):
+        live.update(pa.table(columns))

@@ -136,3 +136,32 @@ def test_one_file_and_nothing_beside_it(tmp_path):
     for _ in range(2):
         live.save(tmp_path / "live")
     assert [path.name for path in tmp_path.iterdir()] == ["live"]
+
+
+@pytest.mark.parametrize(
+    ("saved", "other"),
+    [
+        (pn.sliding("5 us", name="recent"), pn.sliding("1 s", name="recent")),
+        (pn.tumbling("5 us"), pn.tumbling("5 us", bounds="(]")),
+    ],
+)
+def test_a_window_of_the_same_name_is_another(tmp_path, saved, other):
+    plans = [pn.plan(pn.query(at="ts", select={"n": pn.count()}, over=over)) for over in (saved, other)]
+    live = plans[0].live()
+    live.update(pa.table({"ts": pa.array([1, 2, 30], pa.timestamp("us"))}))
+    live.save(tmp_path / "live")
+    with pytest.raises(StateError, match="Load it with the plan that it was saved with"):
+        plans[1].live(load=tmp_path / "live")
+    assert plans[0].live(load=tmp_path / "live").rows == live.rows
+
+
+def test_a_file_that_was_cut_anywhere(tmp_path):
+    plan = pn.plan(pn.query(by="k", at="ts", select={"n": pn.count()}, over=pn.sliding("1 s")))
+    live = plan.live()
+    live.update(pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("us")), "k": ["a", "b", "a"]}))
+    live.save(tmp_path / "live")
+    whole = (tmp_path / "live").read_bytes()
+    for length in range(0, len(whole) - 8, 40):
+        (tmp_path / "cut").write_bytes(whole[:length])
+        with pytest.raises(StateError, match="no whole file"):
+            plan.live(load=tmp_path / "cut")

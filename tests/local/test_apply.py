@@ -73,7 +73,7 @@ def test_rows_of_one_instant(table, by, window, ties):
 
 
 @settings(max_examples=60)
-@given(table=events(least=4), window=st.sampled_from([w for w in BY_ROWS if not getattr(w, "ago", 0)]), data=st.data())
+@given(table=events(least=4), window=st.sampled_from([w for w in BY_ROWS if not w.may_be_empty]), data=st.data())
 def test_evicted_keys(table, window, data):
     evict = pn.evict(**{data.draw(st.sampled_from(["keys", "rows"])): data.draw(st.integers(1, 4))})
     asked = {"by": "k", "at": "ts", "over": window, "evict": evict}

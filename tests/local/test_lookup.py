@@ -166,6 +166,40 @@ def test_what_is_before_a_request():
     assert found["sum_2h_between"].to_pylist() == [None] * 4
 
 
+@pytest.mark.parametrize("ago", [0, 1])
+def test_a_label_does_not_see_its_own_instant(ago):
+    """Whether its own payment is among the events, is not there yet, or has a tie at its instant."""
+    window = pn.sliding(pn.rows(2), ago=pn.rows(ago), bounds="[)")
+    query = pn.query(by="k", at="ts", select={"n": pn.count(), "sum": pn.sum("x"), "last": pn.last("x")}, over=window)
+    earlier = {"ts": moments(1, 2, 2, 3), "k": ["a"] * 4, "x": [1, 10, 100, 1000]}
+    own = {"not there yet": (), "there": (5,), "there with a tie": (5, 7)}
+    wanted = {"n": 2, "sum": 1100, "last": 1000} if not ago else {"n": 2, "sum": 110, "last": 100}
+    label = pa.table({"ts": moments(4), "k": ["a"]})
+    for values in own.values():
+        came = pa.table({"ts": moments(*[4] * len(values)), "k": ["a"] * len(values), "x": [*values]})
+        events = pa.concat_tables([pa.table(earlier), came.cast(pa.table(earlier).schema)])
+        found = pn.plan(query).lookup(events, label, layout="long")
+        assert found.select(["n", "sum", "last"]).to_pylist() == [wanted]
+        live = pn.plan(query).live()
+        live.update(events)
+        assert live.lookup(label, layout="long").select(["n", "sum", "last"]).to_pylist() == [wanted]
+        rows = pn.plan(query).run(events).to_pylist()
+        answers = [{c: row[c] for c in wanted} for row in rows if row["window"]["end"] == datetime(2026, 1, 1, 4)]
+        assert answers == [wanted] * len(values)
+
+
+def test_the_last_rows_before_an_instant_may_be_none():
+    over = [pn.sliding(pn.rows(2), bounds="[)"), pn.sliding(pn.rows(1), partial=False, bounds="[)", name="full")]
+    plan = plan_of(select={"n": pn.count(), "sum": pn.sum("x")}, over=over)
+    found = [(r["window_name"], r["k"], r["n"], r["sum"]) for r in plan.run(EVENTS).to_pylist()]
+    assert sorted(found, key=str) == [
+        *[("2rows/event [)", "a", 0, None), ("2rows/event [)", "a", 1, 1), ("2rows/event [)", "a", 1, 1)],
+        ("2rows/event [)", "b", 0, None),
+        *[("full", "a", 1, 1)] * 2,
+    ]
+    assert plan.lookup(EVENTS, REQUESTS)["n_2rows_before"].to_pylist() == [1, 0, 0, 0]
+
+
 def test_derived_columns_see_the_window():
     select = {"n": pn.count(), "since": "window.start", "label": "concat(window_name, k)"}
     plan = plan_of(select=select, over=[pn.sliding("2h"), pn.sliding(pn.rows(2))])
@@ -179,10 +213,12 @@ def test_names():
     windows = [
         *(pn.sliding("7 days"), pn.sliding("1 day", ago="7 days")),
         *(pn.sliding(pn.rows(3), ago=pn.rows(1)), pn.sliding("1h", name="recent")),
+        *(pn.sliding(pn.rows(3), bounds="[)"), pn.sliding(pn.rows(3), ago=pn.rows(1), bounds="[)")),
     ]
     found = plan_of(select={"amount_sum": pn.sum("x")}, over=windows).lookup(EVENTS, REQUESTS)
     assert found.column_names[2:] == [
-        *("amount_sum_7d", "amount_sum_1d_ago_7d", "amount_sum_3rows_ago_1row", "amount_sum_recent")
+        *("amount_sum_7d", "amount_sum_1d_ago_7d", "amount_sum_3rows_ago_1row", "amount_sum_recent"),
+        *("amount_sum_3rows_before", "amount_sum_3rows_ago_1row_before"),
     ]
 
 

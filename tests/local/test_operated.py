@@ -264,6 +264,7 @@ AGED = pn.evict(age="1 s")
         ),
         (DeclarationError, "is a session, which an operator cannot see", {"over": pn.session("1 s")}),
         (DeclarationError, "leaves out its last rows", {"over": pn.sliding(pn.rows(5), ago=pn.rows(1))}),
+        (DeclarationError, "leaves out its last rows", {"over": pn.sliding(pn.rows(5), bounds="[)")}),
         (DeclarationError, "is several windows at once", {"over": pn.cumulate("1 s", upto="2 s")}),
         (DeclarationError, "names a column twice", {"by": ["k", "k"]}),
         (DeclarationError, "at=5 is not the name of a column", {"at": 5}),
@@ -305,3 +306,12 @@ def test_mistakes(error, says, options):
     given_ = {"data": TABLE, "operator": Changes, "over": pn.sliding(pn.rows(2)), "at": "ts", **options}
     with pytest.raises(error, match=says):
         pn.apply(given_.pop("data"), **given_)
+
+
+def test_rows_that_do_not_pass_move_the_clock():
+    table = pa.table({"ts": pa.array([0, 1, 2, 9], TIME), "x": [1, 1, 1, -1]})
+    window = pn.tumbling("2 us", origin="first")
+    found = pn.sort(table, order="x", at="ts", over=window, where="x > 0")
+    query = pn.query(at="ts", select={"n": pn.count()}, over=window, where="x > 0")
+    assert pn.plan(query).run(table)["n"].to_pylist() == [2, 1]
+    assert found["ts"].cast(pa.int64()).to_pylist() == [0, 1, 2]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.declare.expressions import expression
 from panes.engine.cabinet import InMemory
-from panes.errors import DeclarationError, PlanError, StateError
+from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.local.evaluate import evaluate, result_type
 from panes.local.rows import END, START, bind_rows, order_of
 from panes.local.rows_stream import KeySet, Own, RowsShard, Shape, no_marks
@@ -290,3 +290,35 @@ def query_of(window):
 
 def plan_of(window):
     return pn.plan(query_of(window))
+
+
+@pytest.mark.parametrize("window", [pn.hopping(pn.rows(2), every="10 us"), pn.tumbling("30 us", origin="row")], ids=str)
+def test_the_clock_stops_before_1970_too(window):
+    table = pa.table({"ts": pa.array([-100, -93], TIME), "k": ["a", "b"], "x": [1, 2]})
+    query = pn.query(by="k", at="ts", select=SELECT, over=window)
+    later = pn.plan(query).run(table.set_column(0, "ts", pa.array([900, 907], TIME)))
+    assert pn.plan(query).run(table).num_rows == later.num_rows == 0
+    applied = pn.apply(table, lambda key, window, rows: {"n": rows.num_rows}, by="k", at="ts", over=window)
+    assert applied.num_rows == 0
+
+
+@pytest.mark.parametrize("over", [pn.sliding(pn.rows(2)), pn.session("5 us")], ids=str)
+@pytest.mark.parametrize("by", ["k", "number"])
+def test_columns_may_be_called_number(over, by):
+    table = pa.table({"ts": pa.array([1, 2, 20], TIME), "k": ["a", "a", "a"], "number": [7, 7, 7], "x": [1, 2, 4]})
+    called = "number" if by == "k" else "total"
+    found = pn.plan(pn.query(by=by, at="ts", select={called: pn.sum("x")}, over=over)).run(table)
+    assert found[by].to_pylist() == table[by].to_pylist()[: found.num_rows]
+    assert found[called].to_pylist() == ([1, 3, 6] if over.kind == "sliding" else [3, 4])
+
+
+def test_a_duration_is_no_distance_between_numbers():
+    table = pa.table({"ts": pa.array([1], TIME), "x": [1]})
+    query = pn.query(at="ts", select={"n": pn.count()}, over=pn.tumbling(pn.delta("x", "10 s")))
+    with pytest.raises(SchemaError, match=r"goes by a duration, and the column is of type int64\. Write a number"):
+        pn.plan(query).run(table)
+
+
+def test_keys_without_time_do_not_age():
+    with pytest.raises(DeclarationError, match=r"evict=pn.evict\(age=...\) goes by time, and rows have none"):
+        pn.query(by="k", select={"n": pn.count()}, over=pn.sliding(pn.rows(2)), evict=pn.evict(age="1 h"))

@@ -141,6 +141,15 @@ def test_a_reader_is_not_used_up():
     assert plan.run(reader).equals(plan.run(events()))
 
 
+def test_a_lookup_uses_up_no_reader():
+    requests = events(6).select(["ts", "k"])
+    readers = events(6).to_reader(), requests.to_reader()
+    plan = pn.plan(query(pn.sliding("20 min")))
+    shown = plan.explain(*readers)
+    assert shown == plan.explain(events(6), requests)
+    assert plan.lookup(*readers)["n_20m"].to_pylist() == [1] * 3 + [2] * 3
+
+
 def test_options_are_those_of_the_verb():
     plan, table = pn.plan(query([*CLOCK])), events()
     assert "a row per key and window end" in plan.explain(table, layout="wide")

@@ -36,7 +36,13 @@ SLIDING = [
     pn.sliding("5 us", ago="3 us"),
     *(pn.sliding("4 us", bounds=bounds) for bounds in ("[)", "[]", "()")),
 ]
-LAST_ROWS = [pn.sliding(pn.rows(3)), pn.sliding(pn.rows(2), ago=pn.rows(2))]
+LAST_ROWS = [
+    pn.sliding(pn.rows(3)),
+    pn.sliding(pn.rows(2), ago=pn.rows(2)),
+    pn.sliding(pn.rows(3), bounds="[)"),
+    pn.sliding(pn.rows(2), ago=pn.rows(1), bounds="[)"),
+    pn.sliding(pn.rows(2), bounds="[)", partial=False, name="two before, full"),
+]
 BY_ROWS = [
     *LAST_ROWS,
     pn.sliding(pn.rows(3), partial=False, name="three, full"),

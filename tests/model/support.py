@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import panes as pn
+from panes.declare.windows import RowWindow, Window
 from panes.errors import PanesError
 from panes.testing import assert_same_answers, brute_force
 from panes.testing.lookup_reference import brute_force_lookup
@@ -58,16 +59,16 @@ CLASSES: dict[str, dict[str, Any]] = {
     "`corr`": {"together": pn.corr("x", "y")},
     "`count_distinct`, `distinct`": {"different": pn.count_distinct("x"), "items": pn.distinct("y")},
     "`quantile`": {"middle": pn.quantile("x", 0.5)},
-    "`approx_count_distinct`": {"different": pn.approx_count_distinct("x")},
+    "`approx_count_distinct`": {"sketched": pn.approx_count_distinct("x")},
     "`trend`": {"line": pn.trend("x")},
-    "`trend(every=)`": {"line": pn.trend("x", every="1 ms")},
+    "`trend(every=)`": {"ticks": pn.trend("x", every="1 ms")},
     "`aged(half_life=)`": {"fading": pn.aged(pn.sum("x"), half_life="4 ms")},
     "`aged(weights=)`": {"weighed": pn.aged(pn.sum("x"), weights=[1.0, 0.5])},
     "`recurring`": {"common": pn.recurring("x")},
     "your own": {"product": PRODUCT},
 }
-SKETCHED = {"`approx_count_distinct`": {"different": pn.count_distinct("x")}}
-"""What is known exactly of a sketch of few values."""
+KNOWN = {"sketched": pn.count_distinct("x")}
+"""What is known exactly of a sketch of few values, by its column."""
 
 FAR = 150_000
 """When the last event of all comes, of a key of its own: by then every other window is complete."""
@@ -114,17 +115,16 @@ class Support:
             return None
 
 
-def declared(window: str, of: str) -> pn.Query:
-    """The query of a cell."""
-    return pn.query(f"{window} {of}", by="k", at="ts", select=CLASSES[of], over=WINDOWS[window])
+def declared(window: str, *classes: str) -> pn.Query:
+    """The query of a cell, or of several of one window."""
+    select = {alias: aggregate for of in classes for alias, aggregate in CLASSES[of].items()}
+    return pn.query(window, by="k", at="ts", select=select, over=WINDOWS[window])
 
 
 def exact(query: pn.Query) -> pn.Query:
-    """The query whose answers those of a cell have to be."""
-    for of, aggregates in SKETCHED.items():
-        if query.name.endswith(of):
-            return pn.query(query.name, by="k", at="ts", select=aggregates, over=query.over)
-    return query
+    """The query whose answers those of another have to be."""
+    select = {alias: KNOWN.get(alias, aggregate) for alias, aggregate in query.aggregates}
+    return pn.query(query.name, by="k", at="ts", select=select, over=query.over)
 
 
 def same(found: Any, wanted: pa.Table) -> None:
@@ -205,16 +205,76 @@ def applied(
 
 
 def sorted_table(support: Support) -> None:
-    """``pn.sort``: what comes out are rows of the data, and of windows that follow one another in order."""
+    """``pn.sort``: the rows of each window in order, and of a stream each row once."""
     table = events()
-    rows = set(map(repr, table.to_pylist()))
+    every = sorted(map(repr, table.to_pylist()))
 
     def check(query: pn.Query) -> None:
-        found = pn.sort(table, order="x", over=query.over[0], by="k", at="ts")
-        assert set(map(repr, found.to_pylist())) <= rows
+        [window] = query.over
+        found = list(map(repr, pn.sort(table, order="x", over=window, by="k", at="ts").to_pylist()))
+        if getattr(window, "every", None) is not None or not isinstance(window, (RowWindow, Window)):
+            # Progressive: a row comes out when it leaves the window, and those that are in it at the end do not.
+            assert len(found) == len(set(found))
+            assert set(found) <= set(every)
+            return
+        held: list[list[str]] = []
+
+        def keep(key: Any, window: Any, rows: pa.Table) -> None:
+            ordered = sorted(rows.to_pylist(), key=lambda row: (row["x"] is not None, row["x"] or 0))
+            held.append([str(row["x"]) for row in ordered])
+            held[-1].extend(sorted(map(repr, ordered)))
+
+        pn.apply(table, keep, by="k", at="ts", over=window)
+        rows = pn.sort(table, order="x", over=window, by="k", at="ts").to_pylist()
+        for values in held:
+            count = len(values) // 2
+            own, rows = rows[:count], rows[count:]
+            assert [str(row["x"]) for row in own] + sorted(map(repr, own)) == values
+        assert not rows
 
     for window in WINDOWS:
         support.ask("sort", window, COUNT, check)
+
+
+HELD: dict[str, Callable[[list[Any], int], list[Any]]] = {
+    'sliding("5 ms")': lambda rows, now: [row for row in rows if now - row[0] < 5_000],
+    "sliding(rows(3))": lambda rows, now: rows[-3:],
+    'sliding(delta("odometer", 4))': lambda rows, now: [row for row in rows if row[2] >= rows[-1][2] - 4],
+}
+"""What each window of a join holds of the rows of one side and key, ``(instant, key, odometer)``, by the definition."""
+
+
+def join_table(support: Support) -> None:
+    """``pn.join``: rows that come one at a time, each meeting what the window of the other side holds."""
+    rng = np.random.default_rng(5)
+    driven = np.cumsum(rng.integers(0, 3, 60)).tolist()
+    came = [(1000 * i, ["a", "b"][int(rng.integers(0, 2))], driven[i], i % 2) for i in range(60)]
+    left, right = (
+        pa.table(
+            {
+                "ts": pa.array([row[0] for row in came if row[3] == side], pa.timestamp("us", "UTC")),
+                "k": [row[1] for row in came if row[3] == side],
+                "odometer": [row[2] for row in came if row[3] == side],
+            }
+        )
+        for side in (0, 1)
+    )
+
+    def check(query: pn.Query) -> None:
+        [window] = query.over
+        found = pn.join(left, right, on="k", at="ts", over=window)
+        hold = next(HELD[text] for text, known in WINDOWS.items() if known is window)
+        kept: dict[tuple[str, int], list[Any]] = {}
+        pairs = []
+        for row in came:
+            kept.setdefault((row[1], row[3]), []).append(row)
+            for other in hold(kept.get((row[1], 1 - row[3]), []), row[0]):
+                pairs.append(tuple(sorted((row[0], other[0]), key=lambda t: t // 1000 % 2)))
+        both = zip(*(found[name].cast(pa.int64()).to_pylist() for name in ("ts_left", "ts_right")), strict=True)
+        assert sorted(both) == sorted(pairs)
+
+    for window in WINDOWS:
+        support.ask("join", window, COUNT, check)
 
 
 def together(
@@ -222,13 +282,19 @@ def together(
 ) -> tuple[list[pn.Query], pa.Table | None]:
     """Ask for every cell, which runs nothing, and then for the answers of all that were not refused, at once."""
     accepted: list[pn.Query] = []
-
-    def check(query: pn.Query) -> None:
-        ask(pn.plan(query))
-        accepted.append(query)
-
-    for window, of in cells():
-        support.ask(verb, window, of, check)
+    for window in WINDOWS:
+        fit: list[str] = []
+        for of in CLASSES:
+            support.ask(verb, window, of, lambda _, of=of: fit.append(of))
+        try:
+            ask(pn.plan(declared(window, *fit)))
+        except PanesError:
+            # One by one, to see which are refused.
+            asked, fit = fit, []
+            for of in asked:
+                support.ask(verb, window, of, lambda query, of=of: (ask(pn.plan(query)), fit.append(of)))
+        if fit:
+            accepted.append(declared(window, *fit))
     return accepted, collect(ask(pn.plan(accepted))) if accepted else None
 
 
@@ -250,8 +316,7 @@ def complete(answers: pa.Table) -> pa.Table:
 def _plain(sentence: str, window: str) -> str:
     """A sentence without the names that only this page has."""
     name = str(WINDOWS[window])
-    for of in CLASSES:
-        sentence = sentence.replace(f"{window} {of}", "q")
+    sentence = sentence.replace(repr(window), "'q'")
     return sentence.replace(name, "W").replace(repr(name), "W")
 
 

@@ -30,6 +30,7 @@ TITLES = {
     "apply, DataFrame": "`apply`, DataFrame",
     "apply, stream": "`apply`, stream",
     "sort": "`sort`, table",
+    "join": "`join`, table",
 }
 
 
@@ -63,6 +64,10 @@ def test_sort(known):
     support.sorted_table(known)
 
 
+def test_join(known):
+    support.join_table(known)
+
+
 def test_apply_over_a_table(known):
     table = events()
     support.applied(known, "apply, table", lambda over: applied_to(table, over), lambda found: found)
@@ -89,10 +94,10 @@ def applied_to(data, over, **options):
 
 
 def recorded(spark, folder) -> Recorded:
-    """The events in three micro-batches, the one that is far later last."""
+    """The events in two micro-batches, the one that is far later last."""
     table = events()
     record = Recorded(spark, folder, table.schema)
-    record.add(table.slice(0, 20), table.slice(20, 20), table.slice(40))
+    record.add(table.slice(0, 25), table.slice(25))
     return record
 
 

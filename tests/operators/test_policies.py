@@ -60,6 +60,7 @@ ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
         (lambda: TumblingWindow(pn.tumbling(pn.punctuation("end"))), r"pn.tumbling\(pn.punctuation\(\)\)"),
         (lambda: TumblingWindow(pn.tumbling(pn.punctuation(scope="key"))), r"pn.tumbling\(pn.punctuation\(\)\)"),
         (lambda: SlidingWindow(pn.sliding(pn.rows(3), ago=pn.rows(1))), "only queries can. Leave it out"),
+        (lambda: SlidingWindow(pn.sliding(pn.rows(3), bounds="[)")), "only queries and lookups know at once"),
         (lambda: SlidingWindow(pn.sliding("1 h", ago="1 h")), "does not hold the row that it is answered with"),
         (lambda: SlidingWindow(pn.sliding("1 h", bounds="[)")), "does not hold the row that it is answered with"),
         (lambda: pn.plan(pn.query(select={"n": pn.count()}, over=UNTIL_MARK)), "names no column"),

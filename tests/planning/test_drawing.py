@@ -5,11 +5,12 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import panes as pn
+from panes.declare.windows import Cumulate, Window
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def drawn(*over: pn.Window | pn.Cumulate, by: str = "device") -> tuple[list[str], float]:
+def drawn(*over: Window | Cumulate, by: str = "device") -> tuple[list[str], float]:
     """The texts of a picture, and its height."""
     query = pn.query("q", at="ts", by=by, select={"n": pn.count()}, over=over)
     picture = ElementTree.fromstring(pn.plan(query, rate=1000).to_svg())

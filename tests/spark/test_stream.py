@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
+from panes.declare.windows import Window
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError, StateWarning
 from panes.testing import assert_same_answers, spark_answers
 from tests.spark.streams import Collected, Recorded, finished, recorded
@@ -40,7 +41,7 @@ def zone(spark):
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
-def windows(seed: int) -> list[pn.Window]:
+def windows(seed: int) -> list[Window]:
     rng = random.Random(seed)
     slide = rng.randint(2, 20)
     drawn = pn.hopping(

@@ -369,6 +369,11 @@ def _check_rows(query: Query) -> None:
             raise DeclarationError(
                 f"query {query.name!r}: the window {timed} goes by time, and rows have none. Write at= with their time."
             )
+        if query.evict is not None and query.evict.age is not None:
+            raise DeclarationError(
+                f"query {query.name!r}: evict=pn.evict(age=...) goes by time, and rows have none. Write at= with their "
+                "time, or pn.evict(keys=1000)."
+            )
     for window in rows:
         if window.size == Rows(0):
             raise DeclarationError(
@@ -378,6 +383,12 @@ def _check_rows(query: Query) -> None:
         raise DeclarationError(
             f"query {query.name!r}: evict= forgets keys of windows by rows, and {clock} is on the clock. Declare it in "
             "a query of its own; a stream bounds its state with limits=pn.Limits(...)."
+        )
+    before = next((window for window in rows if window.before), None)
+    if query.evict is not None and before is not None:
+        raise DeclarationError(
+            f"query {query.name!r}: evict= forgets keys row by row, and {before} leaves out all rows of an instant at "
+            "once. Leave evict= out, or declare the window in a query of its own."
         )
     if query.evict is not None and not query.by:
         raise DeclarationError(f"query {query.name!r}: evict= forgets keys, and there are none. Write by='device'.")

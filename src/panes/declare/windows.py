@@ -199,6 +199,9 @@ class RowWindow:
     origin, offset
         Where periods in time begin: on the grid of the clock, moved by an offset; with the first row of a key; with the
         next row.
+    bounds
+        Of a size in time, which of its bounds belong to it. Of the last rows, ``[)`` leaves out those of the
+        event's own instant. None for the usual ones.
     partial
         Whether it is answered before it has been full for the first time.
     ago
@@ -227,6 +230,16 @@ class RowWindow:
     def each_row(self) -> bool:
         """Whether it is answered with every row, so that it has no phase."""
         return self.every == Rows(1)
+
+    @property
+    def before(self) -> bool:
+        """Whether it holds the last rows before the instant of its event, and none of that instant."""
+        return self.kind == "sliding" and self.bounds == "[)"
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether it leaves out the latest rows, and is answered though it holds none."""
+        return self.before or self.ago > 0
 
     @property
     def deltas(self) -> tuple[Delta, ...]:
@@ -387,7 +400,7 @@ def hopping(
     **_SPELT,
     **dict.fromkeys(("window", "duration", "length", "range", "period"), "size"),
     offset="it is answered with every event, so that there is no grid to move; ago='1 day' looks further back.",
-    skip="leave out the last rows with ago=pn.rows(50).",
+    skip="leave out the last rows with ago=pn.rows(50), or all of the event's instant with bounds='[)'.",
     closed="write bounds='[)' to leave out the event itself, as pn.sliding('1 hour', bounds='[)').",
     exclude="write bounds='[)' to leave out the event itself, as pn.sliding('1 hour', bounds='[)').",
     every="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
@@ -415,7 +428,9 @@ def sliding(
         How long before the event its window ended: ``(t - ago - size, t - ago]``; or ``pn.rows(k)``, to leave out the
         last k rows. Such a window may be empty; its count is 0 then, and other aggregates are null.
     bounds
-        Which bounds belong to a window in time: ``(]``; ``[)``, only what was before the event; ``[]``; ``()``.
+        Which bounds belong to a window in time: ``(]``; ``[)``, only what was before the event; ``[]``; ``()``. For
+        ``pn.rows(n)`` ``(]``, up to the event itself, or ``[)``, the last n rows before its instant: all rows of that
+        instant are left out, and the window may be empty.
     partial
         Whether a window of rows is answered before it has been full for the first time.
     name
@@ -444,9 +459,10 @@ def sliding(
                 f"ago={ago!r} beside a size of {text_of(length)}: the last rows are left out of a window of rows only. "
                 "Write pn.sliding(pn.rows(100), ago=pn.rows(50))."
             )
-        _no_bounds(bounds, "a window of rows holds its rows", "To leave out the event itself, write ago=pn.rows(1)")
         skipped = ago.n if isinstance(ago, Rows) else 0
-        return _row_window("sliding", length, Rows(1), name, partial=partial, ago=skipped)
+        return _row_window(
+            "sliding", length, Rows(1), name, bounds=_last_bounds(bounds, length), partial=partial, ago=skipped
+        )
     if isinstance(ago, Rows):
         raise DeclarationError(f"ago=pn.rows({ago.n}) beside a size in time. Write a duration, as ago='1 day'.")
     if not partial:
@@ -592,13 +608,10 @@ def _suffix(name: str, default: str) -> str:
     """The name of a window at the end of a column's name: ``1h_by_5m``, ``10rows``; a name that was given, as it is."""
     if name != default:
         return name
-    text, _, bounds = name.partition(" [")
-    text, _, open_ = text.partition(" (")
-    if bounds or open_:
-        text += {"[)": "_before", "[]": "_closed", "()": "_between", "(]": "_until"}[name[-2:]]
-    for old, new in (("/event", ""), ("/", "_by_"), ("+", "_plus_"), ("-", "_ago_"), (" ", "_")):
-        text = text.replace(old, new)
-    return text
+    bounds = ((" [)", "_before"), (" []", "_closed"), (" ()", "_between"), (" (]", "_until"))
+    for old, new in (*bounds, ("/event", ""), ("/", "_by_"), ("+", "_plus_"), ("-", "_ago_"), (" ", "_")):
+        name = name.replace(old, new)
+    return name
 
 
 # Checks
@@ -667,6 +680,19 @@ def _only_grid(offset: DurationLike, origin: Origin, pace: Measure) -> None:
 def _no_bounds(bounds: Bounds | None, why: str, write: str = "Leave it out") -> None:
     if bounds is not None:
         raise DeclarationError(f"bounds={bounds!r}: {why}, so there are none to choose. {write}.")
+
+
+def _last_bounds(bounds: Bounds | None, size: Measure) -> Bounds | None:
+    """The bounds of a sliding window of rows, None where they are the usual ones."""
+    if not isinstance(size, Rows):
+        _no_bounds(bounds, "a window that goes by a column holds all rows near enough to the latest")
+        return None
+    if bounds not in (None, "(]", "[)"):
+        raise DeclarationError(
+            f"bounds={bounds!r}: the last rows are counted back from their end, so that only the end can be left out. "
+            "Write '(]' (up to the event itself) or '[)' (the last rows before its instant)."
+        )
+    return None if bounds == "(]" else bounds
 
 
 def _row_bounds(bounds: Bounds | None, size: Measure, pace: Measure, origin: Origin) -> Bounds | None:

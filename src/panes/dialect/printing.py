@@ -172,6 +172,8 @@ def _unsaid(window: AnyWindow) -> str:
         return "marks that end it"
     if window.origin != "epoch":
         return f"origin={window.origin!r}"
+    if window.before:
+        return "bounds='[)'; a frame of rows ends with a row, and not before an instant"
     if not window.partial:
         return "partial=False"
     if window.size == window.every:

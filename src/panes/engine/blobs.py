@@ -1,6 +1,6 @@
 """Columns as bytes: Arrow IPC with a format version, for state stores and for the way through Spark's rows.
 
-Bytes hold data, never code. A newer version of Panes reads what an older one wrote; the other way round is refused.
+Bytes hold data, never code. Another format, older or newer, is refused.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from panes.engine.held import Held
 from panes.errors import StateError
 from panes.frames.positions import Integers
 
-FORMAT = 1
+FORMAT = 2
 _FORMAT = b"panes.format"
 
 
@@ -37,16 +37,17 @@ def pack(batch: pa.RecordBatch) -> bytes:
 
 
 def unpack(data: bytes) -> pa.RecordBatch:
-    """The batch that was packed; bytes of a newer format, or of something else, are refused."""
+    """The batch that was packed; bytes of another format, or of something else, are refused."""
     try:
         with pa.ipc.open_stream(data) as reader:
             written = int((reader.schema.metadata or {})[_FORMAT])
-            batch = reader.read_next_batch() if written <= FORMAT else None
+            batch = reader.read_next_batch() if written == FORMAT else None
     except (pa.ArrowInvalid, KeyError, ValueError, StopIteration) as error:
         raise StateError(f"these bytes are not columns that Panes wrote: {error!r}.") from error
     if batch is None:
         raise StateError(
-            f"the state was written in format {written}, and this version of Panes reads up to {FORMAT}. Upgrade Panes."
+            f"the state was written in format {written}, and this version of Panes reads {FORMAT}. Start with a new "
+            "checkpoint, or run the version that wrote it."
         )
     return batch
 

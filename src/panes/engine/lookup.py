@@ -228,7 +228,7 @@ class Asked:
             end, upto = self._newest(window.every, window.offset + shift, shift)
             end = end - shift
         else:
-            end, upto = self._instant, self._upto(1)
+            end, upto = self._instant, self._upto(0 if window.before else 1)
         lo, hi = self._last_rows(upto, window.size.n, window.ago)
         if not window.partial:
             # As long as it has not been full, a run has no answer. Empty windows keep the order of the others.

@@ -19,10 +19,10 @@ def read_manifest(data: bytes | None, stores: Sequence[Store], terms: Terms) -> 
     if data is None:
         return {}
     manifest: Manifest = json.loads(data)
-    if manifest["format"] > FORMAT:
+    if manifest["format"] != FORMAT:
         raise StateError(
-            f"the checkpoint was written in format {manifest['format']}, and this version of Panes reads up to "
-            f"{FORMAT}. Upgrade Panes."
+            f"the checkpoint was written in format {manifest['format']}, and this version of Panes reads {FORMAT}. "
+            "Start with a new checkpoint, or run the version that wrote it."
         )
     if "declared" in manifest:
         raise StateError(

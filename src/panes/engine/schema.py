@@ -55,6 +55,9 @@ def check_columns(queries: Iterable[Query], schema: pa.Schema) -> None:
             )
         for key in query.by:
             _check_key(query, key, schema.field(names[key.lower()]).type)
+        for column in query.ties:
+            if column.lower() not in names:
+                raise SchemaError(f"ties={column!r} is not a column of the data ({nearest(column, schema.names)})")
 
 
 def _check_key(query: Query, key: str, type_: pa.DataType) -> None:
@@ -154,7 +157,7 @@ def wide_columns(queries: Sequence[Query]) -> dict[tuple[int, str, str], str]:
     if any(key.lower() == "window_end" for key in first.by):
         raise PlanError("layout='wide' has a column window_end, which is also a key here. Rename the key.")
     names: dict[tuple[int, str, str], str] = {}
-    owners: dict[str, str] = {}
+    owners = {"window_end": "the end of windows", **{key.lower(): f"the key {key!r}" for key in first.by}}
     for number, query in enumerate(queries):
         if set(query.by) != set(first.by):
             raise PlanError(
@@ -162,11 +165,12 @@ def wide_columns(queries: Sequence[Query]) -> dict[tuple[int, str, str], str]:
                 f"{query.name!r} by ({', '.join(query.by)}). Plan them apart, or take layout='long'."
             )
         for window_name, alias, name in wide_names(query.over, query.columns):
-            if name in owners or name in first.by or name == "window_end":
+            owner = f"{alias!r} over {window_name!r}" + (f" of query {query.name!r}" if len(queries) > 1 else "")
+            if name.lower() in owners:
                 raise PlanError(
-                    f"layout='wide' would have two columns called {name!r} "
-                    f"({owners.get(name, 'a key')!r} and {query.name!r}). Rename the output column or the window."
+                    f"layout='wide' would have two columns called {name!r} ({owners[name.lower()]}, and {owner}). "
+                    "Rename an output column, or give a window a name=."
                 )
-            owners[name] = query.name
+            owners[name.lower()] = owner
             names[number, window_name, alias] = name
     return names

@@ -17,7 +17,7 @@ and three evictions make all nine pairs. The order of Table II is in the moments
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -96,6 +96,20 @@ def every_rows(events: Positions, m: int, begun: Begun | None = None) -> Moments
     number = np.arange(len(key)) - np.repeat(np.cumsum(times) - times, times)
     row = first[key] + (number + 1) * m - 1
     return Moments(key, events.start[row], row + 1, row)
+
+
+def before_instants(events: Positions, moments: Moments) -> Moments:
+    """The same moments, of which none knows the rows of its own instant.
+
+    Where windows go on, all rows of an instant are new together: those that are held came before it.
+
+    Examples
+    --------
+    >>> rows = Positions.of_events(np.array([1, 2, 2, 7]), np.array([0, 4]))
+    >>> before_instants(rows, every_rows(rows, 1)).hi
+    array([0, 1, 1, 3])
+    """
+    return replace(moments, hi=events.search(moments.key, moments.instant))
 
 
 def every_delta(events: Positions, attribute: Values, by: Any, begun: Begun | None = None) -> Moments:

@@ -86,7 +86,7 @@ class Granules:
                 raise DeclarationError(
                     f"query {query.name!r}: {aggregate} {what}, which a horizon cannot. Leave it to plan.run."
                 )
-        query = replace(query, over=(keep,), ties=())
+        query = replace(query, over=(keep,))
         self.left_out = 0
         self._query, self._window = query, keep
         self._shift = self._window.windows[0].shift

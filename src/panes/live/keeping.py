@@ -79,7 +79,9 @@ def _reach(part: LookupPart) -> int:
     """How many µs before the latest event the oldest one may be that a window over time asks for then."""
     clock = (w.every for _, w in part.views if isinstance(w, RowWindow) and isinstance(w.every, int))
     closed = (w.size + w.ago + 1 for _, w in part.views if isinstance(w, Sliding) and w.bounds[0] == "[")
-    return max(part.reach, *closed, *clock, 0, 0)
+    # Those before an instant are beside all of that instant, however many.
+    before = (1 for _, w in part.views if isinstance(w, RowWindow) and w.before)
+    return max(part.reach, *closed, *clock, *before, 0, 0)
 
 
 def _rows_of(query: Query) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from panes.live.part import Part
     from panes.live.plan import Live
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised whenever older versions could not read what is written, or newer ones what was."""
 
 _DECLARED: Final = b"panes.live"
@@ -87,7 +87,7 @@ def load(path: str | os.PathLike[str], queries: Sequence[Query], keep: Any, algo
                 for name, granules in live._granules.items():
                     granules.restore(declared["granules"][name], tables)
                 return live
-    except (pa.ArrowException, KeyError, ValueError, StopIteration, FileNotFoundError, IsADirectoryError) as error:
+    except (pa.ArrowException, KeyError, ValueError, StopIteration, OSError) as error:
         raise StateError(
             f"{os.fspath(path)!r} is no whole file that live.save() wrote: {error!r}. Give the path that it was given."
         ) from error
@@ -106,6 +106,8 @@ def text_of(query: Query) -> dict[str, Any]:
         "select": {alias: str(aggregate) for alias, aggregate in query.aggregates},
         "derived": {alias: value.sql for alias, value in query.derived},
         "over": [str(window) for window in query.over],
+        # Different windows may have one name.
+        "windows": [repr(window) for window in query.over],
         "where": None if query.where is None else query.where.sql,
         "ties": list(query.ties),
     }

@@ -117,7 +117,8 @@ def arrive(stream: Stream, table: pa.Table) -> Arrived:
     if len(order) < len(table) or (order[1:] < order[:-1]).any():
         table = table.take(pa.array(order))
     starts = np.append(np.searchsorted(own, present), len(own))
-    end = int(when.max(initial=0)) + 1 if len(when) else 0
+    # As far as all rows go, those that do not pass and marks included: so does the watermark of a stream.
+    end = int(instants[known].max()) + 1 if known.any() else 0
     arrivals = arrivals_of(stream, table, when, starts, end, np.zeros(0, np.int64))
     if stream.mark is not None and stream.mark.scope == "key":
         arrivals = replace(arrivals, marks=marks_of(ordinals[marked], instants[marked], present))
@@ -178,6 +179,11 @@ def check_delta(policy: Delta, type_: pa.DataType) -> None:
                 f"{policy} goes by a number, and the column is of type {type_}. Write a duration, as "
                 f"delta({policy.attribute!r}, '10 s')."
             )
+    elif policy.temporal:
+        raise SchemaError(
+            f"{policy} goes by a duration, and the column is of type {type_}. Write a number, as "
+            f"delta({policy.attribute!r}, 10), or convert it to a timestamp."
+        )
     elif not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         raise SchemaError(
             f"{policy} goes by a column of type {type_}, and needs a number or a timestamp. Cast it first, for example "

@@ -31,6 +31,7 @@ from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table, with_the_rest
 from panes.local.run import finished, together
 from panes.local.schema import output_types
+from panes.operators.declarations import Sliding
 from panes.operators.over_queries import RowsPart, is_complete, is_session
 from panes.operators.over_tables import Stream
 from panes.operators.recorded import recorded
@@ -41,8 +42,8 @@ from panes.planning.steps import Steps
 ENDLESS = 4 * FARTHEST
 """Later than anything is ever due."""
 
-START, END = "__panes_start", "__panes_end"
-"""What answers call the bounds of instances before they are finished."""
+START, END, NUMBERED = "__panes_start", "__panes_end", "__panes_number"
+"""What answers call the bounds and the number of instances before they are finished: a key may be called so, too."""
 
 
 # What is computed
@@ -74,7 +75,7 @@ class BoundRows:
     def answers(self) -> pa.Schema:
         """The columns of answers before they are finished: keys, groups, bounds, the number of the window."""
         keys, instant = self.schema.keys, self.schema.instant
-        bounds = [(START, instant), (END, instant), (NUMBER, pa.int64())]
+        bounds = [(START, instant), (END, instant), (NUMBERED, pa.int64())]
         return pa.schema([*keys.items(), *bounds, *self.outputs.items()])
 
     @property
@@ -225,7 +226,7 @@ def sorted_rows(parts: Sequence[RowsPart], table: pa.Table, data: Any) -> Sorted
         times = column_of(table, stream.at)
         instants = instants_of(times)
         known = times.is_valid().to_numpy(zero_copy_only=False) if times.null_count else known
-    end = int(instants[known].max(initial=-1)) + 1 if known.any() else 0
+    end = int(instants[known].max()) + 1 if known.any() else 0
     arriving, marks = dict[RowsPart, Any](), dict[RowsPart, Any]()
     for part in parts:
         marks[part], rows = None, known
@@ -343,8 +344,8 @@ def windows_of(stream: Stream, arrivals: Arrivals) -> tuple[Processed, Array]:
 
 
 def leaves_out(stream: Stream) -> bool:
-    """Whether windows leave out the very last rows, and are answered though they hold none."""
-    return bool(getattr(stream.window, "ago", 0))
+    """Whether windows leave out the latest rows, and are answered though they hold none."""
+    return isinstance(stream.window, Sliding) and (stream.window.before or stream.window.ago > 0)
 
 
 def _answer(
@@ -406,9 +407,9 @@ def bounds_of(window: RowWindow | Window, found: Processed, instants: Array) -> 
 def labelled(bound: BoundRows, number: int, answers: pa.Table) -> pa.Table:
     """Answers as results show them: derived columns, those that ``having`` wants, all columns."""
     query, window = flat(bound.part.query), bound.part.windows[number]
-    columns = {name: answers.column(name) for name in answers.column_names if name not in (START, END)}
-    if not query.asks_for(NUMBER):
-        del columns[NUMBER]
+    columns = {name: answers.column(name) for name in answers.column_names if name not in (START, END, NUMBERED)}
+    if query.asks_for(NUMBER):
+        columns[NUMBER] = answers.column(NUMBERED)
     bounds = [whole(answers.column(name)) for name in (START, END)]
     if not query.timed:
         bounds = [pa.nulls(len(answers), bound.schema.instant)] * 2

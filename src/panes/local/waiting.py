@@ -98,10 +98,10 @@ def read_state(cabinet: Cabinet, declared: dict[str, Any]) -> dict[str, Any]:
 def check_state(data: bytes, declared: dict[str, Any]) -> dict[str, Any]:
     """What was written, if it was for the same declaration."""
     state: dict[str, Any] = json.loads(data)
-    if state["format"] > FORMAT:
+    if state["format"] != FORMAT:
         raise StateError(
-            f"the checkpoint was written in format {state['format']}, and this version of Panes reads up to {FORMAT}. "
-            "Upgrade Panes."
+            f"the checkpoint was written in format {state['format']}, and this version of Panes reads {FORMAT}. Start "
+            "with a new checkpoint, or run the version that wrote it."
         )
     for name, now in declared.items():
         was = state.get("declared", {}).get(name)

@@ -173,6 +173,9 @@ class Sliding:
         Whether it is processed before it has been full for the first time.
     ago
         How many of the very last tuples it leaves out; not of the paper, and only for whole columns.
+    before
+        Whether it leaves out the tuples of the instant at which it is processed; the same goes for it, and its trigger
+        is a count.
     """
 
     evict: Count | Delta | Time
@@ -180,10 +183,12 @@ class Sliding:
     partitioned: Partitions | None = None
     partial: bool = True
     ago: int = 0
+    before: bool = False
     kind: ClassVar[str] = "sliding"
 
     def __str__(self) -> str:
-        more = f"{'' if self.partial else ', full'}{f', but the last {self.ago}' if self.ago else ''}"
+        more = f"{'' if self.partial else ', full'}{', before its instant' if self.before else ''}"
+        more += f", but the last {self.ago}" if self.ago else ""
         return f"sliding, {_partitioned(self.partitioned)}{self.evict}, {self.trigger}{more}"
 
 

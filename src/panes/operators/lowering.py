@@ -126,7 +126,7 @@ def _lowered(window: AnyWindow, partitioned: Partitions | None) -> WindowDeclara
     size: Any = window.size
     if isinstance(size, int) and isinstance(window.every, Rows) and window.bounds != "[]":
         size -= 1  # whole µs: without its start
-    return Sliding(_policy(size), trigger, partitioned, window.partial, window.ago)
+    return Sliding(_policy(size), trigger, partitioned, window.partial, window.ago, window.before)
 
 
 def _tumbling(window: RowWindow) -> Any:
@@ -196,6 +196,10 @@ def _check_for_operators(window: WindowDeclaration) -> None:
         raise DeclarationError(
             "operators are given punctuations in the stream and do not look for marks in a column. Write "
             "pn.tumbling(pn.punctuation()), and let PUNCTUATION arrive between the tuples."
+        )
+    if isinstance(window, Sliding) and window.before:
+        raise DeclarationError(
+            "bounds='[)' leaves out all rows of an instant, which only queries and lookups know at once. Leave it out."
         )
     if isinstance(window, Sliding) and window.ago:
         raise DeclarationError(

@@ -85,7 +85,7 @@ def stream_of(
         raise DeclarationError(f"evict={evict!r} evicts nothing. Write evict=pn.evict(keys=1000).")
     if evict is not None and not keys:
         raise DeclarationError("evict= forgets keys, and there are none. Write by='device'.")
-    if isinstance(window, RowWindow) and (window.kind == "session" or window.ago):
+    if isinstance(window, RowWindow) and (window.kind == "session" or window.may_be_empty):
         what = "is a session" if window.kind == "session" else "leaves out its last rows"
         raise DeclarationError(
             f"{window} {what}, which an operator cannot see tuple by tuple. Write a function of key, window and rows."

@@ -26,6 +26,7 @@ from panes.frames.processed import Processed
 from panes.frames.sliding_policies import (
     Kept,
     Moments,
+    before_instants,
     every_delta,
     every_period,
     every_rows,
@@ -144,7 +145,8 @@ def moments_of(window: Sliding, arrivals: Arrivals, begun: Begun | None = None) 
     """When a sliding window is processed."""
     policy, events = window.trigger, arrivals.events
     if isinstance(policy, Count):
-        return every_rows(events, policy.n, begun)
+        found = every_rows(events, policy.n, begun)
+        return before_instants(events, found) if window.before else found
     if isinstance(policy, Delta):
         return every_delta(events, arrivals.attributes[policy.attribute], policy.by, begun)
     lasting, grid = _lasting(window), _grid(policy)

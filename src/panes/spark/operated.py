@@ -144,7 +144,7 @@ def _when(stream: Stream, events: DataFrame) -> tuple[int | None, Array]:
     end, marks = None, np.zeros(0, np.int64)
     instant = F.expr(_instant_of(stream, events)).alias(_INSTANT)
     if stream.timed:
-        last = _arriving(stream, events).select(instant).agg(F.max(_INSTANT)).toArrow().column(0)[0].as_py()
+        last = events.select(instant).agg(F.max(_INSTANT)).toArrow().column(0)[0].as_py()
         end = 0 if last is None else last + 1
     if stream.mark is not None and not _of_key(stream):
         known = f"{quoted(stream.mark.column)} AND {quoted(str(stream.at))} IS NOT NULL"

@@ -15,7 +15,6 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.algebra.operations import Array
-from panes.declare.query import NUMBER
 from panes.declare.windows import Window
 from panes.engine.cabinet import new_name
 from panes.engine.keys import key_ordinals, one_zero
@@ -25,7 +24,7 @@ from panes.errors import PlanError
 from panes.frames import Positions
 from panes.local.arriving import delta_values, marks_of
 from panes.local.rows import END as ROWS_END
-from panes.local.rows import ENDLESS, BoundRows, bind_rows, flat, order_of, windows_of
+from panes.local.rows import ENDLESS, NUMBERED, BoundRows, bind_rows, flat, order_of, windows_of
 from panes.local.rows import START as ROWS_START
 from panes.local.rows_stream import KeySet, Own, PartRows, Shape
 from panes.local.schema import output_types
@@ -45,7 +44,7 @@ from panes.spark.naming import END, START, VIEW, key, micros, quoted
 from panes.spark.operator import ShardProcessor
 from panes.spark.packing import typed
 from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
-from panes.spark.rows_job import NUMBERED, SHARD, TRAVELLING, WHICH, Answering, OperatorJob, RowsJob, packing
+from panes.spark.rows_job import SHARD, TRAVELLING, WHICH, Answering, OperatorJob, RowsJob, packing
 from panes.spark.stream import check_session, check_shards, prepare
 from panes.spark.watermarks import check_watermark
 from panes.timeline import Geometry
@@ -94,7 +93,7 @@ class Prepared:
         instant = self.schema.instant
         bounds = [(VIEW, pa.int32()), (START, instant), (END, instant), (NUMBERED, pa.int64())]
         names = {name: key(i) for i, name in enumerate(self.schema.keys)}
-        names |= {ROWS_START: START, ROWS_END: END, NUMBER: NUMBERED}
+        names |= {ROWS_START: START, ROWS_END: END}
         return Answering(pa.schema([*bounds, *keys, *outputs.items()]), names)
 
     @property

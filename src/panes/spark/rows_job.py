@@ -30,7 +30,7 @@ from panes.spark.processor import BLOB, row_of
 TRAVELLING = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **dict.fromkeys(READ, "BIGINT")}
 """Rows on their way to shards: packed rows, marks for all keys, counts."""
 
-SHARD, WHICH, NUMBERED = "__panes_shard", "__panes_which", "__panes_number"
+SHARD, WHICH = "__panes_shard", "__panes_which"
 _ROWS = 1 << 16
 
 

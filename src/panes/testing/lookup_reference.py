@@ -76,7 +76,7 @@ def _held(
 
 def _instance(window: Answered, own: list[int], instants: list[int], t: int, delay: int) -> _Held:
     if isinstance(window, RowWindow):
-        end, holds_end = t, True
+        end, holds_end = t, not window.before
         if isinstance(window.every, int):
             end, holds_end = _tick(window.every, window.offset, t - delay), window.bounds == "(]"
         return _last_rows(

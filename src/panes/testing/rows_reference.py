@@ -41,7 +41,7 @@ def instances(window: RowWindow, came: Arrived) -> Iterator[tuple[int, int, list
     for end, held in _answered(window, came):
         if isinstance(window.size, int) and window.kind != "session":
             yield end - window.size, end, held
-        elif held or window.ago:
+        elif held or window.may_be_empty:
             yield (came.instants[held[0]] if held else end), end, held
 
 
@@ -115,10 +115,12 @@ def _before(came: Arrived, mark: int) -> set[int]:
 def _moving(window: RowWindow, came: Arrived) -> Iterator[tuple[int, list[int]]]:
     """The most recent rows, at a pace: ``arrived`` rows are in at each moment."""
     for moment, arrived, next_row in _moments(window, came):
+        if window.before:
+            arrived = sum(came.instants[row] < moment for row in came.rows)
         inserted = came.rows[:arrived]
         inserted = inserted[: max(len(inserted) - window.ago, 0)]
         held = _held(window, came, moment, list(inserted))
-        if not held and not window.ago:
+        if not held and not window.may_be_empty:
             continue
         if not window.partial and not _full(window, came, moment, arrived, next_row):
             continue
