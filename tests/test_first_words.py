@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from importlib import import_module
@@ -329,6 +331,29 @@ def test_methods_of_columns_that_aggregates_do_not_have() -> None:
     with pytest.raises(AttributeError, match=r"select=\{'total': pn.sum"):
         pn.sum("x").alias("total")
     assert not hasattr(pn.sum("x"), "__array__")
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "write"),
+    [
+        (query, "run", r"pn.plan\(query\).run\(data\)"),
+        (lambda: pn.plan(query()), "collect", r"plan.run\(data\)"),
+        (lambda: pn.plan(query()), "load", r"plan.live\(load=path\)"),
+        (live, "append", r"live.update\(batch\)"),
+        (live, "filter", "live.find"),
+        (live, "load", r"plan.live\(load=path\)"),
+        (live, "nothing_at_all", "'Live' object has no attribute 'nothing_at_all'"),
+    ],
+)
+def test_a_method_that_is_called_otherwise_elsewhere(made: Callable[[], object], name: str, write: str) -> None:
+    with pytest.raises(AttributeError, match=write):
+        getattr(made(), name)
+
+
+def test_queries_and_plans_can_be_copied() -> None:
+    plan = pn.plan(query())
+    assert copy.deepcopy(plan) == plan
+    assert pickle.loads(pickle.dumps(plan)) == plan
 
 
 def test_what_a_function_raises_itself_is_left_alone() -> None:

@@ -27,12 +27,21 @@ from panes.planning.statistics import Statistics
 from panes.planning.steps import Steps
 from panes.planning.strategy import STRATEGIES, Strategy
 from panes.timeline import DurationLike
+from panes.words import attribute
 
 if TYPE_CHECKING:
     from panes.live.plan import Live
 
 Layout = Literal["long", "wide"]
 _STREAM = "it is for streams: plan.stream(events, ...)."
+_ELSEWHERE = {
+    **dict.fromkeys(("collect", "execute", "compute", "batch", "answer"), "plan.run(data)"),
+    **dict.fromkeys(("start", "write_stream", "writeStream"), "plan.stream(events).writeStream"),
+    **dict.fromkeys(("join", "asof_join", "features", "get_historical_features"), "plan.lookup(events, requests)"),
+    **dict.fromkeys(("load", "restore"), "plan.live(load=path)"),
+    **dict.fromkeys(("find", "update", "save"), "live = plan.live(), which has it"),
+}
+"""What plans of other systems do, and what it is called here."""
 
 
 @helpful("pn.plan([query, another])", "Plans are made by pn.plan.")
@@ -47,6 +56,11 @@ class Plan:
     statistics: Statistics
     strategy: Strategy | None = None
     factor_windows: bool = True
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            return attribute(self, name, _ELSEWHERE)
 
     def blueprint(self, statistics: Statistics | None = None, strategy: Strategy | None = None) -> Blueprint:
         """What the planner decides under some statistics; by default under those it was given."""

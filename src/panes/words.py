@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 _ELSEWHERE = {
     # Aggregates of Spark, SQL, pandas and polars.
@@ -76,6 +77,22 @@ def missing(name: str, known: Iterable[str]) -> str:
         return f"{said}: did you mean pn.{own[0]}?"
     word = difflib.get_close_matches(_letters(name), words, n=1, cutoff=0.8)
     return f"{said}: write {words[word[0]]}." if word else f"{said}; dir(panes) lists what there is."
+
+
+def attribute(owner: object, name: str, written: Mapping[str, str]) -> Any:
+    """For ``__getattr__``: what to write instead of an attribute that is not there; others fail as they always do.
+
+    Examples
+    --------
+    >>> attribute(3, "plus", {"plus": "3 + 4"})
+    Traceback (most recent call last):
+    ...
+    AttributeError: int has no attribute 'plus': write 3 + 4.
+    """
+    if name in written:
+        raise AttributeError(f"{type(owner).__name__} has no attribute {name!r}: write {written[name]}.")
+    # A property that failed with an AttributeError comes here, too, and says so once more.
+    return object.__getattribute__(owner, name)
 
 
 def _letters(name: str) -> str:

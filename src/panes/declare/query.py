@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from panes.algebra.aggregates import Aggregate, CustomOf
 from panes.algebra.levelled import LevelledOf
@@ -18,6 +19,7 @@ from panes.declare.nested import Nested
 from panes.declare.windows import RowWindow, Sliding, Window
 from panes.errors import DeclarationError, nearest
 from panes.timeline import format_duration, parse_duration
+from panes.words import attribute
 
 RESERVED = ("query", "window_name", "window")
 """The columns that every result begins with."""
@@ -33,6 +35,17 @@ ARRIVAL = "__panes_arrival"
 
 UNNAMED = "query"
 """What a query is called that was given no name."""
+
+
+_OF_PLANS = {
+    **dict.fromkeys(("run", "execute", "collect"), "pn.plan(query).run(data)"),
+    **dict.fromkeys(("stream", "start"), "pn.plan(query).stream(events)"),
+    "lookup": "pn.plan(query).lookup(events, requests)",
+    "live": "pn.plan(query).live()",
+    "explain": "pn.plan(query).explain()",
+    "to_sql": "pn.to_sql(query)",
+}
+"""What a query is asked for, and a plan does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,11 @@ class Query:
     groups: tuple[str, ...] = ()
     ties: tuple[str, ...] = ()
     evict: Evict | None = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            return attribute(self, name, _OF_PLANS)
 
     @property
     def timed(self) -> bool:

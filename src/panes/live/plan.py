@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from threading import RLock
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,7 @@ from panes.local.evaluate import evaluate, require_boolean
 from panes.local.intake import as_table
 from panes.local.lookup import Answers, answers_of, spread
 from panes.timeline import DurationLike, InstantLike, parse_instant
+from panes.words import attribute
 
 Over: TypeAlias = "DurationLike | Rows | Answered | tuple[str, str]"
 """One window: a duration, ``pn.rows(n)``, a window, or the names of two columns of the requests."""
@@ -54,6 +55,15 @@ Quantiles: TypeAlias = float | str | Mapping[str, float | str]
 """Which quantile a lookup asks for: a number, a column of the requests, or one of these for each output column."""
 
 _SIDES = ("the events", "the requests")
+
+
+_ELSEWHERE = {
+    **dict.fromkeys(("append", "add", "insert", "push", "ingest", "write"), "live.update(batch)"),
+    **dict.fromkeys(("filter", "where", "having", "alert", "alerts"), "live.find('total > 1000', over='15 min')"),
+    **dict.fromkeys(("get", "read", "features", "get_online_features"), "live.lookup(requests)"),
+    **dict.fromkeys(("load", "restore"), "plan.live(load=path)"),
+}
+"""What other stores are asked for, and what it is called here."""
 
 
 class Live:
@@ -85,6 +95,11 @@ class Live:
         self._newest: dict[str, int] = {}
         # A stream feeds it in a thread of its own, while others ask.
         self._lock, self._broken = RLock(), False
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            return attribute(self, name, _ELSEWHERE)
 
     def __repr__(self) -> str:
         return f"<Live {self.explain().partition(chr(10))[0]}>"
