@@ -26,6 +26,17 @@ def test_a_status_explains_what_was_left_out() -> None:
     assert "4 of its events have times more than 36,000 years away" in told(absurd_timestamps=4)
 
 
+def test_sessions_alone_end_by_themselves() -> None:
+    over = [pn.tumbling("5 min"), pn.sliding(pn.rows(3)), pn.session("1 min", name="visit")]
+    plan = pn.plan(pn.query("q", at="ts", select={"n": pn.count()}, over=over))
+    last = {"batchId": 3, "observedMetrics": {"panes": FIGURES}, "eventTime": {}}
+    lines = plan.status(type("Query", (), {"lastProgress": last})()).splitlines()
+    [rows] = [line for line in lines if line.startswith("  3rows/event: ")]
+    [visit] = [line for line in lines if line.startswith("  visit: ")]
+    assert rows.endswith("when the watermark has passed it.")
+    assert visit.endswith("and a session is out when the watermark has reached its end.")
+
+
 def test_a_line_of_progress_says_what_its_counts_mean() -> None:
     from panes.spark.watching import line_of
 
