@@ -18,6 +18,7 @@ from tests.model.drawing import (
     SLIDING,
     WINDOWS,
     events,
+    in_time,
     micro_batches,
     rows_of,
 )
@@ -37,7 +38,7 @@ def arrivals(draw, **more):
 def check(query, table, batches):
     plan = pn.plan(query)
     stream, wanted = Stream(plan, SCHEMA), plan.run(table)
-    found = stream.run(batches)
+    found = stream.run(in_time(list(query.over), batches))
     assert rows_of(found) == rows_of(passed(query.over, wanted, stream.watermark))
     return stream, wanted, found
 

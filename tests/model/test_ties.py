@@ -21,6 +21,7 @@ from tests.model.drawing import (
     SLIDING,
     WINDOWS,
     events,
+    in_time,
     micro_batches,
     rows_of,
 )
@@ -56,7 +57,7 @@ def test_ties_decide_everywhere(table, over, by, ties):
 def test_in_streams_too(table, data, over, by):
     query = pn.query(by=by, at="ts", select=PICKS, over=over, ties="id")
     stream = Stream(pn.plan(query), table.schema)
-    found = stream.run(micro_batches(data.draw, table))
+    found = stream.run(in_time(list(over), micro_batches(data.draw, table)))
     assert rows_of(found) == rows_of(passed(over, pn.plan(query).run(table), stream.watermark))
 
 
