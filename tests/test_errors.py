@@ -49,7 +49,11 @@ DECLARED_WRONG = {
     "key is time": (lambda: query(by="ts"), DeclarationError, "Leave it out of by="),
     "key not text": (lambda: query(by=[1]), DeclarationError, "Write it as a string"),
     "names by case": (lambda: query(select={"n": pn.count(), "N": pn.count()}), DeclarationError, "rename one"),
-    "alias is key": (lambda: query(by="device", select={"device": pn.count()}), DeclarationError, "the key, .*rename it"),
+    "alias is key": (
+        lambda: query(by="device", select={"device": pn.count()}),
+        DeclarationError,
+        "the key, .*rename it",
+    ),
     "two windows": (lambda: query(over=[WINDOW, pn.tumbling("300s")]), DeclarationError, "name="),
     "derived of unknown": (
         lambda: query(select={"lowest": pn.min("temp"), "d": "lowst + 1"}),

@@ -637,7 +637,9 @@ def test_other_sources_of_arrow_data():
     index = live_of({"n": pn.count(), "d": pn.max("d")}, by="k", at="ts", keep="1 h")
     events_ = {"ts": [dt.datetime(2026, 1, 1)], "k": pa.array(["a"]).dictionary_encode(), "d": [Decimal("1.5")]}
     index.update(pa.RecordBatch.from_pydict(events_))
-    assert index.lookup(pa.RecordBatch.from_pydict({"k": ["a"]}), over="1 s").to_pylist() == [{"k": "a", "n": 1, "d": Decimal("1.5")}]
+    assert index.lookup(pa.RecordBatch.from_pydict({"k": ["a"]}), over="1 s").to_pylist() == [
+        {"k": "a", "n": 1, "d": Decimal("1.5")}
+    ]
 
 
 def test_a_batch_that_is_refused_leaves_nothing_behind():

@@ -127,7 +127,8 @@ class Live:
 
         They may come in any order, within a batch and over batches. Those behind later ones of their key make its rows
         be laid out anew, so that this should be rare; those that are older than what is kept are counted in
-        ``left_out``. The first batch fixes the types; one without rows will do. Events of one instant are in the order that ``ties=`` of a query says.
+        ``left_out``. Events of one instant are in the order that ``ties=`` of a query says. The first batch fixes the
+        types of all; one without rows will do.
         """
         check_here("live.update", "batch", batch)
         if isinstance(batch, pa.RecordBatchReader):
