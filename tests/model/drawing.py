@@ -126,7 +126,8 @@ def in_time(over, batches: list[tuple[pa.Table, int]]) -> list[tuple[pa.Table, i
     """
     if not any(getattr(window, "kind", None) == "session" for window in (over if isinstance(over, list) else [over])):
         return batches
-    return [(part, max(watermark - 1, 0)) for part, watermark in batches]
+    end = batches[-1][1]
+    return [(part, watermark if watermark == end else max(watermark - 1, 0)) for part, watermark in batches]
 
 
 def rows_of(answers: pa.Table, *, floats: int = 9) -> list[str]:
