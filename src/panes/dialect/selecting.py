@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
@@ -208,10 +209,12 @@ class Selected:
             )
         arguments = [tree.args[name] for name in ("this", "expression") if tree.args.get(name) is not None]
         checked = [self._checked(argument, _of(argument, tokens)).sql for argument in arguments]
+        make_one = AGGREGATES[type(tree)]
         try:
-            return AGGREGATES[type(tree)](*checked)
-        except (TypeError, DeclarationError):
+            signature(make_one).bind(*checked)
+        except TypeError:
             fail(self.text, tokens, "aggregates have one argument, MIN_BY, MAX_BY and CORR two.")
+        return make_one(*checked)
 
     def _count(self, tree: exp.Count, tokens: Sequence[Token]) -> Aggregate:
         if isinstance(tree.this, exp.Distinct):
