@@ -35,7 +35,7 @@ unit: $(READY) java ## doctests and tests; make unit ARGS='-k hopping'
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 soak: $(READY) java ## what takes very long: streams killed again and again
-	$(BIN)/python -m pytest -m soak $(ARGS)
+	$(BIN)/python -m pytest -m soak --hypothesis-profile soak $(ARGS)
 
 bench: $(READY) java ## benchmarks; make bench NAME=price ARGS='--events 1000000'
 	$(BIN)/python -m benchmarks $(NAME) $(ARGS)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 # Tests do not time: an import or a busy machine would fail them.
-settings.register_profile("panes", deadline=None)
+# Every run draws other examples: few are enough for each, and `make soak` draws many.
+settings.register_profile("panes", deadline=None, max_examples=50)
+settings.register_profile("soak", deadline=None, max_examples=1000)
 settings.load_profile("panes")
 
 

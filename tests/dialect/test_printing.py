@@ -130,7 +130,7 @@ def of_every_kind(draw):
     return found
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(over=of_every_kind(), by=st.sampled_from([(), "k"]))
 def test_every_window_reads_back_or_is_refused_by_name(over, by):
     query = pn.query("q", by=by, at="ts", select={"n": pn.count()}, over=over)

@@ -26,7 +26,7 @@ instants = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(progressions, instants, st.sampled_from([1, 2, 4, 8, 16, 32]))
 def test_a_number_says_where_its_pane_starts_and_ends(edges: list[Edges], at: np.ndarray, lanes: int) -> None:
     number = number_of(edges, at)

@@ -54,7 +54,7 @@ def within(rows: Happened, start: int, end: int) -> Happened:
     return [row for row in rows if start <= row[0] < end]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(shapes(), happened, st.integers(1, 9))
 def test_nodes_partition_the_window(shape: tuple[list[int], list[int]], rows: Happened, step: int) -> None:
     chain = tuples(shape)
@@ -83,7 +83,7 @@ def test_nodes_partition_the_window(shape: tuple[list[int], list[int]], rows: Ha
                 assert nodes[2 * level].end - nodes[2 * level].start <= slide
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(shapes(), happened, st.integers(1, 25), st.integers(1, 200))
 def test_reports_are_what_the_scope_says(
     shape: tuple[list[int], list[int]], rows: Happened, batch: int, horizon: int

@@ -34,7 +34,7 @@ def ranks_of(code, weight=None):
 
 
 @pytest.mark.parametrize("kernel", [ranks_of, lambda code: Quantile(code).at])
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(CODES, st.data())
 def test_the_value_at_every_place_of_any_pair(kernel, code, data):
     lo, hi = pairs_over(len(code), data)
@@ -52,7 +52,7 @@ NUMBERS = st.one_of(
 
 
 @pytest.mark.parametrize("kernel", [Sorting, lambda x: Places(x, lambda: np.unique(x, return_inverse=True))])
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(NUMBERS, st.data())
 def test_numbers_at_several_places_of_any_pair(kernel, numbers, data):
     lo, hi = pairs_over(len(numbers), data)
@@ -100,7 +100,7 @@ def test_wide_pairs_are_not_sorted_even_where_they_are_few():
     assert asked
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(CODES, st.data())
 def test_places_with_weights(code, data):
     weight = np.array([data.draw(st.integers(1, 5)) for _ in code])
@@ -121,7 +121,7 @@ def test_a_column_too_large_to_keep_is_read_anew(monkeypatch):
         assert ranks.at(np.array([0]), np.array([500]), np.array([250]))[0].tolist() == [sorted(code)[250]]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(CODES, st.integers(1, 30), st.integers(1, 30))
 def test_distinct_values_of_pairs_in_order(code, width, step):
     lo = np.arange(0, len(code), step)

@@ -63,7 +63,7 @@ def run(make, lists, at_once, timed):
     return out, repr(operator.save())
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(windows(("k",)), streams(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_aggregate(declared, lists, timed, group_by, rewrite, holistic):
     select = STATISTICS | (HOLISTIC if holistic else {})

@@ -146,7 +146,7 @@ def test_windows(evict, trigger, partitioned, data, kind):
     assert (np.diff(found.hi) >= 0).all()
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(data=st.data())
 def test_windows_whose_partitions_are_evicted(data):
     """No vectorised path, but the same pairs: the windows are run and what they hold is written down."""

@@ -76,13 +76,13 @@ def test_sequential_windows_share_one_progression(last: int) -> None:
     assert pane_edges(tumbling(*range(20, last, 10)), cost_at()) == (Edges(10 * SECOND),)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(windows_in, rates, key_counts)
 def test_no_window_cuts_a_pane(windows: list[Geometry], rate: float, keys: float) -> None:
     assert uncut(windows, pane_edges(windows, cost_at(rate, keys)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(windows_in, rates, key_counts)
 def test_panes_are_never_more_than_under_the_gcd(windows: list[Geometry], rate: float, keys: float) -> None:
     cost = cost_at(rate, keys)

@@ -67,7 +67,7 @@ def test_few_events_are_read_themselves() -> None:
     assert forest(DENSE, Geometry(60, 300), eta=0.001).providers[Geometry(60, 300)] is None
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(windows_in, st.booleans(), st.floats(0.01, 100), st.sampled_from(Semantics))
 def test_never_dearer_and_never_wrong(
     windows: list[Geometry], overlapping: bool, eta: float, semantics: Semantics

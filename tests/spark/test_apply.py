@@ -102,6 +102,7 @@ def streamed(spark, folder, table, make):
     return record, pa.concat_tables(found)
 
 
+@pytest.mark.soak
 def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
     table = events(3)
     asked = {"by": "k", "at": "ts", "over": OVER, "schema": OUTPUT}
