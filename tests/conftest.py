@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The longest first, so that no process waits for it at the end.
-    items.sort(key=lambda item: "test_faults" not in item.nodeid)
+    items.sort(key=lambda item: not any(name in item.nodeid for name in ("test_faults", "test_support")))
 
 
 @pytest.fixture

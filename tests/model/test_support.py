@@ -34,58 +34,36 @@ TITLES = {
 }
 
 
-@pytest.fixture(scope="module")
-def known() -> Support:
-    """What the tests of this file find out, one after another."""
-    return Support()
-
-
-@pytest.fixture(scope="module")
-def stored(spark, tmp_path_factory):
-    """The events as a file, which Spark reads."""
-    path = tmp_path_factory.mktemp("support") / "events.parquet"
-    pq.write_table(events(), path)
-    return spark.read.parquet(str(path))
-
-
-def test_run_over_a_table(known):
-    support.run_table(known)
-
-
-def test_lookup_over_tables(known):
-    support.lookup_table(known)
-
-
-def test_live(known):
-    support.live_table(known)
-
-
-def test_sort(known):
-    support.sorted_table(known)
-
-
-def test_join(known):
+# Values and no limits: what a stream warns of is all there is here.
+@pytest.mark.filterwarnings("ignore::panes.errors.StateWarning")
+def test_the_page_says_what_was_found(spark, tmp_path, one_partition):
+    """One test: a page of a part of it would say too little."""
+    known = Support()
+    for in_process in (support.run_table, support.lookup_table, support.live_table, support.sorted_table):
+        in_process(known)
     support.join_table(known)
-
-
-def test_apply_over_a_table(known):
+    pq.write_table(events(), tmp_path / "events.parquet")
+    stored = spark.read.parquet(str(tmp_path / "events.parquet"))
+    run_over_a_dataframe(known, stored)
+    lookup_over_dataframes(known, stored)
+    record = recorded(spark, tmp_path)
+    for mode in ("append", "update"):
+        stream(known, record, mode, tmp_path / mode)
     table = events()
     support.applied(known, "apply, table", lambda over: applied_to(table, over), lambda found: found)
-
-
-def test_apply_over_a_dataframe(known, stored):
     support.applied(known, "apply, DataFrame", lambda over: applied_to(stored, over), lambda found: found.toArrow())
-
-
-def test_apply_over_a_stream(known, spark, tmp_path, one_partition):
-    record = recorded(spark, tmp_path)
     support.applied(
         known,
         "apply, stream",
         lambda over: applied_to(record.stream(delay="0 seconds"), over, shards=1),
-        lambda found: Collected(found, tmp_path / "checkpoint").finish().rows,
+        lambda found: Collected(found, tmp_path / "applied").finish().rows,
         complete,
     )
+    assert {verb for verb, _, _ in known.seen} == set(TITLES)
+    found = support.page(known, TITLES)
+    if not PAGE.exists() or PAGE.read_text() != found:
+        PAGE.write_text(found)
+        raise AssertionError("docs/support.md said something else. It is written anew: look at what has changed.")
 
 
 def applied_to(data, over, **options):
@@ -96,18 +74,18 @@ def applied_to(data, over, **options):
 def recorded(spark, folder) -> Recorded:
     """The events in two micro-batches, the one that is far later last."""
     table = events()
-    record = Recorded(spark, folder, table.schema)
+    record = Recorded(spark, folder / "recorded", table.schema)
     record.add(table.slice(0, 25), table.slice(25))
     return record
 
 
-def test_run_over_a_dataframe(known, stored):
+def run_over_a_dataframe(known, stored):
     table = events()
     queries, found = together(known, "run, DataFrame", lambda plan: plan.run(stored), lambda df: df.toArrow())
     compare(queries, found, lambda query: brute_force(query, table))
 
 
-def test_lookup_over_dataframes(known, stored):
+def lookup_over_dataframes(known, stored):
     table = events()
     requests = table.select(["ts", "k"])
     asked = stored.select("ts", "k")
@@ -117,14 +95,11 @@ def test_lookup_over_dataframes(known, stored):
     compare(queries, found, lambda query: unpivoted(query, brute_force_lookup(query, table, requests)))
 
 
-# Values and no limits: what a stream warns of is all there is here.
-@pytest.mark.filterwarnings("ignore::panes.errors.StateWarning")
-@pytest.mark.parametrize("mode", ["append", "update"])
-def test_stream(known, spark, tmp_path, one_partition, mode):
-    table, record = events(), recorded(spark, tmp_path)
+def stream(known, record, mode, checkpoint):
+    table = events()
 
     def collect(rows) -> pa.Table:
-        query = Collected(rows, tmp_path / "checkpoint", mode).finish()
+        query = Collected(rows, checkpoint, mode).finish()
         return latest(query.rows) if mode == "update" else query.rows
 
     queries, found = together(
@@ -154,11 +129,3 @@ def latest(answers: pa.Table) -> pa.Table:
     numbered = numbered.append_column("row", pa.array(range(len(answers))))
     last = numbered.group_by(names).aggregate([("row", "max")])["row_max"]
     return answers.take(last)
-
-
-def test_the_page_says_what_was_found(known):
-    assert {verb for verb, _, _ in known.seen} == set(TITLES), "run the whole file: the tests before this one look"
-    found = support.page(known, TITLES)
-    if not PAGE.exists() or PAGE.read_text() != found:
-        PAGE.write_text(found)
-        raise AssertionError("docs/support.md said something else. It is written anew: look at what has changed.")
