@@ -7,6 +7,7 @@ to executors as it is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,9 +18,9 @@ from panes.algebra.component import Component
 from panes.algebra.counts import Count
 from panes.declare.expressions import Expression, column, expression, when
 from panes.declare.query import Query
-from panes.declare.windows import Window
-from panes.planning.forest import Forest
-from panes.timeline import Edges, Geometry
+from panes.declare.windows import Window, default_name
+from panes.planning.forest import FACTOR, Forest
+from panes.timeline import Edges, Geometry, format_duration
 
 TypeOf = Callable[[str], pa.DataType]
 """From the Spark SQL of a scalar expression over the events to its type."""
@@ -245,3 +246,23 @@ def _arguments(query: Query, aggregate: Aggregate, condition: Expression | None)
 
 def _masked(condition: Expression | None, argument: str) -> str:
     return argument if condition is None else when(condition, expression(argument)).sql
+
+
+def windows_told(program: Program) -> tuple[str, ...]:
+    """Every window that is computed, each with the window it is read from if it is not read from the rows themselves.
+
+    Windows of one name that begin together and end one after another say which one they are.
+    """
+    named = Counter(name for node in program.nodes for name in {program.views[v].window.name for v in node.views})
+    titles = []
+    for node in program.nodes:
+        own = dict.fromkeys(program.views[v].window.name for v in node.views)
+        first = f", first {format_duration(node.geometry.range)}"
+        names = (f"{name}{first if named[name] > 1 else ''}" for name in own)
+        titles.append(", ".join(names) or f"{FACTOR}{default_name(node.geometry)}")
+    providers = (node.provider for node in program.nodes)
+    found = [
+        title if provider is None else f"{title} ← {titles[provider]}"
+        for title, provider in zip(titles, providers, strict=True)
+    ]
+    return (*found, *(view.window.name for view in program.views if view.window.per_event))

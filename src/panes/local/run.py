@@ -13,11 +13,10 @@ from panes.algebra.operations import Array
 from panes.declare.expressions import expression
 from panes.declare.query import EXPIRES, NUMBER, Query
 from panes.engine.keys import key_ordinals, one_zero
-from panes.engine.program import Program, assemble, bind_components, emitting_all
+from panes.engine.program import Program, assemble, bind_components, emitting_all, windows_told
 from panes.engine.reading import Answers
 from panes.engine.run import answer_events
 from panes.engine.schema import ResultSchema, check_columns, one_type_each
-from panes.engine.telling import windows_told
 from panes.local.columns import column_of, counting, whole
 from panes.local.evaluate import evaluate, require_boolean, result_type
 from panes.local.intake import as_table

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from panes.planning.cost import CostModel
 from panes.planning.coverage import Semantics
 from panes.planning.min_cost import RAW, Assignment
 from panes.planning.numbers import Ticks
 from panes.timeline import Geometry
+
+FACTOR: Final = "factor window "
+"""How the name of a window begins that nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)

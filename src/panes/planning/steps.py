@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from panes.planning.blueprint import Blueprint
+from panes.planning.forest import FACTOR
 from panes.planning.picture import counted, figures_of, title_of
 
 Name: TypeAlias = Literal[
@@ -24,9 +25,6 @@ IN_PYTHON: Final[frozenset[Name]] = frozenset({"answer", "pack", "unpack"})
 
 _PASSES: Final[frozenset[Name]] = frozenset({"panes", "group", "sort", "pack"})
 """The steps that go through all events if they read them."""
-
-FACTOR: Final = "factor window "
-"""How the name of a window begins that nobody asked for."""
 
 
 @dataclass(frozen=True)

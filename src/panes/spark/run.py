@@ -11,9 +11,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.declare.query import Query
 from panes.declare.windows import Window
-from panes.engine.program import Node, Program, emitting_all
+from panes.engine.program import Node, Program, emitting_all, windows_told
 from panes.engine.schema import field_of
-from panes.engine.telling import windows_told
 from panes.local.schema import answer_schema
 from panes.planning.blueprint import Blueprint
 from panes.planning.picture import listed, panes_told

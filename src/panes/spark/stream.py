@@ -25,9 +25,8 @@ from panes.declare.expressions import Expression
 from panes.declare.limits import Limits
 from panes.engine.eviction import Bounds
 from panes.engine.job import Mode, Store, Terms
-from panes.engine.program import Program, cut_into_ticks, emitting_all, from_panes
+from panes.engine.program import Program, cut_into_ticks, emitting_all, from_panes, windows_told
 from panes.engine.schema import field_of
-from panes.engine.telling import windows_told
 from panes.engine.views import Offer
 from panes.errors import PlanError, StateWarning
 from panes.frames.positions import FARTHEST
