@@ -15,17 +15,26 @@ from panes.declare.lookups import LookupLayout, declare_lookup
 from panes.declare.measures import Rows
 from panes.declare.nested import Nested
 from panes.declare.query import Query, check_names
-from panes.declare.windows import Bounds, RowWindow, Sliding
+from panes.declare.windows import Bounds
 from panes.engine.job import Mode
 from panes.engine.schema import one_type_each, wide_columns
 from panes.errors import PlanError, SqlError
 from panes.inputs import both_on_spark, check_one, is_spark, unread
 from panes.operators.over_queries import RowsPart, is_session, key_sets, over_rows, over_time
+from panes.options import (
+    check_batch_options,
+    check_empty,
+    check_layout,
+    check_mode,
+    check_rows,
+    check_strategy,
+    check_stream,
+)
 from panes.planning import drawing, picture
 from panes.planning.blueprint import Blueprint, ByEvents, draw_up
 from panes.planning.statistics import Statistics
 from panes.planning.steps import Steps
-from panes.planning.strategy import STRATEGIES, Strategy
+from panes.planning.strategy import Strategy
 from panes.timeline import DurationLike
 from panes.words import attribute
 
@@ -403,15 +412,15 @@ class Plan:
     # What verbs carry out, and explain shows
 
     def _run_steps(self, data: Any, layout: Layout, empty: bool, strategy: Strategy | None, observation: Any) -> Steps:
-        _check_layout(layout, self._over_rows)
-        _check_strategy(strategy)
-        _check_empty(self.queries, empty, strategy or self.strategy)
+        check_layout(layout, self._over_rows)
+        check_strategy(strategy)
+        check_empty(self.queries, empty, strategy or self.strategy)
         if layout == "wide":
             wide_columns(self.queries)
         check_one("run on", data)
         if is_spark(data):
             if data.isStreaming:
-                _refuse_for_streams(strategy or self.strategy, observation)
+                check_batch_options(strategy or self.strategy, observation)
                 return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty, layout=layout))
             return self._batch_steps(data, layout, empty, strategy, observation)
         if (strategy or self.strategy) in ("native", "rewrite") or observation is not None:
@@ -488,12 +497,12 @@ class Plan:
         catalogue: Catalogue | None,
         checkpoint: str | None,
     ) -> Steps:
-        _check_stream(events)
-        _check_layout(layout, self._over_rows)
-        _check_empty(self.queries, empty, None)
-        _check_mode(self.queries, mode)
+        check_stream(events)
+        check_layout(layout, self._over_rows)
+        check_empty(self.queries, empty, None)
+        check_mode(self.queries, mode)
         if self._over_rows:
-            _check_rows(self._over_rows[0], {"late": late, "limits": limits, "catalogue": catalogue})
+            check_rows(self._over_rows[0], {"late": late, "limits": limits, "catalogue": catalogue})
         from panes.spark.stream import METRICS, Asked, add_stream
 
         steps = Steps("plan.stream", shuffling=True)
@@ -574,7 +583,7 @@ def plan(
     1 query, 3 windows, 1 pass over the events
       ...
     """
-    _check_strategy(strategy)
+    check_strategy(strategy)
     listed = tuple(queries) if isinstance(queries, Iterable) and not isinstance(queries, str) else (queries,)
     declared = tuple(each for some in listed for each in (sql(some) if isinstance(some, str) else [some]))
     made = Plan(check_names(declared), Statistics.given(rate, keys), strategy, factor_windows)
@@ -684,98 +693,6 @@ def _side_by_side(steps: Steps, parts: list[int]) -> Steps:
     if len(parts) > 1:
         steps.add("union", "the answers of all parts", union, *parts)
     return steps
-
-
-def _check_rows(part: RowsPart, given: Mapping[str, Any]) -> None:
-    """Refuse what makes no sense where windows go by rows, or where it is not there."""
-    why = {
-        "late": "a late row is in none of them, and is counted as late and as lost",
-        "limits": "their state is the rows that they hold, and evict=pn.evict(...) of the query bounds it",
-        "catalogue": "their state is kept for the declared windows alone, and others could not be answered from it",
-    }
-    usual = {"late": "count"}
-    for name, value in given.items():
-        if value != usual.get(name):
-            shown = f"{value!r}" if isinstance(value, str) else "..."
-            raise PlanError(
-                f"{name}={shown} is for windows on the clock, and query {part.query.name!r} has the window "
-                f"{part.windows[0].name!r}, which goes by rows: {why[name]}. Leave it out, or plan that window apart."
-            )
-
-
-def _check_layout(layout: str, parts: Iterable[RowsPart]) -> None:
-    if layout not in ("long", "wide"):
-        raise PlanError(f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end).")
-    for part in parts if layout == "wide" else ():
-        window = part.windows[0]
-        also = (
-            " plan.lookup(data, data) has a row per event, with the last rows and windows in time side by side."
-            if all(_last_rows(each) for part in parts for each in part.windows)
-            else ""
-        )
-        raise PlanError(
-            f"layout='wide' has a row per key and window end, and those of the window {window.name!r} of query "
-            f"{part.query.name!r} go by rows, of which several may share an instant. Take layout='long'.{also}"
-        )
-
-
-def _last_rows(window: object) -> bool:
-    return isinstance(window, RowWindow) and window.each_row and isinstance(window.size, Rows)
-
-
-def _check_stream(events: Any) -> None:
-    if not is_spark(events) or not events.isStreaming:
-        what = "a batch" if is_spark(events) else f"a {type(events).__name__}"
-        raise PlanError(
-            f"plan.stream takes a streaming DataFrame, and was given {what}. Read it with spark.readStream, or write "
-            "plan.run(data)."
-        )
-
-
-def _refuse_for_streams(strategy: str | None, observation: Any) -> None:
-    if strategy in ("native", "rewrite") or observation is not None:
-        raise PlanError(
-            "strategy='native' or 'rewrite', and observation=, are for batches. A stream runs one stateful operator; "
-            "its figures are observed metrics of the streaming query."
-        )
-
-
-def _check_empty(queries: Iterable[Query], empty: bool, strategy: str | None) -> None:
-    if not isinstance(empty, bool):
-        raise PlanError(f"empty={empty!r}: write True to answer windows without events too, or leave it out.")
-    if not empty:
-        return
-    if strategy in ("native", "rewrite"):
-        raise PlanError(f"empty=True runs in columns: Spark's group-bys ({strategy}) know no empty groups.")
-    windows = [window for query in queries for window in query.over]
-    if all(isinstance(window, (Sliding, RowWindow)) for window in windows):
-        raise PlanError(
-            f"empty=True answers windows on the clock where they hold no event, and {windows[0]} is answered with "
-            "events, as all windows here are. Leave it out, or take pn.hopping(size, every=...) with two durations."
-        )
-
-
-def _check_mode(queries: Iterable[Query], mode: str) -> None:
-    """Refuse corrections where answers are final, all of them at once."""
-    for query in queries if mode == "update" else ():
-        final = [str(window) for window in query.over if isinstance(window, (Sliding, RowWindow))]
-        if not final:
-            continue
-        write = "Stream them with mode='append'."
-        if len(final) < len(query.over):
-            write = (
-                "Declare these windows in a query of their own and stream it with mode='append', beside the others "
-                "with mode='update' and a checkpoint of their own."
-            )
-        raise PlanError(
-            f"mode='update' corrects answers while events come, but those of {', '.join(final)} of query "
-            f"{query.name!r} come once, when all events before them are there, and are final. {write}"
-        )
-
-
-def _check_strategy(strategy: str | None) -> None:
-    if strategy is not None and strategy not in STRATEGIES:
-        raise PlanError(f"strategy={strategy!r}: write one of {', '.join(STRATEGIES)}, or leave it to the planner.")
 
 
 def _obvious(blueprint: Blueprint) -> bool:
