@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import panes as pn
 from benchmarks import CORES
 from benchmarks.data import Dataset
-from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, SumOf
-from panes.declare.windows import Window
+from panes.aggregates.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, SumOf
 from panes.planning.blueprint import Blueprint
+from panes.queries.windows import Window
 from panes.testing import spark_answers
 from panes.timeline import Geometry
 

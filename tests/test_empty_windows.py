@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.windows import Window
 from panes.engine.program import emitting_all
 from panes.errors import DeclarationError, PlanError
+from panes.queries.windows import Window
 from panes.testing import assert_same_answers, events
 from tests.engine.simulation import windows
 from tests.engine.test_shard import Stream

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.calls import helpful
 from panes.errors import DeclarationError, DurationError, PlanError, SchemaError, StateError
+from panes.suggestions import helpful
 
 OVER = pn.tumbling("1 hour")
 
@@ -321,7 +321,7 @@ def test_a_name_that_is_called_otherwise_elsewhere(word: str, write: str) -> Non
 def test_every_word_from_elsewhere_is_answered_with_what_exists() -> None:
     import re
 
-    from panes.words import _ELSEWHERE
+    from panes.suggestions import _ELSEWHERE
 
     assert not set(_ELSEWHERE) & set(pn.__all__)
     assert {name for text in _ELSEWHERE.values() for name in re.findall(r"pn\.(\w+)", text)} <= set(pn.__all__)

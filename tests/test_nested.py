@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.declare.entries import read_entry, registration
 from panes.errors import DeclarationError, DurationError, PanesError, PlanError, SqlError
+from panes.queries.catalogue_entries import read_entry, registration
 from panes.testing import assert_same_answers, brute_force
 
 PAPER = "[RANGES 1 HOUR, 10 MINUTES, 1 MINUTE SLIDES 5 MINUTES, 1 MINUTE, 1 SECOND]"
@@ -218,7 +218,7 @@ def test_answers_say_when_they_expire() -> None:
 
 
 def test_the_status_of_a_stream_tells_the_first_scope() -> None:
-    from panes.spark.watching import status
+    from panes.spark.progress import status
 
     query = counting(pn.nested(["4s", "6s"], ["1s", "3s"], since=at(5)))
     progress = {"batchId": 0, "observedMetrics": {"panes": {"watermark": 2_000_000}}}

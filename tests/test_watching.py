@@ -38,7 +38,7 @@ def test_sessions_alone_end_by_themselves() -> None:
 
 
 def test_a_line_of_progress_says_what_its_counts_mean() -> None:
-    from panes.spark.watching import line_of
+    from panes.spark.progress import line_of
 
     line = line_of("q", 1, 10.0, {"panes": {**FIGURES, "late": 3, "lost": 1, "null_timestamps": 2}})
     assert (

@@ -21,18 +21,17 @@ import panes as pn
 from benchmarks import data
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
-from panes.algebra.extrema import LARGEST
-from panes.algebra.integers import MACHINE
-from panes.algebra.operations import Array, Operations, State
+from panes.aggregates.extrema import LARGEST
+from panes.aggregates.integers import MACHINE
+from panes.aggregates.operations import Array, Operations, State
 from panes.live.algorithm import LiveAlgorithm
-from panes.live.dyadic import BaseIntervals
+from panes.live.dyadic import BaseIntervals, SearchTree
 from panes.live.elements import Elements
 from panes.live.landmark import LandmarkIntervals
+from panes.live.materialised import UpToDate
 from panes.live.quantiles import SortedIntervals
 from panes.live.rings import Rings
 from panes.live.running import RunningIntervals
-from panes.live.tree import SearchTree
-from panes.live.up_to_date import UpToDate
 
 OPERATORS: Final = 1000
 """Of figure 9: the sums over the last N rows, N = 0 .. 999."""

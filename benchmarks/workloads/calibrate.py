@@ -22,10 +22,10 @@ from benchmarks.contenders import events as frame
 from benchmarks.data import Dataset
 from benchmarks.runner import Bench
 from benchmarks.workloads.price import sequential
-from panes.declare.windows import Window
 from panes.planning import calibration
 from panes.planning.panes import PaneCost
 from panes.planning.statistics import Statistics
+from panes.queries.windows import Window
 from panes.timeline import SECOND, Edges, Geometry
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from benchmarks import data
 from benchmarks.report import Table, Timings
 from benchmarks.runner import Bench
 from benchmarks.workloads.state import Stream
-from panes.algebra.component import Component
-from panes.algebra.operations import Array, Operations, State, take
+from panes.aggregates.component import Component
+from panes.aggregates.operations import Array, Operations, State, take
 from panes.kernels.naive import Naive
 from panes.kernels.stairwise import Stairwise, over_keys
 from panes.timeline import SECOND

@@ -11,11 +11,11 @@ from statistics import mean
 import panes as pn
 from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
-from panes.declare.windows import Window
 from panes.errors import PlanError
 from panes.planning.coverage import Semantics
 from panes.planning.exact import exact
 from panes.planning.optimize import optimize
+from panes.queries.windows import Window
 from panes.testing import random_gen, sequential_gen
 from panes.timeline import SECOND, Geometry
 

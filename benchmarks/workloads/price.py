@@ -6,7 +6,7 @@ import panes as pn
 from benchmarks import data
 from benchmarks.contenders import in_duckdb, in_polars, panes, spark_own
 from benchmarks.runner import Bench
-from panes.declare.windows import Window
+from panes.queries.windows import Window
 
 COUNTS = (1, 5, 20, 100, 1000)
 SPARK_UP_TO, MEMORY_UP_TO = 20, 100

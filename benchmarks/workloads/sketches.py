@@ -18,7 +18,7 @@ from benchmarks import data
 from benchmarks.contenders import Contender, events, on_spark, panes
 from benchmarks.data import Dataset
 from benchmarks.runner import Bench
-from panes.declare.windows import Window
+from panes.queries.windows import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,7 @@ from benchmarks.contenders import panes as with_panes
 from benchmarks.data import START, Dataset, kept
 from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
-from panes.declare.windows import Sliding
+from panes.queries.windows import Sliding
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -20,13 +20,13 @@ from benchmarks import data
 from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
 from benchmarks.workloads.planning import windows
-from panes.engine.cabinet import InMemory
-from panes.engine.intake import pack_panes, unpack_panes
-from panes.engine.job import Store, Terms
-from panes.engine.shard import Shard
-from panes.engine.views import Offer
 from panes.local.run import program_of
-from panes.planning.manager import WindowManager
+from panes.planning.window_classes import WindowManager
+from panes.state.blob_store import InMemory
+from panes.state.job import Store, Terms
+from panes.state.packing import pack_panes, unpack_panes
+from panes.state.shard import Shard
+from panes.state.views import Offer
 from panes.testing import sliding_class
 from panes.testing.window_sets import LONGEST_RANGE, LONGEST_SLIDE
 from panes.timeline import SECOND, Geometry

@@ -24,11 +24,11 @@ import panes as pn
 from benchmarks import data
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
-from panes.live.collective_levels import Integers, Levels
+from panes.live.substreams import Integers, Levels
 from panes.live.threshold import Threshold
 from panes.live.threshold_history import Grouped
 from panes.live.threshold_measures import Active, Counts, Measure, Totals, Window
-from panes.live.threshold_ranges import Asked, WholeRange
+from panes.live.threshold_values import Asked, WholeRange
 from panes.timeline import HOUR, MINUTE
 
 SUBSTREAMS = (5_000, 50_000, 250_000, 1_000_000, 2_000_000)

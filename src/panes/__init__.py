@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from panes.algebra.aggregates import Aggregate
-    from panes.algebra.approximate import approx_count_distinct, approx_quantile, top
-    from panes.algebra.declare import (
+    from panes.aggregates.aggregates import Aggregate
+    from panes.aggregates.approximate import approx_count_distinct, approx_quantile, top
+    from panes.aggregates.constructors import (
         aged,
         aggregate,
         arg_max,
@@ -29,24 +29,23 @@ if TYPE_CHECKING:
         trend,
         var,
     )
-    from panes.api import Plan, explain, plan, show_progress, sql, to_sql
-    from panes.applying import apply, sort
-    from panes.catalogue import Catalogue
-    from panes.declare.eviction import evict
-    from panes.declare.expressions import Expression
-    from panes.declare.limits import Limits
-    from panes.declare.measures import delta, punctuation, rows
-    from panes.declare.nested import nested
-    from panes.declare.query import Query, query
-    from panes.declare.windows import cumulate, hopping, session, sliding, tumbling
+    from panes.api.apply import apply, sort
+    from panes.api.catalogue import Catalogue
+    from panes.api.join import join
+    from panes.api.plan import Plan, explain, plan, show_progress, sql, to_sql
     from panes.errors import PanesError
-    from panes.joining import join
+    from panes.expressions.expression import Expression
+    from panes.queries.eviction import Limits, evict
+    from panes.queries.measures import delta, punctuation, rows
+    from panes.queries.nested import nested
+    from panes.queries.query import Query, query
+    from panes.queries.windows import cumulate, hopping, session, sliding, tumbling
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
-    "panes.algebra.aggregates": ("Aggregate",),
-    "panes.algebra.approximate": ("approx_count_distinct", "approx_quantile", "top"),
-    "panes.algebra.declare": (
+    "panes.aggregates.aggregates": ("Aggregate",),
+    "panes.aggregates.approximate": ("approx_count_distinct", "approx_quantile", "top"),
+    "panes.aggregates.constructors": (
         "aged",
         "aggregate",
         "arg_max",
@@ -67,18 +66,17 @@ _HOMES = {
         "trend",
         "var",
     ),
-    "panes.api": ("Plan", "explain", "plan", "show_progress", "sql", "to_sql"),
-    "panes.applying": ("apply", "sort"),
-    "panes.catalogue": ("Catalogue",),
-    "panes.declare.eviction": ("evict",),
-    "panes.declare.expressions": ("Expression",),
-    "panes.declare.limits": ("Limits",),
-    "panes.declare.measures": ("delta", "punctuation", "rows"),
-    "panes.declare.nested": ("nested",),
-    "panes.declare.query": ("Query", "query"),
-    "panes.declare.windows": ("cumulate", "hopping", "session", "sliding", "tumbling"),
+    "panes.api.plan": ("Plan", "explain", "plan", "show_progress", "sql", "to_sql"),
+    "panes.api.apply": ("apply", "sort"),
+    "panes.api.catalogue": ("Catalogue",),
+    "panes.expressions.expression": ("Expression",),
+    "panes.queries.eviction": ("Limits", "evict"),
+    "panes.queries.measures": ("delta", "punctuation", "rows"),
+    "panes.queries.nested": ("nested",),
+    "panes.queries.query": ("Query", "query"),
+    "panes.queries.windows": ("cumulate", "hopping", "session", "sliding", "tumbling"),
     "panes.errors": ("PanesError",),
-    "panes.joining": ("join",),
+    "panes.api.join": ("join",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -136,7 +134,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        from panes.words import missing
+        from panes.suggestions import missing
 
         raise AttributeError(missing(name, __all__))
     value = getattr(import_module(_HOME_OF[name]), name)

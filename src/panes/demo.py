@@ -140,7 +140,7 @@ docs/support.md                                 # which windows and aggregates w
 
 def _run(console: Any, tell: Callable[[str], None], spark: Any, table: pa.Table) -> bool:
     """``plan.run`` beside Spark's own windows."""
-    from panes.spark.racing import race
+    from panes.spark.session import race
 
     events = _as_file(spark, table)
     tell("planning on a sample of the flights")

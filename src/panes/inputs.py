@@ -1,10 +1,22 @@
-"""What users give as data: Spark DataFrames, or what Arrow can read in this process."""
+"""Bring Arrow data into the types that Spark has, so that both runners see the same.
+
+Spark has one type of string, of binary, of list and of timestamp; Arrow has several of each, and encodings besides.
+A column is brought over from the outside in: an encoding is undone, then its values are converted, then theirs.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from panes.errors import PlanError
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panes.errors import PlanError, SchemaError
+
+# What users give as data: Spark DataFrames, or what Arrow can read in this process.
 
 
 def is_spark(data: Any) -> bool:
@@ -83,3 +95,190 @@ def both_on_spark(doing: str, **sides: Any) -> bool:
 def unread(data: Any) -> Any:
     """The same data, or none of the same columns where looking at them would use them up: a reader reads once."""
     return data.schema.empty_table() if hasattr(data, "read_next_batch") else data
+
+
+_SIMPLER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+_MOST_DIGITS = 38
+
+
+def as_table(data: Any, used: Collection[str] | None = None) -> pa.Table:
+    """Anything with the Arrow C interface (pyarrow, pandas, polars, ...) as a table of Spark's types.
+
+    Parameters
+    ----------
+    used
+        The lower-cased names of the columns that queries read; None for all. Of the others only the names remain, so
+        that their types cannot matter and errors can still suggest them.
+
+    Examples
+    --------
+    >>> as_table({"n": pa.array([1], pa.uint8()), "word": pa.array(["a"], pa.string_view())}, used={"n"}).schema
+    n: int16
+    word: null
+    """
+    table = _imported(data, used)
+    lowered = [name.lower() for name in table.column_names]
+    repeated = {name for name, count in Counter(lowered).items() if count > 1}
+    if repeated if used is None else repeated & set(used):
+        raise SchemaError("two columns of the data have the same name (upper and lower case count as equal).")
+    columns: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        wanted = used is None or name.lower() in used
+        columns[name] = _sparks(name, column) if wanted else pa.nulls(table.num_rows)
+    # A table without columns would forget how many rows it has.
+    return pa.table(columns) if columns else table.replace_schema_metadata(None)
+
+
+def with_the_rest(data: Any, table: pa.Table) -> pa.Table:
+    """A table that ``as_table`` made of the data, now with the columns that no query reads; odd types stay null."""
+    unread = [
+        name for name, type_ in zip(table.column_names, table.schema.types, strict=True) if pa.types.is_null(type_)
+    ]
+    for name in unread:
+        try:
+            table = table.set_column(table.column_names.index(name), name, as_table(data, {name.lower()}).column(name))
+        except (SchemaError, KeyError):
+            continue
+    return table
+
+
+def _imported(data: Any, used: Collection[str] | None) -> pa.Table:
+    if isinstance(data, pa.Table):
+        return data
+    try:
+        return pa.table(data)
+    except pa.ArrowException:
+        # Some column has a type that Arrow does not know (128-bit integers of polars, mixed objects of pandas).
+        names = getattr(data, "columns", None)
+        if names is None or not hasattr(data, "__getitem__"):
+            raise
+    wanted = [name for name in names if used is None or str(name).lower() in used]
+    for name in wanted:
+        try:
+            pa.table(data[[name]])
+        except pa.ArrowException as error:
+            raise _refused(str(name), getattr(data[name], "dtype", "unknown"), error) from error
+    table = pa.table(data[wanted])
+    for name in names:
+        if name not in wanted:
+            table = table.append_column(str(name), pa.nulls(table.num_rows))
+    return table
+
+
+def _sparks(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if _is_sparks(column.type):
+        return column
+    try:
+        return pa.chunked_array([_converted(chunk) for chunk in column.chunks or [pa.nulls(0, column.type)]])
+    except (pa.ArrowException, OverflowError) as error:
+        raise _refused(name, column.type, error) from error
+
+
+def _refused(name: str, type_: object, error: Exception) -> SchemaError:
+    return SchemaError(
+        f"column {name!r} is of type {type_}, which cannot be brought into a type of Spark's: {error}. "
+        "Cast it to a plain type first (a number, a string, a timestamp in microseconds), or leave it out of queries."
+    )
+
+
+def _is_sparks(type_: pa.DataType) -> bool:
+    """Whether a type can stay as it is."""
+    if pa.types.is_struct(type_):
+        return all(_is_sparks(field.type) for field in type_)
+    if pa.types.is_list(type_):
+        return _is_sparks(type_.value_type)
+    if pa.types.is_map(type_):
+        return _is_sparks(type_.key_type) and _is_sparks(type_.item_type)
+    if pa.types.is_timestamp(type_) or pa.types.is_duration(type_):
+        return bool(type_.unit == "us")
+    if pa.types.is_decimal(type_):
+        return bool(pa.types.is_decimal128(type_))
+    return not (
+        type_ in _SIMPLER
+        or pa.types.is_nested(type_)
+        or pa.types.is_dictionary(type_)
+        or pa.types.is_run_end_encoded(type_)
+        or pa.types.is_fixed_size_binary(type_)
+        or isinstance(type_, pa.BaseExtensionType)
+    )
+
+
+def _converted(array: pa.Array) -> pa.Array:
+    type_ = array.type
+    if _is_sparks(type_):
+        return array
+    if isinstance(type_, pa.BaseExtensionType):
+        return _stored(array)
+    if pa.types.is_dictionary(type_):
+        return _converted(array.dictionary).take(array.indices)
+    if pa.types.is_run_end_encoded(type_):
+        return _repeated(array)
+    if pa.types.is_nested(type_):
+        return _nested(array)
+    if pa.types.is_timestamp(type_):
+        return _microseconds(array, pa.timestamp("us", type_.tz))
+    if pa.types.is_duration(type_):
+        return _microseconds(array, pa.duration("us"))
+    if pa.types.is_decimal(type_):
+        return array.cast(pa.decimal128(min(type_.precision, _MOST_DIGITS), type_.scale))
+    if pa.types.is_fixed_size_binary(type_):
+        return array.cast(pa.binary())
+    return array.cast(_SIMPLER[type_])
+
+
+def _stored(array: pa.ExtensionArray) -> pa.Array:
+    """What an extension type is stored as. Of types that are not Arrow's own, nobody knows what that means."""
+    name = array.type.extension_name
+    if not name.startswith("arrow."):
+        raise pa.ArrowNotImplementedError(f"the extension type {name!r} is unknown here")
+    return array.storage.cast(pa.bool_()) if name == "arrow.bool8" else _converted(array.storage)
+
+
+def _repeated(array: pa.RunEndEncodedArray) -> pa.Array:
+    positions = np.arange(array.offset, array.offset + len(array))
+    runs = np.searchsorted(array.run_ends.to_numpy(), positions, side="right")
+    return _converted(array.values).take(pa.array(runs))
+
+
+def _nested(array: pa.Array) -> pa.Array:
+    type_ = array.type
+    if pa.types.is_struct(type_):
+        parts = [_converted(array.field(i)) for i in range(type_.num_fields)]
+        fields = _retyped(type_, (part.type for part in parts))
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+    if pa.types.is_map(type_):
+        offsets = array.offsets.to_numpy()
+        entries = slice(int(offsets[0]), int(offsets[-1]))
+        keys, items = _converted(array.keys[entries]), _converted(array.items[entries])
+        return pa.MapArray.from_arrays(pa.array(offsets - offsets[0]), keys, items, mask=array.is_null())
+    if pa.types.is_union(type_):
+        raise pa.ArrowNotImplementedError("Spark has no unions")
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    # Raises where a list is too long for Spark's 32-bit offsets.
+    return pa.ListArray.from_arrays(
+        pa.array(offsets).cast(pa.int32()), _converted(array.flatten()), mask=array.is_null()
+    )
+
+
+def _retyped(struct: pa.StructType, types: Iterable[pa.DataType]) -> list[pa.Field]:
+    return [pa.field(field.name, type_) for field, type_ in zip(struct, types, strict=True)]
+
+
+def _microseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if array.type.unit != "ns":
+        return array.cast(target)
+    # Floored, so that an instant before the epoch does not move to the next microsecond.
+    floored = array.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // 1000
+    return pa.array(floored, mask=array.is_null().to_numpy(zero_copy_only=False)).view(target)

@@ -16,17 +16,14 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.algebra.aging import Decaying, Fading
-from panes.algebra.comoments import CoMoments
-from panes.algebra.counts import Count
-from panes.algebra.extrema import Max, Min
-from panes.algebra.lines import Lines
-from panes.algebra.moments import Moments
-from panes.algebra.picks import Greatest, Least
-from panes.algebra.sums import Sum
-from panes.algebra.values import Values
+from panes.aggregates.aging import Decaying, Fading
+from panes.aggregates.extrema import Greatest, Least, Max, Min
+from panes.aggregates.lines import Lines
+from panes.aggregates.moments import CoMoments, Moments
+from panes.aggregates.sums import Count, Sum
+from panes.aggregates.values import Values
+from panes.engine.answer import answer_panes
 from panes.engine.program import Node, Program, Reading, View
-from panes.engine.run import answer_panes
 from panes.errors import AlgebraError
 from panes.frames import Positions, frame
 from panes.kernels import Reducer

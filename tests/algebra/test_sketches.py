@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.algebra.sketch import opened
-from panes.declare.entries import signature
+from panes.aggregates.sketches import opened
 from panes.errors import AlgebraError, DeclarationError, SchemaError
 from panes.kernels import Reducer
+from panes.queries.catalogue_entries import signature
 from panes.testing import check_aggregate
 from panes.testing.event_tables import draw
 from panes.testing.reference import comparable

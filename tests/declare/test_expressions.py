@@ -8,7 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from panes.declare.expressions import (
+from panes.errors import ExpressionError
+from panes.expressions.expression import (
     Expression,
     column,
     conjunction,
@@ -18,7 +19,6 @@ from panes.declare.expressions import (
     parse,
     when,
 )
-from panes.errors import ExpressionError
 
 SPELLINGS = {
     "price*QTY": "price * QTY",

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.measures import Delta, Punctuation
-from panes.declare.nested import Nested
-from panes.declare.windows import RowWindow, Sliding
 from panes.errors import DeclarationError
+from panes.queries.measures import Delta, Punctuation
+from panes.queries.nested import Nested
+from panes.queries.windows import RowWindow, Sliding
 from tests.model.drawing import WINDOWS
 
 names = st.sampled_from(["a", "b", "Order", "my col", "it`s", "é", "select", "window_start", "from", "x.y", "end"])

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.expressions import expression
-from panes.declare.windows import Sliding, Window
 from panes.engine.program import Program
-from panes.local.evaluate import evaluate
+from panes.expressions.evaluate import evaluate
+from panes.expressions.expression import expression
 from panes.local.run import program_of as program_of_store
+from panes.queries.windows import Sliding, Window
 
 Event: TypeAlias = tuple[int, int, int | None]
 """Key, µs, value."""

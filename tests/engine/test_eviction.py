@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.eviction import Bounds, Doubts
 from panes.errors import DeclarationError
+from panes.state.limits import Bounds, Doubts
 from tests.engine.simulation import Event, events
 from tests.engine.test_views import DECLARED, Stream
 

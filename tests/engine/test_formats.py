@@ -7,11 +7,11 @@ import json
 import pyarrow as pa
 import pytest
 
-from panes.engine import blobs
-from panes.engine.job import Terms
-from panes.engine.manifest import read_manifest
 from panes.errors import StateError
-from panes.local.waiting import check_state
+from panes.row_windows.waiting import check_state
+from panes.state import blobs
+from panes.state.job import Terms
+from panes.state.manifest import read_manifest
 
 SENTENCE = r"was written in format \d+, and this version of Panes reads \d+\. Start with a new checkpoint"
 

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.windows import Window
-from panes.engine.held import Held, answer_due, answer_touched, level_of, settled
+from panes.engine.answer import Answers
 from panes.engine.level import floor_to_edges, next_edge
 from panes.engine.program import Program
-from panes.engine.run import Answers
-from panes.planning.manager import WindowManager
-from panes.planning.stairs import Stair, stairs
+from panes.planning.granularity import Stair, stairs
+from panes.planning.window_classes import WindowManager
+from panes.queries.windows import Window
+from panes.state.granules import Held, answer_due, answer_touched, level_of, settled
 from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 LONG_AGO, AT_LAST = -(10**6), 10**6

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panes.engine.level import floor_to_edges, next_edge
-from panes.engine.numbering import bounds_of, number_of
+from panes.spark.lanes import bounds_of, number_of
 from panes.timeline import DAY, SECOND, Edges
 
 units = st.sampled_from([1, 1000, SECOND, 7 * DAY])

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.windows import Window
-from panes.engine.cabinet import InMemory
-from panes.engine.intake import pack_panes, unpack_panes
-from panes.engine.job import Figures, Mode, Store, Terms
 from panes.engine.program import Program, cut_into_ticks
-from panes.engine.shard import EPOCH, Shard
-from panes.engine.views import Offer
 from panes.local.run import program_of as program_of_store
+from panes.queries.windows import Window
+from panes.state.blob_store import InMemory
+from panes.state.job import Figures, Mode, Store, Terms
+from panes.state.packing import pack_panes, unpack_panes
+from panes.state.shard import EPOCH, Shard
+from panes.state.views import Offer
 from tests.engine.simulation import KEYS, SCHEMA, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 SHARDS = 2

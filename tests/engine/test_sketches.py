@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.windows import Window
-from panes.engine.cabinet import InMemory
-from panes.engine.job import Mode, Store
-from panes.engine.shard import EPOCH
-from panes.engine.views import Offer
 from panes.local.run import program_of
+from panes.queries.windows import Window
+from panes.state.blob_store import InMemory
+from panes.state.job import Mode, Store
+from panes.state.shard import EPOCH
+from panes.state.views import Offer
 from tests.engine.simulation import SCHEMA, Event, Simulation, events, windows
 from tests.engine.test_shard import AT_LAST, SHARDS, Stream
 

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.windows import Sliding, Window
-from panes.engine.cabinet import InMemory
-from panes.engine.intake import pack_panes, unpack_panes
-from panes.engine.job import Figures, Store, Terms
-from panes.engine.shard import EPOCH, Shard
-from panes.engine.views import Offer
 from panes.local.run import program_of
 from panes.planning.blueprint import draw_up
 from panes.planning.statistics import Statistics
+from panes.queries.windows import Sliding, Window
+from panes.state.blob_store import InMemory
+from panes.state.job import Figures, Store, Terms
+from panes.state.packing import pack_panes, unpack_panes
+from panes.state.shard import EPOCH, Shard
+from panes.state.views import Offer
 from tests.engine.simulation import SCHEMA, Event, PerEvent, Simulation, arguments_of, events, windows
 
 SHARDS = 2

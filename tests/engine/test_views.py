@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.entries import Entry, read_entry, registration
-from panes.declare.windows import Window
-from panes.engine.cabinet import InMemory
-from panes.engine.history import History
-from panes.engine.intake import pack_panes, unpack_panes
-from panes.engine.job import Mode, Store, Terms
-from panes.engine.shard import Shard
-from panes.engine.views import Offer
 from panes.errors import DeclarationError, StateError
-from panes.local.evaluate import evaluate, require_boolean
+from panes.expressions.evaluate import evaluate, require_boolean
+from panes.queries.catalogue_entries import Entry, read_entry, registration
+from panes.queries.windows import Window
+from panes.state.blob_store import InMemory
+from panes.state.history import History
+from panes.state.job import Mode, Store, Terms
+from panes.state.packing import pack_panes, unpack_panes
+from panes.state.shard import Shard
+from panes.state.views import Offer
 from panes.timeline import Edges, Geometry
 from tests.engine.simulation import Event, arguments_of, events, program_of, queries
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from panes.algebra.operations import from_ufunc
+from panes.aggregates.operations import from_ufunc
 from panes.errors import AlgebraError
 from panes.kernels import KERNELS, Reducer, choose
 

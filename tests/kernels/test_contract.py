@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panes.algebra.operations import Operations, from_ufunc, take
+from panes.aggregates.operations import Operations, from_ufunc, take
 from panes.errors import AlgebraError
 from panes.kernels import KERNELS, Reducer, choose
+from panes.kernels.dyadic import Overlapping
 from panes.kernels.landmark import Landmark
-from panes.kernels.overlapping import Overlapping
 
 INT64 = np.iinfo(np.int64)
 PRIME = 1_000_003

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panes.algebra.operations import Operations, State, from_ufunc
+from panes.aggregates.operations import Operations, State, from_ufunc
 from panes.errors import PlanError
 from panes.kernels.naive import Naive
 from panes.kernels.stairwise import Stairwise, over_keys

@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import AlgebraError
-from panes.kernels import ranks as ranks_module
+from panes.kernels import order_statistics as ranks_module
 from panes.kernels.distinct import Distinct
-from panes.kernels.places import Places
-from panes.kernels.quantile import Quantile
-from panes.kernels.ranks import Ranks
-from panes.kernels.sorting import Sorting
+from panes.kernels.order_statistics import Places, Quantile, Ranks, Sorting
 
 CODES = st.lists(st.integers(0, 12), min_size=1, max_size=70).map(np.array)
 

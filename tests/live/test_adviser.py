@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.algebra.extrema import LARGEST
-from panes.algebra.integers import MACHINE
+from panes.aggregates.extrema import LARGEST
+from panes.aggregates.integers import MACHINE
 from panes.live.adviser import Adviser, rates_of
 from tests.live.test_index import live_of
 

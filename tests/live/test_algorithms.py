@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panes.algebra.operations import concatenate, from_ufunc, take
+from panes.aggregates.operations import concatenate, from_ufunc, take
 from panes.errors import AlgebraError, PlanError
 from panes.live.column import ALGORITHMS
 from panes.live.landmark import LandmarkIntervals
-from panes.live.quantiles import SortedIntervals
+from panes.live.materialised import UpToDate
+from panes.live.quantiles import SortedIntervals, select
 from panes.live.rings import Rings
-from panes.live.selection import select
-from panes.live.up_to_date import UpToDate
 from tests.kernels.test_contract import ALGEBRAS, as_state, assert_answers, seeded
 
 WIDEST = 12

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from panes.errors import DeclarationError
 from panes.live.collective import NEVER, Collective
-from panes.live.collective_levels import Level, Levels
+from panes.live.substreams import Level, Levels
 
 K1 = [76, 80, 82, 86, 90, 93, 94, 96, 98, 100, 101, 103, 104, 105, 106]
 K2 = [66, 71, 73, 82, 85, 87, 92, 93, 96, 97, 98, 100, 102, 103, 105]

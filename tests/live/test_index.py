@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.measures import Rows
 from panes.errors import (
     AlgebraError,
     AnswerOverflowError,
@@ -29,6 +28,7 @@ from panes.errors import (
     StateError,
 )
 from panes.live.column import ALGORITHMS
+from panes.queries.measures import Rows
 from panes.testing import assert_same_answers, events
 from panes.testing.reference import answers_of, comparable
 

@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panes.live.staircase import Staircase
-from panes.live.staircase_stabbing import Stabbing
-from panes.live.threshold_rows import Rows
+from panes.live.staircase import Stabbing, Staircase
+from panes.live.substreams import Rows
 
 EXTREMES = [-(2**63), -(2**63) + 1, 2**63 - 1]
 values = st.one_of(st.integers(-5, 5), st.sampled_from(EXTREMES))

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.expressions import literal
 from panes.errors import (
     AnswerOverflowError,
     DeclarationError,
@@ -26,6 +25,7 @@ from panes.errors import (
     PlanError,
     SchemaError,
 )
+from panes.expressions.expression import literal
 from panes.live import threshold as module
 from panes.live.threshold import Threshold
 

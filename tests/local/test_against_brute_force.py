@@ -20,10 +20,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.kinds import names_of, wide_names
-from panes.declare.windows import Sliding
 from panes.errors import AnswerOverflowError
 from panes.local.run import NULL_TIMESTAMPS, run
+from panes.queries.kinds import names_of, wide_names
+from panes.queries.windows import Sliding
 from panes.testing import assert_same_answers, brute_force
 from panes.testing.reference import comparable
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from panes.errors import ExpressionError, SchemaError
-from panes.local.evaluate import evaluate, require_boolean, result_type
+from panes.expressions.evaluate import evaluate, require_boolean, result_type
 
 TABLE = pa.table({"a": [1, None, 0], "x": [1.5, float("nan"), None], "s": ["u", "V", None], "b": [True, False, None]})
 

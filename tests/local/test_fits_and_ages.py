@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.entries import registration, signature
 from panes.engine.program import Reading
-from panes.engine.views import Offer, serve
 from panes.errors import DeclarationError, DurationError, PanesError, SchemaError
+from panes.queries.catalogue_entries import registration, signature
+from panes.state.views import Offer, serve
 from panes.testing import assert_same_answers, brute_force, check_aggregate
 from panes.timeline import MINUTE, Edges
 from tests.local.test_against_brute_force import CASES, NAN, NUMERIC, VALUES, cases, check, exact_float, one_of

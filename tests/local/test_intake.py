@@ -16,7 +16,7 @@ import pytest
 
 import panes as pn
 from panes.errors import SchemaError
-from panes.local.intake import as_table
+from panes.inputs import as_table
 
 VIEW = pa.string_view()
 WORDS = pa.DictionaryArray.from_arrays(pa.array([1, 0, None, 1], pa.uint32()), pa.array(["a", "b"], VIEW))

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.lookups import declare_lookup
-from panes.engine.request_columns import check_added
+from panes.engine.input_columns import check_added
 from panes.errors import SchemaError
+from panes.queries.lookups import declare_lookup
 from panes.testing import assert_same_answers, brute_force_lookup
 
 TIME = pa.timestamp("us", "UTC")

@@ -25,7 +25,7 @@ from panes.operators import (
     OperatorModel,
 )
 from panes.operators.lowering import lowered
-from panes.operators.over_operators import operator_of, stream_of
+from panes.row_windows.user_operators import operator_of, stream_of
 from tests.operators.test_golden import CASES, FUNCTIONS
 
 TIME = pa.timestamp("us")

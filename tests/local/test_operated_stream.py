@@ -18,11 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.cabinet import InMemory
 from panes.errors import SchemaError, StateError
-from panes.local.operated_stream import OperatedShard
-from panes.local.rows_stream import WHICH
-from panes.local.waiting import INSTANT
 from panes.operators import (
     EVERY_TUPLE,
     FREE,
@@ -35,7 +31,11 @@ from panes.operators import (
     Sort,
 )
 from panes.operators.lowering import lowered
-from panes.operators.over_operators import operator_of, stream_of
+from panes.row_windows.operated_stream import OperatedShard
+from panes.row_windows.rows_stream import WHICH
+from panes.row_windows.user_operators import operator_of, stream_of
+from panes.row_windows.waiting import INSTANT
+from panes.state.blob_store import InMemory
 from tests.local.test_operated import LIMITS, MOVING, TIME, TUMBLING, WINDOWS, Changes, joined_with, table_of, tables
 
 EVERY = pn.sliding(pn.rows(2))

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import OrderError, SchemaError
-from panes.local.arriving import arrive
-from panes.local.operated import answered, rows_of, submitted
-from panes.local.operators_in_columns import in_columns
 from panes.operators import Join, Sort
 from panes.operators.lowering import lowered
-from panes.operators.over_operators import operator_of, stream_of
+from panes.row_windows.arrival import arrive
+from panes.row_windows.operated import answered, rows_of, submitted
+from panes.row_windows.operators_in_columns import in_columns
+from panes.row_windows.user_operators import operator_of, stream_of
 
 ORIGINS = st.sampled_from(["epoch", "first", "row"])
 SIZES = st.one_of(

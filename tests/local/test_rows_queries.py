@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.expressions import expression
-from panes.engine.cabinet import InMemory
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError
-from panes.local.evaluate import evaluate, result_type
-from panes.local.rows import END, START, bind_rows, order_of
-from panes.local.rows_stream import KeySet, Own, RowsShard, Shape, no_marks
-from panes.operators.over_queries import over_rows
+from panes.expressions.evaluate import evaluate, result_type
+from panes.expressions.expression import expression
+from panes.row_windows.answer import END, START, bind_rows, order_of
+from panes.row_windows.parts import over_rows
+from panes.row_windows.rows_stream import KeySet, Own, RowsShard, Shape, no_marks
+from panes.state.blob_store import InMemory
 
 EPOCH = dt.datetime(1970, 1, 1)
 TIME = pa.timestamp("us")

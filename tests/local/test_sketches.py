@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.algebra.sketch import objects
+from panes.aggregates.sketches import objects
 from panes.local.run import run
 from panes.testing.reference import comparable
 from tests.algebra.test_sketches import assert_rank, assert_top

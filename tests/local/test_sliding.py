@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine import per_event
+from panes.engine import answer as engine_answer
 from panes.errors import DeclarationError, DurationError, PlanError
 from panes.testing import assert_same_answers, brute_force
 
@@ -91,11 +91,11 @@ def test_in_parts_and_beside_other_windows(rows, sizes, ago):
                  over=over, where="x >= 0", having="n > 1"),
     ]  # fmt: skip
     events = table(rows)
-    at_once, per_event._AT_ONCE = per_event._AT_ONCE, 4
+    at_once, engine_answer._AT_ONCE = engine_answer._AT_ONCE, 4
     try:
         found = pn.plan(queries).run(events)
     finally:
-        per_event._AT_ONCE = at_once
+        engine_answer._AT_ONCE = at_once
     assert_same_answers(found, brute_force(queries, events))
 
 

@@ -10,26 +10,27 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
-from panes.declare.kinds import names_of
-from panes.declare.windows import RowWindow, Sliding
-from panes.engine.cabinet import InMemory
-from panes.engine.intake import pack_panes, unpack_panes
-from panes.engine.job import Store, Terms
+from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import one_zero
-from panes.engine.shard import Shard
-from panes.engine.views import Offer
-from panes.local.columns import column_of, counting, whole
-from panes.local.evaluate import evaluate, result_type
-from panes.local.rows import bind_rows, labelled
-from panes.local.rows_stream import WHICH, RowsShard
-from panes.local.run import piece_of, program_of, together
-from panes.local.schema import answer_schema
-from panes.local.waiting import INSTANT
-from panes.operators.over_queries import key_sets
+from panes.engine.results import piece_of, together
+from panes.engine.schema import answer_schema
+from panes.expressions.evaluate import evaluate, result_type
+from panes.local.run import program_of
 from panes.planning.blueprint import draw_up
 from panes.planning.statistics import Statistics
+from panes.queries.kinds import names_of
+from panes.queries.windows import RowWindow, Sliding
+from panes.row_windows.answer import bind_rows, labelled
+from panes.row_windows.parts import key_sets
+from panes.row_windows.rows_stream import WHICH, RowsShard
+from panes.row_windows.waiting import INSTANT
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
+from panes.state.blob_store import InMemory
+from panes.state.job import Store, Terms
+from panes.state.packing import pack_panes, unpack_panes
+from panes.state.shard import Shard
+from panes.state.views import Offer
 
 SHARDS = 2
 

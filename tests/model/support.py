@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import panes as pn
-from panes.declare.windows import RowWindow, Window
 from panes.errors import PanesError
+from panes.queries.windows import RowWindow, Window
 from panes.testing import assert_same_answers, brute_force
 from panes.testing.lookup_reference import brute_force_lookup
 from tests.model.drawing import SCHEMA

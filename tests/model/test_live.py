@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.kinds import suffixes_of
 from panes.errors import DeclarationError, PlanError
+from panes.queries.kinds import suffixes_of
 from tests.model.drawing import BY_ROWS, CLASSES, CLOCK, LAST_ROWS, MARKS, SESSIONS, SLIDING, TIME, events, rows_of
 
 PACED = [pn.hopping(pn.rows(3), every="4 us"), pn.hopping(pn.rows(3), every="4 us", offset="1 us", partial=False)]
@@ -177,6 +177,6 @@ def test_what_is_found_is_what_passes_with_an_index_or_without(table, condition,
 
 
 def _passes(condition, table):
-    from panes.local.evaluate import evaluate
+    from panes.expressions.evaluate import evaluate
 
     return evaluate(condition, table)

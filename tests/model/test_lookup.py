@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.kinds import names_of
-from panes.declare.measures import Rows
-from panes.declare.windows import Cumulate, RowWindow
 from panes.errors import DeclarationError
+from panes.queries.kinds import names_of
+from panes.queries.measures import Rows
+from panes.queries.windows import Cumulate, RowWindow
 from panes.testing import assert_same_answers, brute_force_lookup
 from tests.model.drawing import (
     BY_ROWS,

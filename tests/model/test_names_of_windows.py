@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import panes as pn
-from panes.declare.kinds import names_of, suffixes_of
+from panes.queries.kinds import names_of, suffixes_of
 
 TOUR = Path(__file__).parents[2] / "docs" / "tour.md"
 ROWS = re.findall(r"^\| `(pn\..*?)` \| `([^`]*)` \| (?:`total_([^`]*)` )?\|$", TOUR.read_text(), re.MULTILINE)

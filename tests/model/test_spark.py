@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
-from panes.declare.windows import RowWindow, Sliding
+from panes.queries.windows import RowWindow, Sliding
 from tests.model.drawing import (
     BY_ROWS,
     CLASSES,

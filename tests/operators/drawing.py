@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from panes.declare.eviction import CHOICES
 from panes.operators import EventClock, SlidingWindow, TumblingWindow
 from panes.operators.declarations import (
     Count,
@@ -19,6 +18,7 @@ from panes.operators.declarations import (
     TupleCount,
 )
 from panes.operators.lowering import declaration_of
+from panes.queries.eviction import CHOICES
 
 NEXT, FIRST, SECOND = 0, 1, 2  # a tuple: its number, and two attributes that never decrease
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError
-from panes.operators import Event, SlidingWindow, TumblingWindow, order_of_events
+from panes.operators import Event, SlidingWindow, TumblingWindow
 from panes.operators.declarations import Count, Delta, Partitions, Sliding, Tumbling
+from panes.operators.window import SLIDING, TUMBLING
 from panes.testing.operators_reference import TABLE_I, TABLE_II, ReferenceWindow
 from tests.operators.drawing import happenings, make, play, policies, windows
 
@@ -100,8 +101,8 @@ def test_a_loaded_window_knows_which_tuple_triggered_last():
 
 
 def test_the_tables_are_those_of_the_paper():
-    assert {kind: tuple(order.split(" |")[0].split()) for kind, order in TABLE_I.items()} == order_of_events.TUMBLING
-    assert {kinds: tuple(order.split(" |")[0].split()) for kinds, order in TABLE_II.items()} == order_of_events.SLIDING
+    assert {kind: tuple(order.split(" |")[0].split()) for kind, order in TABLE_I.items()} == TUMBLING
+    assert {kinds: tuple(order.split(" |")[0].split()) for kinds, order in TABLE_II.items()} == SLIDING
     assert len(TABLE_I) == 4
     assert len(TABLE_II) == 9
 

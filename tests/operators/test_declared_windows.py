@@ -29,7 +29,7 @@ from panes.operators import (
     WallClock,
     tuples_of,
 )
-from panes.operators.declared_as import written
+from panes.operators.declarations import written
 from panes.operators.lowering import declaration_of, lowered
 
 WINDOWS = [

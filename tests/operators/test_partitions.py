@@ -17,7 +17,7 @@ import panes as pn
 from panes.errors import DeclarationError
 from panes.operators import Event, EventClock, SlidingWindow, TumblingWindow
 from panes.operators.lowering import declaration_of
-from panes.operators.partition_selection import BUILT_IN
+from panes.operators.partitions import BUILT_IN
 from tests.operators.drawing import make
 
 

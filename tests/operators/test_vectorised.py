@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from panes.errors import OrderError, PlanError
 from panes.frames import Positions
-from panes.frames.chains import followed, in_step, stepped
-from panes.frames.distances import Distances
+from panes.frames.distances import Distances, followed, in_step, stepped
 from panes.frames.positions import Axis
 from panes.operators.declarations import (
     Count,
@@ -31,8 +30,8 @@ from panes.operators.declarations import (
     Tumbling,
     TupleCount,
 )
-from panes.operators.recorded import recorded
-from panes.operators.vectorised import Arrivals, processed
+from panes.row_windows.recorded import recorded
+from panes.row_windows.vectorised import Arrivals, processed
 from panes.testing.operators_reference import ReferenceWindow
 
 KINDS = ("count", "delta", "time")

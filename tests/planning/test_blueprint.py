@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.declare.windows import Window
 from panes.errors import PlanError
 from panes.planning.blueprint import Blueprint, StorePlan, draw_up
 from panes.planning.coverage import Semantics
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Costs, Strategy
+from panes.queries.windows import Window
 from panes.timeline import SECOND, Edges, Geometry
 
 windows_in = st.lists(

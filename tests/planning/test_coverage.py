@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
-from panes.planning.coverage import Semantics, covered_by, multiplier, partitioned_by
-from panes.planning.graph import VIRTUAL_ROOT, CoverageGraph
+from panes.planning.coverage import VIRTUAL_ROOT, CoverageGraph, Semantics, covered_by, multiplier, partitioned_by
 from panes.timeline import Geometry
 
 small = st.builds(Geometry, st.integers(1, 14), st.integers(1, 9), st.integers(0, 8))

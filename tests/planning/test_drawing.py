@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import panes as pn
-from panes.declare.windows import Cumulate, Window
+from panes.queries.windows import Cumulate, Window
 
 SVG = "{http://www.w3.org/2000/svg}"
 

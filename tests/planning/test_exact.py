@@ -10,11 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
-from panes.planning.cost import CostModel
-from panes.planning.coverage import Semantics
+from panes.planning.cost import CostModel, min_cost
+from panes.planning.coverage import CoverageGraph, Semantics
 from panes.planning.exact import exact, gap
-from panes.planning.graph import CoverageGraph
-from panes.planning.min_cost import min_cost
 from panes.planning.optimize import optimize
 from panes.testing import random_gen
 from panes.timeline import Geometry

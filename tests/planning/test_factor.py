@@ -9,10 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from panes.planning.candidates import candidates
 from panes.planning.cost import CostModel, Period
-from panes.planning.coverage import Semantics, covered_by, partitioned_by
-from panes.planning.factor import (
+from panes.planning.coverage import Semantics, common_divisor, covered_by, divisors, partitioned_by
+from panes.planning.factor_windows import (
     Downstream,
     beneficial,
     benefit,
@@ -20,7 +19,7 @@ from panes.planning.factor import (
     covering_candidates,
     partitioning_candidates,
 )
-from panes.planning.numbers import common_divisor, divisors
+from panes.planning.search import candidates
 from panes.timeline import Geometry
 
 ROOT = Geometry(1, 1)

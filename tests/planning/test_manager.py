@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
-from panes.planning.manager import Role, WindowManager, subsumable
-from panes.planning.stairs import granules_kept, stairs
+from panes.planning.granularity import granules_kept, stairs
+from panes.planning.window_classes import Role, WindowManager, subsumable
 from panes.testing import sliding_class
 from panes.timeline import Geometry
 

@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
-from panes.planning.cost import CostModel, Period
-from panes.planning.coverage import Semantics
-from panes.planning.graph import CoverageGraph
-from panes.planning.min_cost import RAW, extend, min_cost, without_childless
+from panes.planning.cost import RAW, CostModel, Period, extend, min_cost, without_childless
+from panes.planning.coverage import CoverageGraph, Semantics
 from panes.timeline import Geometry
 
 windows_in = st.lists(

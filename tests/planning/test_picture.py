@@ -9,7 +9,7 @@ import pytest
 
 import panes as pn
 from panes.planning.blueprint import Blueprint, StorePlan, draw_up
-from panes.planning.picture import explain, mermaid, summary
+from panes.planning.explanation import explain, mermaid, summary
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Strategy
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panes.planning.coverage import Semantics
-from panes.planning.forest import Forest
+from panes.planning.forest import Forest, piggyback
 from panes.planning.optimize import optimize
-from panes.planning.piggyback import piggyback
 from panes.timeline import Geometry
 
 DENSE = Geometry(60, 5)

@@ -14,10 +14,10 @@ def loaded(needed: str, *suspects: str) -> list[str]:
 
 
 def test_executors_do_not_import_the_sql_parser() -> None:
-    batch = "panes.spark.batches, panes.spark.chunks, panes.spark.lanes, panes.engine.run"
+    batch = "panes.spark.batches, panes.spark.chunks, panes.spark.lanes, panes.engine.answer"
     assert loaded(f"{batch}, panes.spark.packing, panes.spark.processor", "sqlglot") == []
 
 
 def test_the_operator_of_streams_is_light() -> None:
     """Spark starts a Python on the driver for every stream, only to ask which state there is."""
-    assert loaded("panes.spark.operator", "numpy", "pyarrow", "pandas", "sqlglot") == []
+    assert loaded("panes.spark.stateful_operator", "numpy", "pyarrow", "pandas", "sqlglot") == []

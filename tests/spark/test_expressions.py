@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from panes.declare.expressions import parse
 from panes.errors import ExpressionError
-from panes.local.binding import bind
-from panes.local.evaluate import evaluate, result_type
+from panes.expressions.binding import bind
+from panes.expressions.evaluate import evaluate, result_type
+from panes.expressions.expression import parse
 
 NAN, INF = float("nan"), float("inf")
 D = Decimal
@@ -234,7 +234,7 @@ def test_plain_words_need_no_quotes_in_spark(spark):
     """Every word that is written without backticks can be a column in Spark, wherever it stands."""
     from sqlglot.dialects.spark import Spark
 
-    from panes.declare.writing import identifier
+    from panes.expressions.writing import identifier
 
     words = sorted({word.lower() for key in Spark.Tokenizer.KEYWORDS for word in key.split()})
     names = [word for word in words if word.isidentifier()]

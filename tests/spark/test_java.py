@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from panes.errors import PanesError
-from panes.spark.java import find_java
+from panes.spark.session import find_java
 
 
 def java_at(home: Path, version: str) -> None:

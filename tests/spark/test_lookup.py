@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
-from panes.spark.pieces import pieces
+from panes.spark.chunks import pieces
 from panes.testing import assert_same_answers, events, spark_lookups
 from tests.spark.test_corner_cases import setting
 

@@ -113,7 +113,7 @@ def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
 
 
 def test_figures_of_several_operators_are_one_line():
-    from panes.spark.watching import line_of
+    from panes.spark.progress import line_of
 
     figures = {"events": 9, "answers": 2, "watermark": 10**6, "open_windows": 1, "keys": 3, "granules": 4, "bytes": 10}
     line = line_of("q", 0, 1.0, {"panes": figures, "panes_1": {**figures, "watermark": 0}, "mine": {"events": 7}})

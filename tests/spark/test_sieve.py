@@ -12,11 +12,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import panes as pn
-from panes.engine.run import Answers
+from panes.engine.answer import Answers
 from panes.local.run import program_of
 from panes.planning.blueprint import draw_up
 from panes.planning.statistics import Statistics
-from panes.spark.sieve import Sieve
+from panes.spark.prefilter import Sieve
 from tests.spark.test_corner_cases import setting
 
 KEYS = {"k": pa.string()}

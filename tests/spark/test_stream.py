@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.declare.windows import Window
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError, StateWarning
+from panes.queries.windows import Window
 from panes.testing import assert_same_answers, spark_answers
 from tests.spark.streams import Collected, Recorded, finished, recorded
 

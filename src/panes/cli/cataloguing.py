@@ -10,12 +10,12 @@ from panes.cli.reporting import console
 from panes.errors import PanesError
 
 if TYPE_CHECKING:
-    from panes.declare.windows import Bounds
+    from panes.queries.windows import Bounds
 
 
 def register_file(queries: Path, folder: str, at: str | None, bounds: Bounds) -> None:
     """Register every query of a file; none of them if one cannot be."""
-    from panes.declare.entries import registration
+    from panes.queries.catalogue_entries import registration
 
     catalogue = pn.Catalogue(folder)
     asked = pn.sql(queries.read_text(encoding="utf-8-sig"), at=at, bounds=bounds)

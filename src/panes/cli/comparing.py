@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import panes as pn
 from panes.cli.reporting import console, working
-from panes.declare.windows import RowWindow
 from panes.errors import PanesError, PlanError
-from panes.planning.picture import counted
-from panes.spark.racing import race
-from panes.spark.source import Source, part_malformed
+from panes.planning.explanation import counted
+from panes.queries.windows import RowWindow
+from panes.spark.files import Source, part_malformed
+from panes.spark.session import race
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -51,7 +51,7 @@ def _python() -> str:
 
 
 def _java() -> str:
-    from panes.spark.java import find_java
+    from panes.spark.session import find_java
 
     try:
         version, java = find_java()

@@ -17,8 +17,8 @@ from panes.timeline import parse_duration
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from panes.declare.windows import Bounds
-    from panes.spark.source import Source
+    from panes.queries.windows import Bounds
+    from panes.spark.files import Source
 
 
 def explain_file(
@@ -65,7 +65,7 @@ def explain_run(
     watermark
         How late events of a stream may come; None for a batch.
     """
-    from panes.spark.source import part_malformed
+    from panes.spark.files import part_malformed
 
     plan = _plan(queries, at, bounds, rate, keys)
     with working("starting Spark") as step:

@@ -107,7 +107,7 @@ def explain(
         return
     drawn = {"--mermaid": mermaid, "--json": json, "--svg": svg}
     _refuse([name for name, value in drawn.items() if value], "shows the plan and not a run: leave --input out.")
-    from panes.spark.source import Source
+    from panes.spark.files import Source
 
     source, start = Source(input_, format_, schema, strict=False), _starting(master, conf, stream=watermark is not None)
     explain_run(queries, at, bounds.value, source, start, rate=rate, keys=keys, watermark=watermark)
@@ -132,8 +132,7 @@ def run(
 ) -> None:
     """Answer the queries over what is there; panes stream goes on while events come."""
     from panes.cli.running import Batch, queries_of, run_batch
-    from panes.spark.sink import Sink
-    from panes.spark.source import Source
+    from panes.spark.files import Sink, Source
 
     asked, source = queries_of(queries, at, bounds.value), Source(input_, format_, schema, strict)
     sink, start = Sink(output, output_format), _starting(master, conf)
@@ -169,8 +168,7 @@ def stream(
     if history is not None and catalogue is None:
         raise PanesError("--history is for queries that a catalogue will have: add --catalogue, or leave it out.")
     from panes.cli.running import Streaming, queries_of, run_stream
-    from panes.spark.sink import Sink
-    from panes.spark.source import Source
+    from panes.spark.files import Sink, Source
 
     asked, source = queries_of(queries, at, bounds.value), Source(input_, format_, schema, strict)
     sink, start = Sink(output, output_format), _starting(master, conf, stream=True)
@@ -195,7 +193,7 @@ def compare(
     """Run the queries with Panes and with Spark's own windows: are the answers equal, and what does it save?"""
     from panes.cli.comparing import compare_queries
     from panes.cli.running import queries_of
-    from panes.spark.source import Source
+    from panes.spark.files import Source
 
     asked = queries_of(queries, at, bounds.value)
     if asked:

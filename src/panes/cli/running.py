@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Literal
 import panes as pn
 from panes.cli.reporting import console, working
 from panes.dialect.statement import read_statements
-from panes.planning.picture import counted
-from panes.spark.source import columns_of, counting, part_malformed
-from panes.spark.watching import Totals
+from panes.planning.explanation import counted
+from panes.spark.files import columns_of, counting, part_malformed
+from panes.spark.progress import Totals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from panes.declare.windows import Bounds
-    from panes.spark.sink import Sink
-    from panes.spark.source import Source
+    from panes.queries.windows import Bounds
+    from panes.spark.files import Sink, Source
 
 _LOOK_EVERY, _LAST_WORDS = 0.5, 10.0
 

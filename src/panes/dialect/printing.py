@@ -7,21 +7,21 @@ from dataclasses import replace
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
-from panes.algebra.approximate import ApproxCountDistinctOf, ApproxQuantileOf, TopOf
-from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
-from panes.algebra.fits import CorrelationOf
-from panes.declare.expressions import Expression, column, literal
-from panes.declare.kinds import AnyWindow
-from panes.declare.measures import Delta, Punctuation, Rows
-from panes.declare.nested import Nested
-from panes.declare.query import Query
-from panes.declare.windows import Cumulate, RowWindow, Sliding, Window
-from panes.dialect.durations import UNITS
+from panes.aggregates.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
+from panes.aggregates.approximate import ApproxCountDistinctOf, ApproxQuantileOf, TopOf
+from panes.aggregates.collecting import CountDistinctOf, DistinctOf, QuantileOf
+from panes.aggregates.fits import CorrelationOf
 from panes.dialect.selecting import label
 from panes.dialect.statement import read_statements
 from panes.dialect.tokens import tokenized
+from panes.dialect.window_syntax import UNITS
 from panes.errors import DeclarationError, SqlError
+from panes.expressions.expression import Expression, column, literal
+from panes.queries.kinds import AnyWindow
+from panes.queries.measures import Delta, Punctuation, Rows
+from panes.queries.nested import Nested
+from panes.queries.query import Query
+from panes.queries.windows import Cumulate, RowWindow, Sliding, Window
 from panes.timeline import format_instant
 
 _SIMPLE: Mapping[type[Aggregate], str] = {

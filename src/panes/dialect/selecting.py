@@ -10,15 +10,15 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from panes.algebra import approximate as make_approximate
-from panes.algebra import declare as make
-from panes.algebra.aggregates import Aggregate
-from panes.declare.expressions import Expression
-from panes.declare.parsing import checked
-from panes.declare.query import EXPIRES, RESERVED
-from panes.declare.writing import write
+from panes.aggregates import approximate as make_approximate
+from panes.aggregates import constructors as make
+from panes.aggregates.aggregates import Aggregate
 from panes.dialect.tokens import PANES, fail
 from panes.errors import DeclarationError, ExpressionError, nearest
+from panes.expressions.expression import Expression
+from panes.expressions.parsing import checked
+from panes.expressions.writing import write
+from panes.queries.query import EXPIRES, RESERVED
 
 AGGREGATES: Mapping[type[exp.Expression], Callable[..., Aggregate]] = {
     exp.Sum: make.sum,

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from panes.declare.kinds import AnyWindow
-from panes.declare.query import Query, query
-from panes.declare.windows import Bounds
-from panes.dialect.brackets import bracket
 from panes.dialect.selecting import Selected
 from panes.dialect.tokens import NAMES, Cursor, fail, same, split, tokenized
-from panes.dialect.windows import FUNCTIONS, TABLE_FUNCTIONS, function, named, spark_window, table_function
+from panes.dialect.window_syntax import (
+    FUNCTIONS,
+    TABLE_FUNCTIONS,
+    bracket,
+    function,
+    named,
+    spark_window,
+    table_function,
+)
 from panes.errors import DeclarationError, SqlError
+from panes.queries.kinds import AnyWindow
+from panes.queries.query import Query, query
+from panes.queries.windows import Bounds
 
 _OF_THE_WINDOW = ("window_start", "window_end", "window_time")
 _CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "UNION", "INTERSECT", "EXCEPT", "QUALIFY")

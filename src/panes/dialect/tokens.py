@@ -10,8 +10,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from panes.declare.parsing import joined_strings
 from panes.errors import DeclarationError, ExpressionError, SqlError
+from panes.expressions.parsing import joined_strings
 
 T = TypeVar("T")
 

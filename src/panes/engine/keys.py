@@ -9,7 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panes.algebra.operations import Array
+from panes.aggregates.operations import Array
+
+# The one NaN of keys: equal to itself as in Spark, in memory and after it was stored.
+
+
+class NotANumber(float):
+    """NaN of which there is one, also after it was stored: a dictionary finds what is identical, if not equal."""
+
+    def __reduce__(self) -> str:
+        return "NAN"
+
+
+NAN = NotANumber("nan")
 
 
 def key_ordinals(columns: Sequence[pa.Array], length: int) -> Array:

@@ -9,18 +9,17 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Component
-from panes.algebra.operations import Array
-from panes.declare.lookups import Answered, LookupPart
-from panes.declare.measures import Rows
-from panes.declare.windows import TICK, Cumulate, RowWindow, Sliding, Window, tumbling
-from panes.engine.bags import Spans
-from panes.engine.level import Partials
-from panes.engine.over_pairs import answers_over, lifted
+from panes.aggregates.component import Component
+from panes.aggregates.operations import Array
+from panes.engine.index_pairs import answers_over, lifted
+from panes.engine.level import Partials, Spans
 from panes.engine.program import Reading, TypeOf, bind_components
 from panes.frames import Frame, Positions
-from panes.frames.back import last_rows, rows_before
+from panes.frames.matching import last_rows, rows_before
 from panes.frames.positions import FARTHEST
+from panes.queries.lookups import Answered, LookupPart
+from panes.queries.measures import Rows
+from panes.queries.windows import TICK, Cumulate, RowWindow, Sliding, Window, tumbling
 
 NEVER = -FARTHEST
 """Before all events."""

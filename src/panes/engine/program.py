@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from panes.algebra.aggregates import Aggregate, Bound
-from panes.algebra.component import Component
-from panes.algebra.counts import Count
-from panes.declare.expressions import Expression, column, expression, when
-from panes.declare.query import Query
-from panes.declare.windows import Window, default_name
+from panes.aggregates.aggregates import Aggregate, Bound
+from panes.aggregates.component import Component
+from panes.aggregates.sums import Count
+from panes.expressions.expression import Expression, column, expression, when
 from panes.planning.forest import FACTOR, Forest
+from panes.queries.query import Query
+from panes.queries.windows import Window, default_name
 from panes.timeline import Edges, Geometry, format_duration
 
 TypeOf = Callable[[str], pa.DataType]

@@ -1,4 +1,4 @@
-"""The shape of results, and the checks of queries against data that come before any job."""
+"""The schema of all answers: aggregates as they were bound, derived columns and ``having`` as Arrow types them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,103 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from panes.declare.kinds import wide_names
-from panes.declare.query import RESERVED, Query
-from panes.engine.sides import convert
+from panes.engine.program import Program
 from panes.errors import PlanError, SchemaError, nearest
+from panes.expressions.evaluate import require_boolean, result_type
+from panes.queries.kinds import wide_names
+from panes.queries.query import EXPIRES, NUMBER, RESERVED, Query
+
+# Columns that two inputs have to agree on: keys and times, checked before any job.
+
+
+def position(what: str, column: str, side: str, schema: pa.Schema) -> int:
+    """Where a column stands, whatever the case of its name.
+
+    Parameters
+    ----------
+    what, side
+        How messages call what asks for the column, as ``by='card'``, and the input, as ``the requests``.
+    """
+    found = [i for i, name in enumerate(schema.names) if name.lower() == column.lower()]
+    if not found:
+        write = f" Rename the column that holds it to {column!r}." if what.startswith("by=") else ""
+        if what.startswith("at="):
+            write = " Write at= with the name that it has there."
+        raise SchemaError(f"{what} is not a column of {side} ({nearest(column, schema.names)}).{write}")
+    if len(found) > 1:
+        raise SchemaError(f"{side} has {len(found)} columns called {column!r}; drop or rename all but one.")
+    return found[0]
+
+
+def time_position(what: str, column: str, side: str, schema: pa.Schema) -> int:
+    """Where a column of times stands."""
+    found = position(what, column, side, schema)
+    type_ = schema.field(found).type
+    if not pa.types.is_timestamp(type_):
+        raise SchemaError(
+            f"{what} is of type {type_} in {side}, but event time has to be a timestamp. {convert(column)}"
+        )
+    return found
+
+
+def convert(column: str) -> str:
+    """What to write for a column that is not of times yet."""
+    return (
+        f"Convert it first: in Spark with to_timestamp({column}) or timestamp_millis({column}), in pyarrow with "
+        f"table[{column!r}].cast(pa.timestamp('ms')), or the unit that it is in."
+    )
+
+
+def check_key(what: str, sides: tuple[str, str], types: tuple[pa.DataType, pa.DataType]) -> None:
+    """Refuse a key of two types, or of one that cannot be a key."""
+    (one, other), (first, second) = sides, types
+    if plain(first) != plain(second):
+        raise SchemaError(
+            f"{what} is {shown(first)} in {one} and {shown(second)} in {other}, so equal keys would be a matter of "
+            "conversion. Cast one of them to the type of the other."
+        )
+    if not _has_order(first):
+        raise SchemaError(
+            f"{what} holds {first}, which has no order and so cannot be a key here. Take a field of it, or its text."
+        )
+
+
+def check_times(what: tuple[str, str], sides: tuple[str, str], types: tuple[pa.DataType, pa.DataType]) -> None:
+    """Refuse times of which one has a zone and the other has none."""
+    if plain(types[0]) != plain(types[1]):
+        one, other = (f"{w} is {shown(type_)} in {side}" for w, side, type_ in zip(what, sides, types, strict=True))
+        raise SchemaError(
+            f"{one} and {other}: a time in a zone and one without cannot be compared. Cast the one without: "
+            "F.col('ts').cast('timestamp') in Spark, which reads it in the time zone of the session, or "
+            "pyarrow.compute.assume_timezone(table['ts'], 'UTC')."
+        )
+
+
+def plain(type_: pa.DataType) -> str:
+    """A type without what does not matter to equality: the zone in which times are shown, and what is never null."""
+    if pa.types.is_timestamp(type_):
+        return "timestamp" if type_.tz else "timestamp_ntz"
+    if pa.types.is_struct(type_):
+        return f"struct<{', '.join(f'{field.name}: {plain(field.type)}' for field in type_)}>"
+    if pa.types.is_list(type_):
+        return f"list<{plain(type_.value_type)}>"
+    return str(type_)
+
+
+def shown(type_: pa.DataType) -> str:
+    """A type as messages say it."""
+    return plain(type_).upper() if pa.types.is_timestamp(type_) else str(type_)
+
+
+def _has_order(type_: pa.DataType) -> bool:
+    if pa.types.is_struct(type_):
+        return all(_has_order(field.type) for field in type_)
+    if pa.types.is_list(type_):
+        return _has_order(type_.value_type)
+    return not (pa.types.is_map(type_) or pa.types.is_interval(type_))
+
+
+# The shape of results, and the checks of queries against data that come before any job.
 
 
 @dataclass(frozen=True)
@@ -174,3 +267,33 @@ def wide_columns(queries: Sequence[Query]) -> dict[tuple[int, str, str], str]:
             owners[name.lower()] = owner
             names[number, window_name, alias] = name
     return names
+
+
+def answer_schema(queries: Sequence[Query], programs: Iterable[Program], events: pa.Schema) -> ResultSchema:
+    """The types of all key and output columns; a derived column or ``having`` that cannot be evaluated is an error."""
+    columns: list[dict[str, pa.DataType]] = [{} for _ in queries]
+    for program in programs:
+        for view in program.views:
+            columns[view.query].update({r.alias: r.bound.type for r in view.readings})
+    keys = {key: field_of(events, key).type for query in queries for key in query.by}
+    columns = [output_types(query, known, events) for query, known in zip(queries, columns, strict=True)]
+    return result_schema(queries, keys, columns, [field_of(events, query.at).type for query in queries])
+
+
+def output_types(query: Query, aggregates: Mapping[str, pa.DataType], events: pa.Schema) -> dict[str, pa.DataType]:
+    """The types of a query's aggregates and derived columns; expressions over them that cannot work are errors."""
+    known, instant = dict(aggregates), field_of(events, query.at).type
+    labels = {"window": pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
+    keys = [pa.field(key, field_of(events, key).type) for key in query.by]
+    own = pa.schema([*keys, *(pa.field(*column) for column in (*known.items(), *labels.items()))])
+    lent = {name: type_ for name, type_ in ((EXPIRES, instant), (NUMBER, pa.int64())) if query.asks_for(name)}
+    for name, type_ in lent.items():
+        own = own.append(pa.field(name, type_))
+    for alias, value in query.derived:
+        known[alias] = result_type(value, own)
+        if lent.pop(alias.lower(), None) is not None:
+            own = own.remove(own.get_field_index(alias.lower()))
+        own = own.append(pa.field(alias, known[alias]))
+    if query.having is not None:
+        require_boolean(query.having, own)
+    return known

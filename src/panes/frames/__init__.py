@@ -1,7 +1,6 @@
 """Which index pairs a window means on a sorted column of partials."""
 
-from panes.frames.pairs import Frame
 from panes.frames.positions import Positions
-from panes.frames.window import frame
+from panes.frames.time_windows import Frame, frame
 
 __all__ = ["Frame", "Positions", "frame"]

@@ -16,6 +16,23 @@ import numpy.typing as npt
 from panes.errors import PlanError
 from panes.timeline import Edges
 
+# Ranges of rows spelt out.
+
+
+def ranges(starts: Integers, counts: Integers) -> Integers:
+    """The integers ``start, start + 1, ...``, count of them, one range after another.
+
+    Examples
+    --------
+    >>> ranges(np.array([7, 0, 3]), np.array([2, 0, 3]))
+    array([7, 8, 3, 4, 5])
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    spelt: Integers = np.repeat(starts - ends + counts, counts) + np.arange(total)
+    return spelt
+
+
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 # Instants stay below this, so that adding a range, a slide and an offset never leaves int64.

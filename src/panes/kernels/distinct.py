@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from panes.algebra.operations import Array
+from panes.aggregates.operations import Array
 from panes.errors import AlgebraError
 
 

@@ -16,10 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from panes.algebra.operations import Operations, State, concatenate, take
-from panes.kernels.kernel import Kernel, Work
+from panes.aggregates.operations import Operations, State, concatenate, take
+from panes.kernels.kernel import Integers, Kernel, Pairs, Work, gather
 from panes.kernels.naive import Naive
-from panes.kernels.pairs import Integers, Pairs, gather
 from panes.kernels.scan import prefixes, suffixes
 
 # A partition takes three scans of the column; folding takes a little less for each element.

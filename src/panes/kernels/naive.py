@@ -16,9 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from panes.algebra.operations import Array, State, concatenate
-from panes.kernels.kernel import Kernel, Work
-from panes.kernels.pairs import Pairs, gather, place
+from panes.aggregates.operations import Array, State, concatenate
+from panes.kernels.kernel import Kernel, Pairs, Work, gather, place
 
 _CHUNK: Final = 1 << 20
 

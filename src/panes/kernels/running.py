@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from panes.algebra.operations import Operations, State, concatenate
-from panes.kernels.kernel import Kernel, Work
-from panes.kernels.pairs import Pairs, gather
+from panes.aggregates.operations import Operations, State, concatenate
+from panes.kernels.kernel import Kernel, Pairs, Work, gather
 from panes.kernels.scan import prefixes
 
 

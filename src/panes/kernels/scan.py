@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from panes.algebra.operations import Array, Operations, State, take
-from panes.kernels.pairs import place
+from panes.aggregates.operations import Array, Operations, State, take
+from panes.kernels.kernel import place
 
 # Positions scanned in step. Up to here strided passes over the column beat accumulate, which pays per block.
 _GROUP: Final = 8
@@ -23,7 +23,7 @@ def prefixes(operations: Operations, state: State, block: int) -> State:
 
     Examples
     --------
-    >>> from panes.algebra.operations import from_ufunc
+    >>> from panes.aggregates.operations import from_ufunc
     >>> prefixes(from_ufunc(np.add, 0), (np.array([1, 2, 3, 4, 5, 6]),), block=4)[0]
     array([ 1,  3,  6, 10,  5, 11])
     """
@@ -53,7 +53,7 @@ def suffixes(operations: Operations, state: State, block: int) -> State:
 
     Examples
     --------
-    >>> from panes.algebra.operations import from_ufunc
+    >>> from panes.aggregates.operations import from_ufunc
     >>> suffixes(from_ufunc(np.add, 0), (np.array([1, 2, 3, 4, 5, 6]),), block=4)[0]
     array([10,  9,  7,  4, 11,  6])
     """

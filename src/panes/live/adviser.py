@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from panes.algebra.operations import Array, Operations, State
+from panes.aggregates.operations import Array, Operations, State
 
 _FORGET: Final = 0.9
 """How much of the past the mix of widths keeps with every call."""

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from panes.algebra.operations import Array, Operations, State, take
+from panes.aggregates.operations import Array, Operations, State, take
 from panes.errors import AlgebraError
-from panes.kernels.pairs import place
+from panes.kernels.kernel import place
 from panes.live.rings import Rings, Runs
 
 

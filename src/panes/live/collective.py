@@ -22,12 +22,113 @@ element j at j mod p, so that those that only move to the next level stay where 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
 import numpy as np
 
-from panes.frames.ranges import ranges
-from panes.live.collective_layers import ByTime, Layers
-from panes.live.collective_levels import Integers, Level, Levels, bit_lengths
-from panes.live.threshold_rows import Rows, room_for
+from panes.frames.positions import ranges
+from panes.live.substreams import Integers, Level, Levels, Rows, bit_lengths, room_for
+
+# Static indexes over keys that change: small ones are built anew, and merged into large ones as they add up.
+#
+# An update only notes which keys have changed. Whoever asks first after it pays: a few changed keys are looked at one
+# by one, many of them become a layer of their own, and a layer that is not much smaller than the one below it is
+# merged with it, both from what their keys have become by then. A key changes layers O(log N) times for each change.
+#
+# A key may be in several layers, and in all but the topmost as it once was. So a layer gives candidates; whoever asks
+# checks them. Times only grow, so that a key that an old layer gives is in the answer as well, and a layer has a key
+# once: there are at most as many candidates as answers, times layers.
+
+
+_FEW = 512
+_TIMES = 4
+_SLACK = 1 << 14
+
+
+class Static(Protocol):
+    """What a layer is."""
+
+    @property
+    def keys(self) -> Integers:
+        """The keys that it was built of."""
+
+
+S = TypeVar("S", bound=Static)
+
+
+class Layers(Generic[S]):
+    """Layers of some kind, each a quarter of the one below it or less.
+
+    Parameters
+    ----------
+    build
+        A layer of some distinct keys, as they are now.
+    keys
+        Those that there are already.
+    """
+
+    def __init__(self, build: Callable[[Integers], S], keys: Integers) -> None:
+        self._build = build
+        self._layers: list[S] = []
+        self._changed, self._noted = [keys], len(keys)
+        self._most = 2 * len(keys) + _SLACK
+
+    def note(self, keys: Integers) -> None:
+        """Some keys have changed."""
+        if not len(keys):
+            return
+        self._changed.append(keys)
+        self._noted += len(keys)
+        if self._noted > self._most:
+            # Nobody has asked for long: the same keys have changed again and again.
+            self._together()
+            self._most = 2 * self._noted + _SLACK
+
+    def candidates(self, ask: Callable[[S], Iterable[Integers]]) -> Integers:
+        """Distinct keys: those that layers give when asked, and the few that no layer has as they are."""
+        changed = self._together()
+        if len(changed) > _FEW:
+            while self._layers and _TIMES * len(changed) > len(self._layers[-1].keys):
+                changed = np.union1d(changed, self._layers.pop().keys)
+            self._layers.append(self._build(changed))
+            self._changed, self._noted = [], 0
+            changed = changed[:0]
+        found = [changed, *(keys for layer in self._layers for keys in ask(layer))]
+        return np.unique(np.concatenate(found))
+
+    def _together(self) -> Integers:
+        if len(self._changed) != 1:
+            together = np.unique(np.concatenate([np.zeros(0, np.int64), *self._changed]))
+            self._changed, self._noted = [together], len(together)
+        return self._changed[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """Keys in the order of a time each.
+
+    Examples
+    --------
+    >>> layer = ByTime.of(np.array([4, 7, 9]), np.array([30, 10, 20]))
+    >>> layer.since(20)
+    array([9, 4])
+    """
+
+    keys: Integers
+    times: Integers
+
+    @classmethod
+    def of(cls, keys: Integers, times: Integers) -> ByTime:
+        """Sort them."""
+        order = np.argsort(times)
+        return cls(keys[order], times[order])
+
+    def since(self, time: int) -> Integers:
+        """The keys whose time is this or a later one."""
+        return self.keys[int(np.searchsorted(self.times, time)) :]
+
 
 NEVER = -(2**63)
 """The time of an element that there is not."""

@@ -9,21 +9,20 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Component, Decoded, validity
-from panes.algebra.integers import MACHINE
-from panes.algebra.operations import Array, State
-from panes.algebra.ordering import GREATEST, Codes, lasting_codes
-from panes.algebra.values import SortedBags
+from panes.aggregates.component import Component, Decoded, validity
+from panes.aggregates.integers import MACHINE
+from panes.aggregates.operations import Array, State
+from panes.aggregates.ordering import GREATEST, Codes, lasting_codes
+from panes.aggregates.values import SortedBags
 from panes.errors import PlanError, nearest
 from panes.live.adviser import Adviser, rates_of
 from panes.live.algorithm import LiveAlgorithm
-from panes.live.dyadic import BaseIntervals
+from panes.live.dyadic import BaseIntervals, SearchTree
 from panes.live.elements import Elements
 from panes.live.landmark import LandmarkIntervals
 from panes.live.quantiles import SortedIntervals
 from panes.live.rings import Rings, Runs, Tenant
 from panes.live.running import RunningIntervals
-from panes.live.tree import SearchTree
 
 ALGORITHMS: Final[dict[str, type[LiveAlgorithm]]] = {
     kind.name: kind for kind in (RunningIntervals, LandmarkIntervals, BaseIntervals, SearchTree, Elements)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from panes.declare.expressions import Expression
+from panes.expressions.expression import Expression
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -1,15 +1,15 @@
-"""Dyadic: base intervals, each made once when its last row comes.
+"""Tree: a search tree over the ring, every node of which knows the rows below it.
 
 ==========  =====================================================================
 requires    any monoid
-update      O(1) amortised: as many combinations as rows
-lookup      O(log width)
+update      O(log rows): all nodes above a new row, once per batch
+lookup      O(log rows)
 memory      two states per row
-paper       B-INT, Arasu & Widom 2004, section 3.1.1, figure 3
+paper       PSoup, as told by Arasu & Widom 2004, section 3.1.3; a baseline
 ==========  =====================================================================
 
-Base interval i of level l is ``[i * 2**l, (i + 1) * 2**l)`` in ordinals of its key. Since rings are aligned powers of
-two, level l of a ring is the ring shrunk by ``2**l``, and all levels together are one array per power.
+PSoup takes an n-ary search tree by time of insertion. Rows come in the order of time, so the tree need not search: here
+it is binary, and its leaves are the slots of a ring. A window that wraps around is two ranges of leaves.
 """
 
 from __future__ import annotations
@@ -18,11 +18,45 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from panes.algebra.operations import Array, State
+from panes.aggregates.operations import Array, State
 from panes.kernels.dyadic import climb
-from panes.kernels.pairs import gather, place
-from panes.live.levels import Levelled
+from panes.kernels.kernel import gather, place
+from panes.live.algorithm import LiveAlgorithm
 from panes.live.rings import Rings, Runs
+
+# Levels: states by powers of two over the slots of rings, for base intervals and for trees.
+
+
+class Levelled(LiveAlgorithm):
+    """Level 0 has the rows, and level l a state for every ``2**l`` slots."""
+
+    _levels: tuple[State, ...] = ((),)
+
+    def resize(self, slots: int) -> None:  # noqa: D102
+        count = max(slots.bit_length(), 1)
+        levels = self._levels + ((),) * (count - len(self._levels))
+        self._levels = tuple(self._resized(state, slots >> level) for level, state in enumerate(levels[:count]))
+
+    @property
+    def states(self) -> int:  # noqa: D102
+        return sum(len(state[0]) for state in self._levels)
+
+    def elements(self, rows: Runs) -> State:  # noqa: D102
+        return gather(self._levels[0], rows.slot)
+
+
+# Dyadic: base intervals, each made once when its last row comes.
+#
+# ==========  =====================================================================
+# requires    any monoid
+# update      O(1) amortised: as many combinations as rows
+# lookup      O(log width)
+# memory      two states per row
+# paper       B-INT, Arasu & Widom 2004, section 3.1.1, figure 3
+# ==========  =====================================================================
+#
+# Base interval i of level l is ``[i * 2**l, (i + 1) * 2**l)`` in ordinals of its key. Since rings are aligned powers of
+# two, level l of a ring is the ring shrunk by ``2**l``, and all levels together are one array per power.
 
 
 class BaseIntervals(Levelled):
@@ -77,3 +111,25 @@ def _completed_of_one(key: int, lo: int, hi: int, first: int, level: int) -> Ite
         if begin < hi >> level:
             yield level, key, np.arange(begin, hi >> level)
         level += 1
+
+
+class SearchTree(Levelled):
+    """By level, the states of the nodes over slots ``[i * 2**l, (i + 1) * 2**l)``."""
+
+    name = "tree"
+
+    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+        place(self._levels[0], rows.slot, state)
+        nodes, highest = rows.slot, int(self.rings.size[rows.key].max(initial=1)).bit_length() - 1
+        for level in range(1, highest + 1):
+            nodes = np.unique(nodes >> 1)
+            children = (gather(self._levels[level - 1], 2 * nodes + side) for side in (0, 1))
+            place(self._levels[level], nodes, self.operations.combine(*children))
+
+    def _lookup(self, key: Array | int, lo: Array, hi: Array) -> State:
+        def over(begin: Array, end: Array) -> State:
+            return climb(
+                self.operations, self.like, begin, end, lambda level, _, node: gather(self._levels[level], node)
+            )
+
+        return self._over_slots(key, lo, hi, over)

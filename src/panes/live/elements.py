@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from panes.algebra.operations import Array, State
+from panes.aggregates.operations import Array, State
+from panes.kernels.kernel import gather, place
 from panes.kernels.naive import Naive
-from panes.kernels.pairs import gather, place
 from panes.live.algorithm import LiveAlgorithm
 from panes.live.rings import Runs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.operations import Array
+from panes.aggregates.operations import Array
 
 
 class EventLog:

@@ -9,27 +9,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.aggregates import Aggregate
-from panes.algebra.collecting import QuantileOf
-from panes.algebra.custom import Custom
-from panes.algebra.operations import Array
-from panes.declare.expressions import expression
-from panes.declare.lookups import LookupPart
-from panes.engine.cabinet import InMemory
-from panes.engine.dictionary import Dictionary
+from panes.aggregates.aggregates import Aggregate
+from panes.aggregates.collecting import QuantileOf
+from panes.aggregates.custom import Custom
+from panes.aggregates.operations import Array
+from panes.engine.columns import column_of, counting, tie_columns, whole
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.lookup import BoundLookup, bind_lookup
 from panes.engine.schema import check_columns, check_same_types, field_of
-from panes.engine.ties import tie_columns
+from panes.expressions.evaluate import evaluate, require_boolean, result_type
+from panes.expressions.expression import expression
 from panes.frames.positions import check_near
+from panes.inputs import as_table, with_the_rest
 from panes.live.column import Column, CombinedColumn
 from panes.live.log import EventLog
 from panes.live.store import Keep, Store
 from panes.live.threshold import Threshold
-from panes.local.columns import column_of, counting, whole
-from panes.local.evaluate import evaluate, require_boolean, result_type
-from panes.local.intake import as_table, with_the_rest
 from panes.local.lookup import Types, feature_types, order_ties
+from panes.queries.lookups import LookupPart
+from panes.state.blob_store import InMemory
+from panes.state.key_dictionary import Dictionary
 
 _LITTLE = 1 << 12
 """Events that nobody would save."""

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from panes.algebra.operations import Array, State
+from panes.aggregates.operations import Array, State
 from panes.errors import PlanError
 
 _SMALLEST: Final = 4

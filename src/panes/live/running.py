@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from panes.algebra.operations import Array, Operations, State
-from panes.kernels.pairs import gather, place
+from panes.aggregates.operations import Array, Operations, State
+from panes.kernels.kernel import gather, place
 from panes.kernels.scan import prefixes
 from panes.live.algorithm import LiveAlgorithm
 from panes.live.rings import Runs

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.operations import Array
-from panes.declare.measures import Rows
-from panes.declare.nested import Nested
-from panes.declare.query import Query
+from panes.aggregates.operations import Array
 from panes.errors import PlanError, StateError
 from panes.live.threshold import Threshold
+from panes.queries.measures import Rows
+from panes.queries.nested import Nested
+from panes.queries.query import Query
 from panes.timeline import format_duration, parse_duration
 
 if TYPE_CHECKING:
+    from panes.live.live import Live
     from panes.live.part import Part
-    from panes.live.plan import Live
 
 FORMAT: Final = 2
 """Raised whenever older versions could not read what is written, or newer ones what was."""
@@ -71,7 +71,7 @@ def load(path: str | os.PathLike[str], queries: Sequence[Query], keep: Any, algo
     keep, algorithm
         As they were, or None.
     """
-    from panes.live.plan import Live
+    from panes.live.live import Live
 
     try:
         with Path(path).open("rb") as file:

@@ -9,14 +9,43 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.component import Component
-from panes.algebra.extrema import SMALLEST
-from panes.algebra.operations import Array, State, concatenate, take
+from panes.aggregates.component import Component
+from panes.aggregates.extrema import SMALLEST
+from panes.aggregates.operations import Array, State, concatenate, take
 from panes.live.column import Column, CombinedColumn, SortedColumn
 from panes.live.elements import Elements
-from panes.live.instants import Instants
 from panes.live.rings import Rings, Tenant
 from panes.timeline import format_duration
+
+# Instants: when the rows of each key happened, so that a window of time is a window of rows.
+#
+# ==========  =====================================================================
+# requires    rows of a key in the order of time; several may have one instant
+# update      O(1)
+# lookup      O(log rows), for all windows in step
+# paper       time-based windows, Arasu & Widom 2004, section 2
+# ==========  =====================================================================
+
+
+class Instants(Elements):
+    """The instant of each row, in µs since the epoch."""
+
+    name = "instants"
+
+    def __init__(self, rings: Rings) -> None:
+        super().__init__(SMALLEST, (np.zeros(0, np.int64),), rings)
+
+    def search(self, key: Array, instant: Array | int) -> Array:
+        """Of each key, the ordinal of its first row that is held at or after an instant."""
+        place, end = self.rings.first[key], self.rings.end[key]
+        base, mask = self.rings.base[key], self.rings.size[key] - 1
+        for power in reversed(range(int((end - place).max(initial=0)).bit_length())):
+            further = place + (1 << power)
+            # Keys without rows have no ring: they pass nothing, whatever is read here.
+            probe = self._elements[0].take(base + ((further - 1) & mask), mode="clip")
+            np.copyto(place, further, where=(further <= end) & (probe < instant))
+        return place
+
 
 _LAZY: Final = 8
 """Rows leave whenever a part 1/8 of what is kept has expired: sooner would look at every key with every batch."""

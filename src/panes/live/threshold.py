@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.aggregates import Aggregate
-from panes.declare.expressions import expression
-from panes.declare.query import Query
+from panes.aggregates.aggregates import Aggregate
+from panes.engine.columns import column_of, whole
 from panes.engine.schema import check_columns, check_same_types, field_of
 from panes.errors import DeclarationError
-from panes.live.collective_layers import ByTime, Layers
-from panes.live.collective_levels import Integers, Levels
+from panes.expressions.evaluate import evaluate, result_type
+from panes.expressions.expression import expression
+from panes.inputs import as_table
+from panes.live.collective import ByTime, Layers
+from panes.live.substreams import Integers, Levels
 from panes.live.threshold_history import Grouped
 from panes.live.threshold_keys import KeyNumbers
 from panes.live.threshold_measures import Measure, Window, check_aggregate, measure_of
-from panes.live.threshold_ranges import Asked, Number
-from panes.local.columns import column_of, whole
-from panes.local.evaluate import evaluate, result_type
-from panes.local.intake import as_table
+from panes.live.threshold_values import Asked, Number
+from panes.queries.query import Query
 
 _PIECE = 1 << 24
 _IDLE = 1 << 12

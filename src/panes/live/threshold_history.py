@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panes.algebra.operations import Array
-from panes.frames.ranges import ranges
-from panes.live.collective_levels import Integers
-from panes.live.threshold_rows import Rows, room_for
+from panes.aggregates.operations import Array
+from panes.frames.positions import ranges
+from panes.live.substreams import Integers, Rows, room_for
 
 _SAFE = 2.0**62
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from panes.engine.keys import key_ordinals, one_zero, plain_value
-from panes.live.collective_levels import Integers
+from panes.live.substreams import Integers
 
 _NAN = "NaN"
 

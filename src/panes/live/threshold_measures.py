@@ -10,19 +10,18 @@ from typing import Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.aggregates import Aggregate, CountOf, MaxOf, MinOf, SumOf, is_number
-from panes.algebra.component import numbers
-from panes.algebra.integers import decimals, unscaled, within_bigint
-from panes.algebra.operations import Array
-from panes.algebra.ordering import floats_of, from_integers, ordered_bits
-from panes.algebra.sums import sum_type
+from panes.aggregates.aggregates import Aggregate, CountOf, MaxOf, MinOf, SumOf, is_number
+from panes.aggregates.component import numbers
+from panes.aggregates.integers import decimals, unscaled, within_bigint
+from panes.aggregates.operations import Array
+from panes.aggregates.ordering import floats_of, from_integers, ordered_bits
+from panes.aggregates.sums import sum_type
 from panes.errors import DeclarationError, SchemaError
 from panes.live.collective import MOST_ELEMENTS, Collective
-from panes.live.collective_levels import Integers, Levels
 from panes.live.staircase import Staircase
-from panes.live.threshold_copies import FAR, RealCopies, WholeCopies
+from panes.live.substreams import Integers, Levels
 from panes.live.threshold_history import Grouped, History
-from panes.live.threshold_ranges import Asked, RealRange, WholeRange, nearest_double
+from panes.live.threshold_values import FAR, Asked, RealCopies, RealRange, WholeCopies, WholeRange, nearest_double
 
 Active = Callable[[], Integers]
 """All substreams with an element since the begin of a window."""

@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.operations import Array
-from panes.declare.query import ARRIVAL
-from panes.declare.windows import Window
+from panes.aggregates.operations import Array
+from panes.engine.columns import column_of, whole
 from panes.engine.schema import ResultSchema, field_of
-from panes.frames.processed import Processed
-from panes.local.arriving import check_order
-from panes.local.collected import Collected
-from panes.local.columns import column_of, whole
-from panes.local.evaluate import require_boolean
-from panes.local.intake import as_table
-from panes.local.rows import (
+from panes.expressions.evaluate import require_boolean
+from panes.frames.row_windows import Processed
+from panes.inputs import as_table
+from panes.queries.query import ARRIVAL
+from panes.queries.windows import Window
+from panes.row_windows.answer import (
     END,
     START,
     BoundRows,
@@ -30,9 +28,11 @@ from panes.local.rows import (
     sorted_rows,
     taken,
 )
-from panes.operators.over_functions import BEFORE, Function, Instance, WindowedFunction
-from panes.operators.over_queries import RowsPart, is_complete, key_sets
-from panes.operators.vectorised import Arrivals
+from panes.row_windows.arrival import check_order
+from panes.row_windows.functions import BEFORE, Function, Instance, WindowedFunction
+from panes.row_windows.operated import Collected
+from panes.row_windows.parts import RowsPart, is_complete, key_sets
+from panes.row_windows.vectorised import Arrivals
 
 OUTPUT = "__panes_output_"
 """What the names of the function's columns begin with, until results are labelled: a key may have the same name."""

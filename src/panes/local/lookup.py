@@ -9,24 +9,22 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.operations import Array
-from panes.algebra.ordering import is_ordered
-from panes.declare.expressions import expression
-from panes.declare.lookups import Answered, Lookup, LookupLayout, LookupPart, features
-from panes.declare.query import EXPIRES, Query
-from panes.declare.windows import Cumulate, Window
+from panes.aggregates.operations import Array
+from panes.aggregates.ordering import is_ordered
+from panes.engine.columns import column_of, counting, instants_of, tie_columns, whole
+from panes.engine.input_columns import RequestColumns, check_added, request_columns
 from panes.engine.keys import key_ordinals
 from panes.engine.lookup import Asked, BoundLookup, Lookback, bind_lookup
-from panes.engine.request_columns import RequestColumns, check_added, request_columns
-from panes.engine.schema import check_columns, field_of, one_type_each
-from panes.engine.ties import tie_columns
-from panes.local.arriving import sort_ties
-from panes.local.columns import column_of, counting, instants_of, whole
-from panes.local.evaluate import evaluate, require_boolean, result_type
-from panes.local.intake import as_table, with_the_rest
-from panes.local.schema import output_types
-from panes.planning.picture import listed
+from panes.engine.schema import check_columns, field_of, one_type_each, output_types
+from panes.expressions.evaluate import evaluate, require_boolean, result_type
+from panes.expressions.expression import expression
+from panes.inputs import as_table, with_the_rest
+from panes.planning.explanation import listed
 from panes.planning.steps import Steps
+from panes.queries.lookups import Answered, Lookup, LookupLayout, LookupPart, features
+from panes.queries.query import EXPIRES, Query
+from panes.queries.windows import Cumulate, Window
+from panes.row_windows.arrival import sort_ties
 
 Types: TypeAlias = Mapping[str, pa.DataType]
 Answers: TypeAlias = dict[tuple[str, str], dict[str, pa.Array]]

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.operations import Array
-from panes.declare.expressions import expression
-from panes.declare.query import EXPIRES, NUMBER, Query
+from panes.aggregates.operations import Array
+from panes.engine.answer import answer_events
+from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import Program, assemble, bind_components, emitting_all, windows_told
-from panes.engine.reading import Answers
-from panes.engine.run import answer_events
-from panes.engine.schema import ResultSchema, check_columns, one_type_each
-from panes.local.columns import column_of, counting, whole
-from panes.local.evaluate import evaluate, require_boolean, result_type
-from panes.local.intake import as_table
-from panes.local.layout import widen
-from panes.local.schema import answer_schema
+from panes.engine.results import piece_of, widen_table
+from panes.engine.schema import answer_schema, check_columns
+from panes.expressions.evaluate import evaluate, require_boolean, result_type
+from panes.expressions.expression import expression
+from panes.inputs import as_table
 from panes.planning.blueprint import Blueprint, StorePlan
-from panes.planning.picture import cut_told, listed
+from panes.planning.explanation import cut_told, listed
 from panes.planning.steps import Steps
 
 NULL_TIMESTAMPS = b"panes.null_timestamps"
@@ -95,18 +91,11 @@ def add_steps(
     def put_together(*pieces: list[pa.Table]) -> pa.Table:
         result = pa.concat_tables([schema.long.empty_table(), *(piece for some in pieces for piece in some)])
         if layout == "wide":
-            result = widen(result, blueprint.queries, list(schema.keys))
+            result = widen_table(result, blueprint.queries, list(schema.keys))
         return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
 
     detail = "a row per key and window end" if layout == "wide" else "all answers"
     return steps.add("widen" if layout == "wide" else "union", detail, put_together, *answers)
-
-
-def together(tables: Sequence[pa.Table]) -> pa.Table:
-    """The answers of all parts of a plan; a column that one has not is null there."""
-    one_type_each((field.name, field.type) for table in tables for field in table.schema)
-    found = pa.concat_tables(tables, promote_options="default")
-    return found.replace_schema_metadata(tables[0].schema.metadata)
 
 
 def program_of(store: StorePlan, schema: pa.Schema) -> Program:
@@ -143,50 +132,4 @@ def sorted_events(store: StorePlan, program: Program, table: pa.Table) -> Sorted
         np.append(firsts, len(order)),
         keys.take(pa.array(order[firsts])) if store.keys else keys,
         {sql: array.take(pa.array(order)) for sql, array in arguments.items()},
-    )
-
-
-def piece_of(
-    queries: tuple[Query, ...], program: Program, answers: Answers, keys: pa.Table, schema: ResultSchema
-) -> pa.Table:
-    """The answers of one view as they come out."""
-    view = program.views[answers.view]
-    query, length = queries[view.query], len(answers.start)
-    at = pa.array(answers.key)
-    columns: dict[str, Any] = {key: keys.column(key).take(at) for key in query.by}
-    columns |= {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
-    first, last = view.window.begins(answers.start), answers.start + view.window.geometry.range
-    shifted = (first - view.window.shift, last - view.window.end_shift)
-    start, end = (pa.array(bound).view(schema.instant) for bound in shifted)
-    columns["window"] = pa.StructArray.from_arrays([start, end], names=["start", "end"])
-    columns["window_name"] = pa.repeat(view.window.name, length)
-    if query.expiring:
-        columns[EXPIRES] = pa.array(last + view.window.geometry.slide - view.window.shift).view(schema.instant)
-    return finished(query, pa.table(columns), schema)
-
-
-def finished(query: Query, piece: pa.Table, schema: ResultSchema) -> pa.Table:
-    """The answers of a query over a window: what is derived from aggregates, those that are wanted, all columns."""
-    lent = [name for name in (EXPIRES, NUMBER) if query.asks_for(name)]
-    for alias, value in query.derived:
-        found = whole(evaluate(value, piece))
-        if alias.lower() in lent:
-            lent.remove(alias.lower())
-            piece = piece.drop_columns([alias.lower()])
-        piece = piece.append_column(alias, found)
-    if query.having is not None:
-        piece = piece.filter(whole(evaluate(query.having, piece)))
-    # Another query may have a column of this name.
-    piece = piece.drop_columns(lent)
-    named, length = {"query": query.name}, piece.num_rows
-    return pa.table(
-        [
-            pa.repeat(named[field.name], length)
-            if field.name in named
-            else piece.column(field.name)
-            if field.name in piece.column_names
-            else pa.nulls(length, field.type)
-            for field in schema.long
-        ],
-        schema=schema.long,
     )

@@ -3,31 +3,27 @@
 from panes.operators.aggregate import Aggregate
 from panes.operators.clocks import EventClock, WallClock
 from panes.operators.events import Event, WindowEvents
-from panes.operators.functor import Functor
-from panes.operators.graph import Graph
+from panes.operators.graph import Functor, Graph, Replay
 from panes.operators.join import Join
 from panes.operators.operator import Operator
 from panes.operators.operator_model import (
     EVERY_TUPLE,
-    SLIDING_WINDOWS,
-    TUMBLING_WINDOWS,
-    InputPort,
-    OperatorModel,
-    Supported,
-)
-from panes.operators.punctuations import (
     FREE,
     GENERATING,
     PUNCTUATION,
+    SLIDING_WINDOWS,
+    TUMBLING_WINDOWS,
     InputMode,
+    InputPort,
+    OperatorModel,
+    Supported,
     preserving,
     tuples_of,
     windows_of,
 )
-from panes.operators.replay import Replay
 from panes.operators.sliding_window import SlidingWindow
 from panes.operators.sort import Sort
-from panes.operators.summarizers import Summarizer
+from panes.operators.subwindow import Summarizer
 from panes.operators.tumbling_window import TumblingWindow
 
 __all__ = [

@@ -11,17 +11,22 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from panes.declare.eviction import Evict
 from panes.errors import DeclarationError, SchemaError
 from panes.operators.clocks import Clock
-from panes.operators.declarations import Count, Sliding, WindowDeclaration
-from panes.operators.declared_as import check_same, value_text, windows_text
+from panes.operators.declarations import Count, Sliding, WindowDeclaration, check_same, value_text, windows_text
 from panes.operators.events import Event, WindowEvents
 from panes.operators.lowering import By, WindowLike
 from panes.operators.operator import Operator, partition_attributes
-from panes.operators.operator_model import SLIDING_POLICIES, InputPort, OperatorModel, Supported
-from panes.operators.punctuations import GENERATING, PUNCTUATION
+from panes.operators.operator_model import (
+    GENERATING,
+    PUNCTUATION,
+    SLIDING_POLICIES,
+    InputPort,
+    OperatorModel,
+    Supported,
+)
 from panes.operators.window import Window, partition_reader
+from panes.queries.eviction import Evict
 
 _SIDES = ("left", "right")
 _PORT = InputPort((Supported(Sliding, SLIDING_POLICIES, ("count",), every=1, empty=True, full=False),))

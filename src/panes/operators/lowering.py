@@ -8,14 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from panes.calls import each_of
-from panes.declare.eviction import Evict
-from panes.declare.kinds import KINDS, AnyWindow
-from panes.declare.measures import Delta as DeltaMeasure
-from panes.declare.measures import Measure, Rows
-from panes.declare.measures import Punctuation as PunctuationMeasure
-from panes.declare.windows import RowWindow, Window
-from panes.declare.windows import Sliding as SlidingInTime
 from panes.errors import DeclarationError
 from panes.operators.declarations import (
     Attribute,
@@ -35,6 +27,14 @@ from panes.operators.declarations import (
 from panes.operators.declarations import (
     Punctuation as PunctuationPolicy,
 )
+from panes.queries.eviction import Evict
+from panes.queries.kinds import KINDS, AnyWindow
+from panes.queries.measures import Delta as DeltaMeasure
+from panes.queries.measures import Measure, Rows
+from panes.queries.measures import Punctuation as PunctuationMeasure
+from panes.queries.windows import RowWindow, Window
+from panes.queries.windows import Sliding as SlidingInTime
+from panes.suggestions import each_of
 
 WindowLike: TypeAlias = "AnyWindow | WindowDeclaration"
 """A window as users declare it, or as ``pn.apply`` gives it to operators, with its keys."""

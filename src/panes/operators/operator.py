@@ -10,19 +10,17 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
-from panes.declare.eviction import BY_OPERATOR, Evict
 from panes.errors import DeclarationError
 from panes.operators.clocks import Clock, EventClock
-from panes.operators.declarations import Attribute, Sliding, Tumbling, WindowDeclaration
-from panes.operators.declared_as import windows_text
+from panes.operators.declarations import Attribute, Sliding, Tumbling, WindowDeclaration, windows_text
 from panes.operators.events import Event, WindowEvents
 from panes.operators.lowering import By, WindowLike, declaration_of
-from panes.operators.operator_model import OperatorModel
-from panes.operators.punctuations import PUNCTUATION, InputMode, OutputMode
+from panes.operators.operator_model import PUNCTUATION, InputMode, OperatorModel, OutputMode
 from panes.operators.sliding_window import SlidingWindow
-from panes.operators.summarizers import Summarizer
+from panes.operators.subwindow import Summarizer
 from panes.operators.tumbling_window import TumblingWindow
 from panes.operators.window import Window
+from panes.queries.eviction import BY_OPERATOR, Evict
 
 
 class Operator(WindowEvents):

@@ -18,17 +18,15 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-from panes.declare.eviction import Evict
 from panes.errors import DeclarationError
-from panes.operators.clocks import Clock
-from panes.operators.deadlines import EVICTION, FULL, PROCESSING, Alarm
+from panes.operators.clocks import EVICTION, FULL, PROCESSING, Alarm, Clock
 from panes.operators.declarations import Count, Delta, Sliding, Time
-from panes.operators.deltas import DeltaReader
 from panes.operators.events import OF_SLIDING, Event
+from panes.operators.lists import DeltaReader
 from panes.operators.lowering import By, WindowLike, declaration_of
-from panes.operators.order_of_events import EVICT, INSERT, SLIDING, TRIGGER
 from panes.operators.subwindow import Subwindow
-from panes.operators.window import Step, Window
+from panes.operators.window import EVICT, INSERT, SLIDING, TRIGGER, Step, Window
+from panes.queries.eviction import Evict
 
 T = TypeVar("T")
 

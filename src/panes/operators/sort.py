@@ -11,18 +11,24 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from panes.declare.eviction import Evict
 from panes.errors import DeclarationError
 from panes.operators.accumulators import ordered
 from panes.operators.clocks import Clock
-from panes.operators.declarations import Tumbling
-from panes.operators.declared_as import check_same, windows_text
+from panes.operators.declarations import Tumbling, check_same, windows_text
 from panes.operators.events import Event
 from panes.operators.lowering import By, WindowLike
 from panes.operators.operator import Operator, partition_attributes
-from panes.operators.operator_model import EVERY_TUPLE, TUMBLING_WINDOWS, InputPort, OperatorModel
-from panes.operators.punctuations import GENERATING, PUNCTUATION, InputMode
+from panes.operators.operator_model import (
+    EVERY_TUPLE,
+    GENERATING,
+    PUNCTUATION,
+    TUMBLING_WINDOWS,
+    InputMode,
+    InputPort,
+    OperatorModel,
+)
 from panes.operators.window import Window
+from panes.queries.eviction import Evict
 
 
 class Sort(Operator):

@@ -11,19 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from panes.declare.expressions import Expression, disjunction
-from panes.declare.query import Query, check_names
-from panes.declare.windows import Sliding, default_name
 from panes.errors import DeclarationError, PlanError
+from panes.expressions.expression import Expression, disjunction
 from panes.planning import calibration as c
 from panes.planning.cost import CostModel
 from panes.planning.coverage import Semantics
-from panes.planning.forest import Forest, Node
+from panes.planning.forest import Forest, Node, piggyback
 from panes.planning.optimize import optimize
 from panes.planning.panes import PaneCost, events_cost, finest_column
-from panes.planning.piggyback import piggyback
 from panes.planning.statistics import Keys, Statistics
 from panes.planning.strategy import Costs, Strategy, answers_cost, cost_of_strategies, in_columns_only
+from panes.queries.query import Query, check_names
+from panes.queries.windows import Sliding, default_name
 from panes.timeline import SECOND, Edges, Geometry
 
 Numbered = tuple[tuple[int, Query], ...]

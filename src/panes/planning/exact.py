@@ -16,14 +16,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from panes.errors import PlanError
-from panes.planning.candidates import candidates as candidates_for
-from panes.planning.cost import Period
-from panes.planning.coverage import Semantics
+from panes.planning.cost import Period, extend, min_cost
+from panes.planning.coverage import Floats, Semantics
 from panes.planning.forest import Forest
-from panes.planning.min_cost import extend, min_cost
-from panes.planning.numbers import Floats
 from panes.planning.optimize import Problem, optimize
 from panes.planning.search import Offers
+from panes.planning.search import candidates as candidates_for
 from panes.timeline import Geometry
 
 

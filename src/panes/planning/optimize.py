@@ -13,15 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from panes.errors import PlanError
-from panes.planning.candidates import candidates
-from panes.planning.cost import CostModel, Period
-from panes.planning.coverage import Semantics
-from panes.planning.factor import Downstream, best_factor
+from panes.planning.cost import RAW, Assignment, CostModel, Period, extend, relax, without_childless
+from panes.planning.coverage import CoverageGraph, Semantics, Ticks
+from panes.planning.factor_windows import Downstream, best_factor
 from panes.planning.forest import Forest, forest_of, label
-from panes.planning.graph import CoverageGraph
-from panes.planning.min_cost import RAW, Assignment, extend, relax, without_childless
-from panes.planning.numbers import Ticks
-from panes.planning.search import Offers, search
+from panes.planning.search import Offers, candidates, search
 from panes.timeline import Geometry
 
 _SMALL = 64  # windows up to which the search tries every exchange

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from panes.planning.blueprint import Blueprint
+from panes.planning.explanation import counted, figures_of, title_of
 from panes.planning.forest import FACTOR
-from panes.planning.picture import counted, figures_of, title_of
 
 Name: TypeAlias = Literal[
     "read", "count", "look", "panes", "merge", "group", "sort", "answer", "pack", "state", "unpack", "widen", "union"

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from panes.declare.query import Query
 from panes.planning import calibration as c
 from panes.planning.forest import Forest
 from panes.planning.panes import Column
 from panes.planning.statistics import Keys, Statistics
+from panes.queries.query import Query
 from panes.timeline import SECOND, Geometry
 
 Strategy: TypeAlias = Literal["native", "rewrite", "columnar"]

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 from panes.engine.schema import ResultSchema, field_of
 from panes.errors import PlanError
 from panes.local.apply import OUTPUT, bind_function
-from panes.local.rows import END as ROWS_END
-from panes.local.rows import START as ROWS_START
-from panes.operators.over_functions import WindowedFunction
-from panes.operators.over_queries import RowsPart, key_sets
 from panes.planning.steps import Steps
+from panes.row_windows.answer import END as ROWS_END
+from panes.row_windows.answer import START as ROWS_START
+from panes.row_windows.functions import WindowedFunction
+from panes.row_windows.parts import RowsPart, key_sets
 from panes.spark.binding import arrow_field, examine
 from panes.spark.naming import END, START, VIEW, key, quoted
 from panes.spark.rows import Prepared, add_row_stream, add_rows, prepared_with

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from panes.engine.answer import Answers
 from panes.engine.program import View
-from panes.engine.reading import Answers
 from panes.spark.naming import END, START, VIEW, key
 
 _BATCH = 1 << 17

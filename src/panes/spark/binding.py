@@ -1,4 +1,4 @@
-"""Queries against a Spark DataFrame: every check and every type, on the driver, before any job."""
+"""What a stream needs to know when it is complete: a watermark on its event time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from panes.declare.expressions import expression
-from panes.declare.query import Query
 from panes.engine.program import Program, argument_expressions, assemble, bind_components
 from panes.engine.schema import check_columns
-from panes.errors import ExpressionError, SchemaError
-from panes.local.evaluate import require_boolean, result_type
+from panes.errors import ExpressionError, PlanError, SchemaError
+from panes.expressions.evaluate import require_boolean, result_type
+from panes.expressions.expression import expression
 from panes.planning.blueprint import StorePlan
+from panes.queries.query import Query
+
+# Queries against a Spark DataFrame: every check and every type, on the driver, before any job.
 
 
 @dataclass(frozen=True)
@@ -124,3 +126,40 @@ def _types(events: DataFrame, expressions: list[str]) -> dict[str, pa.DataType]:
     except AnalysisException as error:
         raise ExpressionError(f"Spark cannot evaluate an expression of the queries: {error}") from error
     return {sql: to_arrow_type(field.dataType, timezone="UTC") for sql, field in zip(expressions, fields, strict=True)}
+
+
+_DELAY = "spark.watermarkDelayMs"
+_ZONE = "spark.sql.session.timeZone"
+
+
+def check_watermark(events: DataFrame, name: str, side: str = "events", called: str | None = None) -> None:
+    """Refuse a stream of which nobody knows when it is complete.
+
+    A column that is not there, or is no time, is found elsewhere.
+
+    Parameters
+    ----------
+    name
+        The column of event time.
+    side
+        What messages call the stream.
+    called
+        What they call the column.
+    """
+    at = {field.name.lower(): field for field in events.schema}.get(name.lower())
+    if at is None or _DELAY in at.metadata or not isinstance(at.dataType, (t.TimestampType, t.TimestampNTZType)):
+        return
+    what = "the stream" if side == "events" else f"the {side} side"
+    own = at.name if called is None else called
+    marked = f"withWatermark({own!r}, '10 minutes')"
+    if isinstance(at.dataType, t.TimestampNTZType):
+        zone = events.sparkSession.conf.get(_ZONE)
+        raise PlanError(
+            f"{own!r} of {what} is TIMESTAMP_NTZ, and Spark keeps watermarks on TIMESTAMP only. Write "
+            f"{side}.withColumn({own!r}, F.col({own!r}).cast('timestamp')).{marked}. The cast reads times in "
+            f"the time zone of the session, {zone}: set {_ZONE} to the one in which they were written."
+        )
+    raise PlanError(
+        f"{what} has no watermark on {own!r}, so no row could ever be known to be the last of its time. Write "
+        f"{side}.{marked} first, with the delay that late rows may have."
+    )

@@ -17,25 +17,22 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.algebra.operations import Array
-from panes.declare.lookups import Lookup, LookupLayout, LookupPart, features
-from panes.declare.query import EXPIRES
+from panes.aggregates.operations import Array
+from panes.engine.columns import instants_of, tie_columns
+from panes.engine.input_columns import check_added, request_columns
 from panes.engine.lookup import BoundLookup, Lookback, bind_lookup
 from panes.engine.program import argument_expressions
-from panes.engine.request_columns import check_added, request_columns
 from panes.engine.schema import field_of, one_type_each
-from panes.engine.ties import tie_columns
 from panes.errors import PlanError
-from panes.local.columns import instants_of
 from panes.local.lookup import Types, answers_of, feature_types, order_ties, spread
-from panes.planning.picture import listed
+from panes.planning.explanation import listed
 from panes.planning.steps import Steps
+from panes.queries.lookups import Lookup, LookupLayout, LookupPart, features
+from panes.queries.query import EXPIRES
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input, arrow_field, examine
-from panes.spark.naming import key, micros, quoted, stored
-from panes.spark.pieces import Piece, pieces
-from panes.spark.slices import SLICE, Slices, slices_for
-from panes.spark.zones import depends_on_zone, is_utc
+from panes.spark.chunks import SLICE, Piece, Slices, pieces, slices_for
+from panes.spark.naming import depends_on_zone, is_utc, key, micros, quoted, stored
 
 _INSTANT, _ASKS, _TIE, _OTHER = "__panes_instant", "__panes_asks", "__panes_tie", "__panes_other"
 _ROWS = 1 << 18

@@ -17,15 +17,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.algebra.operations import Array
+from panes.aggregates.operations import Array
 from panes.errors import PlanError
-from panes.local.arriving import arrivals_of, check_tuples, marks_of, tie_order
-from panes.local.operated import answered, rows_of, submitted
-from panes.local.waiting import INSTANT
-from panes.operators.over_operators import WindowedOperator
-from panes.operators.over_tables import Stream
+from panes.row_windows.arrival import arrivals_of, check_tuples, marks_of, tie_order
+from panes.row_windows.operated import answered, rows_of, submitted
+from panes.row_windows.tables import Stream
+from panes.row_windows.user_operators import WindowedOperator
+from panes.row_windows.waiting import INSTANT
 from panes.spark.batches import large_batches
-from panes.spark.binding import arrow_field
+from panes.spark.binding import arrow_field, check_watermark
 from panes.spark.checkpoints import check_declared
 from panes.spark.chunks import key_starts, whole_keys
 from panes.spark.naming import key, micros, quoted, stored
@@ -34,7 +34,6 @@ from panes.spark.processor import unpack_answers
 from panes.spark.rows import packed, worked
 from panes.spark.rows_job import OperatorJob
 from panes.spark.stream import METRICS, check_session, check_shards
-from panes.spark.watermarks import check_watermark
 
 _INSTANT, _TIE = "__panes_instant", "__panes_tie"
 _ROWS = 1 << 18

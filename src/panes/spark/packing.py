@@ -1,26 +1,80 @@
-"""Events where they are read: panes of every store, packed for shards.
-
-Executors import this module, so it imports nothing that only the driver needs.
-"""
+"""The catalogue as a stream: every change reaches every shard, in the order in which it was written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 
-from panes.algebra.operations import Array
-from panes.engine.blobs import pack
-from panes.engine.intake import pack_panes
+from panes.aggregates.operations import Array
 from panes.engine.keys import one_zero
 from panes.engine.program import Program
 from panes.frames.positions import FARTHEST
 from panes.spark.batches import large_batches
-from panes.spark.placing import labels
+from panes.state.blobs import pack
+from panes.state.packing import pack_panes
+
+# Which numbers stand for shards, so that Spark's partitions get equally many of them.
+#
+# Spark puts a row into the partition ``pmod(murmur3(key), partitions)``. Shards called 0, 1, 2, ... would fall at
+# random, three into one of two partitions and one into the other. So the i-th shard is called by the smallest number
+# whose hash ends in the bits of i. It depends on nothing but i: a checkpoint finds its shards again, whatever changes.
+
+
+_SEED = 42
+_ENDS_IN = 1 << 12
+_WORD = 0xFFFFFFFF
+
+
+def murmur3(number: int) -> int:
+    """Spark's ``hash`` of an INT, as an unsigned number.
+
+    Examples
+    --------
+    >>> murmur3(1) - 2**32
+    -559580957
+    """
+    mixed = number * 0xCC9E2D51 & _WORD
+    mixed = _turned(mixed, 15) * 0x1B873593 & _WORD
+    hashed = _turned(_SEED ^ mixed, 13) * 5 + 0xE6546B64 & _WORD
+    hashed ^= 4  # bytes
+    hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & _WORD
+    hashed = (hashed ^ hashed >> 13) * 0xC2B2AE35 & _WORD
+    return hashed ^ hashed >> 16
+
+
+def _turned(word: int, bits: int) -> int:
+    return (word << bits | word >> 32 - bits) & _WORD
+
+
+@cache
+def labels(shards: int) -> tuple[int, ...]:
+    """What each shard is called.
+
+    Examples
+    --------
+    >>> [murmur3(label) % 4 for label in labels(6)]
+    [0, 1, 2, 3, 0, 1]
+    """
+    wanted, found, number = set(range(shards)), dict[int, int](), 0
+    while wanted:
+        ending = murmur3(number) % _ENDS_IN
+        if ending in wanted:
+            wanted.remove(ending)
+            found[ending] = number
+        number += 1
+    return tuple(found[i] for i in range(shards))
+
+
+# Events where they are read: panes of every store, packed for shards.
+#
+# Executors import this module, so it imports nothing that only the driver needs.
+
 
 READ = ("events", "null_timestamps", "absurd_timestamps")
 """What is counted of the events themselves: those that some query wants; without a time; with an impossible one."""
@@ -143,3 +197,17 @@ def _batch(**columns: Array | list[bytes]) -> pa.RecordBatch:
         for name, type_ in TRAVELLING.items()
     ]
     return pa.RecordBatch.from_arrays(arrays, names=list(TRAVELLING))
+
+
+def changes(session: SparkSession, folder: str, shards: int) -> DataFrame:
+    """A row per change and shard; files are read whole, whatever is in them."""
+    files = session.readStream.format("text").option("wholetext", "true").load(folder)
+    return files.selectExpr(
+        f"explode(array({', '.join(map(str, labels(shards)))})) AS shard",
+        "-1 AS store",
+        "CAST(NULL AS BINARY) AS keys",
+        "CAST(NULL AS BINARY) AS panes",
+        # Names are numbers in order; replay reads the same files in the same micro-batch again.
+        "_metadata.file_name AS place",
+        "value AS change",
+    )

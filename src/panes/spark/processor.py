@@ -13,18 +13,17 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Row
 
-from panes.algebra.operations import Array
-from panes.declare.expressions import Expression
-from panes.engine.blobs import pack, unpack
-from panes.engine.cabinet import Cabinet
-from panes.engine.intake import Delivered, unpack_panes
-from panes.engine.job import Answered, Figures, Store, Terms
-from panes.engine.shard import Shard
+from panes.aggregates.operations import Array
+from panes.expressions.expression import Expression
 from panes.spark.batches import batch_of, large_batches, parts_of
 from panes.spark.naming import END, START, VIEW, key
-from panes.spark.packing import EVENTS, READ
-from panes.spark.placing import labels
-from panes.spark.sieve import Sieve
+from panes.spark.packing import EVENTS, READ, labels
+from panes.spark.prefilter import Sieve
+from panes.state.blob_store import Cabinet
+from panes.state.blobs import pack, unpack
+from panes.state.job import Answered, Figures, Store, Terms
+from panes.state.packing import Delivered, unpack_panes
+from panes.state.shard import Shard
 
 HIGHEST = ("open_windows", "watermark")
 """Figures of which the highest of all shards counts, not the sum."""
@@ -196,7 +195,7 @@ def unpack_answers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 def _filter_keys(condition: Expression, keys: pa.RecordBatch) -> Array:
     # Loaded where a condition is: it brings the SQL parser with it.
-    from panes.local.evaluate import evaluate, require_boolean
+    from panes.expressions.evaluate import evaluate, require_boolean
 
     require_boolean(condition, keys.schema)
     fulfilled: Array = evaluate(condition, pa.Table.from_batches([keys])).fill_null(False).to_numpy()

@@ -14,39 +14,37 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.algebra.operations import Array
-from panes.declare.windows import Window
-from panes.engine.cabinet import new_name
+from panes.aggregates.operations import Array
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import View, argument_expressions
-from panes.engine.schema import ResultSchema, field_of, result_schema
+from panes.engine.schema import ResultSchema, field_of, output_types, result_schema
 from panes.errors import PlanError
 from panes.frames import Positions
-from panes.local.arriving import delta_values, marks_of
-from panes.local.rows import END as ROWS_END
-from panes.local.rows import ENDLESS, NUMBERED, BoundRows, bind_rows, flat, order_of, windows_of
-from panes.local.rows import START as ROWS_START
-from panes.local.rows_stream import KeySet, Own, PartRows, Shape
-from panes.local.schema import output_types
-from panes.local.waiting import INSTANT
 from panes.operators.declarations import Punctuation
-from panes.operators.over_queries import RowsPart, by_clock, is_complete
-from panes.operators.vectorised import Arrivals
-from panes.planning.picture import counted, listed
+from panes.planning.explanation import counted, listed
 from panes.planning.steps import Steps
+from panes.queries.windows import Window
+from panes.row_windows.answer import END as ROWS_END
+from panes.row_windows.answer import ENDLESS, NUMBERED, BoundRows, bind_rows, flat, order_of, windows_of
+from panes.row_windows.answer import START as ROWS_START
+from panes.row_windows.arrival import delta_values, marks_of
+from panes.row_windows.parts import RowsPart, by_clock, is_complete
+from panes.row_windows.rows_stream import KeySet, Own, PartRows, Shape
+from panes.row_windows.vectorised import Arrivals
+from panes.row_windows.waiting import INSTANT
 from panes.spark.batches import large_batches
-from panes.spark.binding import Input, examine
+from panes.spark.binding import Input, check_watermark, examine
 from panes.spark.checkpoints import check_declared
 from panes.spark.chunks import key_starts, whole_keys
 from panes.spark.finish import Shape as Finish
 from panes.spark.finish import finish_many
 from panes.spark.naming import END, START, VIEW, key, micros, quoted
-from panes.spark.operator import ShardProcessor
 from panes.spark.packing import typed
 from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
 from panes.spark.rows_job import SHARD, TRAVELLING, WHICH, Answering, OperatorJob, RowsJob, packing
+from panes.spark.stateful_operator import ShardProcessor
 from panes.spark.stream import check_session, check_shards, prepare
-from panes.spark.watermarks import check_watermark
+from panes.state.blob_store import new_name
 from panes.timeline import Geometry
 
 _ROWS = 1 << 18

@@ -9,22 +9,28 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.declare.query import Query
-from panes.declare.windows import Window
 from panes.engine.program import Node, Program, emitting_all, windows_told
-from panes.engine.schema import field_of
-from panes.local.schema import answer_schema
+from panes.engine.schema import answer_schema, field_of
 from panes.planning.blueprint import Blueprint
-from panes.planning.picture import listed, panes_told
+from panes.planning.explanation import listed, panes_told
 from panes.planning.steps import Steps
+from panes.queries.query import Query
+from panes.queries.windows import Window
 from panes.spark.binding import Input, bind, bind_family, examine
-from panes.spark.columnar import answers_from_events, answers_from_panes, by_key, coarser_panes, events_by_key, panes
+from panes.spark.columnar import (
+    all_at_one_instant,
+    answers_from_events,
+    answers_from_panes,
+    by_key,
+    coarser_panes,
+    events_by_key,
+    panes,
+    wide_per_event,
+)
 from panes.spark.finish import Answered, Shape, finish_many, finish_one, union, widen
+from panes.spark.group_bys import from_events, from_partials, native, read_view
 from panes.spark.naming import quoted
-from panes.spark.native import native
-from panes.spark.rewrite import from_events, from_partials, read_view
-from panes.spark.side_by_side import all_at_one_instant, wide_per_event
-from panes.spark.sieve import Sieve
+from panes.spark.prefilter import Sieve
 
 
 @dataclass(frozen=True)

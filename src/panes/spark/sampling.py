@@ -8,8 +8,8 @@ from statistics import median
 
 from pyspark.sql import DataFrame
 
-from panes.declare.query import Query
 from panes.planning.statistics import Keys, Statistics
+from panes.queries.query import Query
 from panes.spark.naming import micros, quoted
 from panes.timeline import SECOND
 

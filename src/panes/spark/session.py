@@ -1,16 +1,45 @@
-"""A Spark session for one machine, for what Panes starts itself. Users' own sessions are left as they are."""
+"""Ways to the same answers, timed side by side."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from panes.spark.java import find_java
+from panes.errors import PanesError
+
+# Is there a Java that Spark can run on?
+
+
+_OLDEST = 17
+_HOW = "install it, for example with 'apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17'"
+
+
+def find_java() -> tuple[int, str]:
+    """The version and the place of the Java that Spark will run; an error says what to install."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    needed = f"Spark needs Java {_OLDEST} or newer"
+    if java is None or not os.path.exists(java):
+        where = f"JAVA_HOME is {home}, which has none" if home else "there is none on the PATH"
+        raise PanesError(f"{needed}, and {where}: {_HOW}, and set JAVA_HOME if it is not on the PATH.")
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    if found is None or int(found[1]) < _OLDEST:
+        raise PanesError(f"{needed}, and {java} is {said.splitlines()[0] if said else 'none'}: {_HOW}.")
+    return int(found[1]), java
+
+
+# A Spark session for one machine, for what Panes starts itself. Users' own sessions are left as they are.
+
 
 _ZONE = "spark.sql.session.timeZone"
 # Spark asks whether a value is there before it reads it; Arrow need not ask again.
@@ -78,3 +107,16 @@ def local_session(
     for key, value in (settings | dict(more or {})).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def race(runs: Mapping[str, DataFrame], rounds: int, tell: Callable[[str], None]) -> dict[str, list[float]]:
+    """The seconds that each takes in every round A B A B ...; a first round warms up and does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(rounds + 1):
+        for name, answers in runs.items():
+            tell(f"{name}, {f'round {turn} of {rounds}' if turn else 'warm-up'}")
+            began = time.perf_counter()
+            answers.write.format("noop").mode("overwrite").save()
+            if turn:
+                seconds[name].append(time.perf_counter() - began)
+    return seconds

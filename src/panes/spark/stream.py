@@ -21,26 +21,21 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.declare.expressions import Expression
-from panes.declare.limits import Limits
-from panes.engine.eviction import Bounds
-from panes.engine.job import Mode, Store, Terms
 from panes.engine.program import Program, cut_into_ticks, emitting_all, from_panes, windows_told
-from panes.engine.schema import field_of
-from panes.engine.views import Offer
+from panes.engine.schema import answer_schema, field_of
 from panes.errors import PlanError, StateWarning
+from panes.expressions.expression import Expression
 from panes.frames.positions import FARTHEST
-from panes.local.schema import answer_schema
 from panes.planning.blueprint import Blueprint, StorePlan
-from panes.planning.picture import counted, cut_told, listed
+from panes.planning.explanation import counted, cut_told, listed
 from panes.planning.steps import Steps
-from panes.spark.binding import Input, bind, examine
-from panes.spark.changes import changes
+from panes.queries.eviction import Limits
+from panes.spark.binding import Input, bind, check_watermark, examine
 from panes.spark.checkpoints import check_checkpoint
-from panes.spark.finish import Remarks, Shape, finish_many
+from panes.spark.finish import Remarks, Shape, check_wide, finish_many, widened
 from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
-from panes.spark.operator import ShardProcessor
-from panes.spark.packing import EVENT, EVERYTHING, INSTANT, TRAVELLING, Intake, packing
+from panes.spark.packing import EVENT, EVERYTHING, INSTANT, TRAVELLING, Intake, changes, packing
+from panes.spark.prefilter import Sieve
 from panes.spark.processor import (
     COVERAGE,
     DATA,
@@ -54,9 +49,10 @@ from panes.spark.processor import (
     Job,
     unpack_answers,
 )
-from panes.spark.sieve import Sieve
-from panes.spark.watermarks import check_watermark
-from panes.spark.wide_stream import check_wide, widened
+from panes.spark.stateful_operator import ShardProcessor
+from panes.state.job import Mode, Store, Terms
+from panes.state.limits import Bounds
+from panes.state.views import Offer
 from panes.timeline import format_duration, parse_duration
 
 Late: TypeAlias = Literal["count", "emit"]

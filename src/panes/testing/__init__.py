@@ -1,11 +1,9 @@
 """What tests and benchmarks of windowed queries need: events, window sets, slow answers, and comparisons."""
 
 from panes.testing.event_tables import events
-from panes.testing.join_oracle import spark_joins
 from panes.testing.laws import check_aggregate
-from panes.testing.lookup_oracle import spark_lookups
 from panes.testing.lookup_reference import brute_force_lookup
-from panes.testing.oracle import spark_answers
+from panes.testing.oracle import spark_answers, spark_joins, spark_lookups
 from panes.testing.reference import brute_force
 from panes.testing.same_answers import assert_same_answers
 from panes.testing.window_sets import random_gen, sequential_gen, sliding_class

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.aggregates import Aggregate, Bound
-from panes.algebra.component import Component, Decoded, numbers
-from panes.algebra.operations import Array, Operations, State, concatenate, take
+from panes.aggregates.aggregates import Aggregate, Bound
+from panes.aggregates.component import Component, Decoded, numbers
+from panes.aggregates.operations import Array, Operations, State, concatenate, take
 from panes.engine.level import partials_of
 from panes.errors import AlgebraError
-from panes.local.evaluate import evaluate
+from panes.expressions.evaluate import evaluate
 
 _TRIALS = 60
 _NEAR = 1e-9

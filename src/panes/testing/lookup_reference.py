@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from panes.algebra.ordering import is_ordered
-from panes.declare.lookups import Answered, answered, declare_lookup, features
-from panes.declare.measures import Rows
-from panes.declare.query import Query
-from panes.declare.windows import Cumulate, RowWindow, Sliding
-from panes.local.evaluate import evaluate
+from panes.aggregates.ordering import is_ordered
+from panes.expressions.evaluate import evaluate
+from panes.queries.lookups import Answered, answered, declare_lookup, features
+from panes.queries.measures import Rows
+from panes.queries.query import Query
+from panes.queries.windows import Cumulate, RowWindow, Sliding
 from panes.testing.reference import answers_of, comparable
 from panes.timeline import DurationLike
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from panes.declare.eviction import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST
 from panes.operators.declarations import (
     Count,
     Delta,
@@ -22,6 +21,7 @@ from panes.operators.declarations import (
     TupleCount,
     WindowDeclaration,
 )
+from panes.queries.eviction import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST
 
 # Tables I and II; | separates what happens on the clock.
 TABLE_I = {

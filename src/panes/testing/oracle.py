@@ -1,17 +1,12 @@
-"""The oracle: Spark's own ``groupBy(window(...))``, each window of each query on its own, united.
-
-A sliding window is a join there: every instant of an event with all events of its window.
-
-Written with PySpark's functions alone; nothing of ``panes.spark`` or of the planner takes part.
-"""
+"""Spark's own answers to a lookup: for each window a range join of requests and events, and a group-by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from panes.algebra.aggregates import (
+from panes.aggregates.aggregates import (
     Aggregate,
     CountOf,
     MaxOf,
@@ -21,14 +16,22 @@ from panes.algebra.aggregates import (
     SumOf,
     VarianceOf,
 )
-from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf
-from panes.algebra.fits import CorrelationOf
-from panes.declare.query import Query
-from panes.declare.windows import Window
-from panes.timeline import format_instant
+from panes.aggregates.collecting import CountDistinctOf, DistinctOf, QuantileOf
+from panes.aggregates.fits import CorrelationOf
+from panes.queries.lookups import answered, declare_lookup, features
+from panes.queries.query import Query
+from panes.queries.windows import Sliding, Window
+from panes.timeline import DurationLike, format_instant, parse_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+# The oracle: Spark's own ``groupBy(window(...))``, each window of each query on its own, united.
+#
+# A sliding window is a join there: every instant of an event with all events of its window.
+#
+# Written with PySpark's functions alone; nothing of ``panes.spark`` or of the planner takes part.
 
 
 def spark_answers(queries: Query | Iterable[Query], events: DataFrame) -> DataFrame:
@@ -42,14 +45,14 @@ def spark_answers(queries: Query | Iterable[Query], events: DataFrame) -> DataFr
         The data.
     """
     listed = (queries,) if isinstance(queries, Query) else tuple(queries)
-    parts = [_one(query, window, events) for query in listed for window in query.windows]
+    parts = [_answers_of(query, window, events) for query in listed for window in query.windows]
     united = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
     keys = dict.fromkeys(key for query in listed for key in query.by)
     columns = dict.fromkeys(column for query in listed for column in query.columns)
     return united.select("query", "window_name", "window", *(_quoted(name) for name in (*keys, *columns)))
 
 
-def _one(query: Query, window: Window, events: DataFrame) -> DataFrame:
+def _answers_of(query: Query, window: Window, events: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     if query.where is not None:
@@ -163,3 +166,104 @@ def spark_aggregate(query: Query, aggregate: Aggregate, streaming: bool) -> Colu
 
 def _quoted(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
+
+
+# The oracle of joins: Spark's own interval join, each window on its own, united.
+#
+# Written with PySpark alone, as its users write it; nothing of ``panes.spark`` takes part.
+
+
+def spark_joins(
+    left: DataFrame,
+    right: DataFrame,
+    *,
+    on: str,
+    over: Mapping[str, DurationLike],
+    at: str = "ts",
+    where: str = "TRUE",
+    how: str = "inner",
+) -> DataFrame:
+    """What Spark itself answers, in the long form of ``pn.join``.
+
+    Parameters
+    ----------
+    left, right
+        Batches or streams, which have the key and the time in common and maybe other columns.
+    where
+        A condition over ``l`` and ``r``, as ``l.price < r.price``.
+    """
+    return reduce(
+        lambda a, b: a.unionAll(b),
+        (_matches_of(left, right, on, at, name, parse_duration(size), where, how) for name, size in over.items()),
+    )
+
+
+def _matches_of(
+    left: DataFrame, right: DataFrame, on: str, at: str, name: str, size: int, where: str, how: str
+) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    width = f"INTERVAL '{size}' MICROSECOND"
+    near = f"l.{at} < r.{at} + {width} AND r.{at} < l.{at} + {width}"
+    # In its full outer join of streams, Spark lets null keys match each other unless it is told.
+    alike = f"l.{on} = r.{on} AND l.{on} IS NOT NULL"
+    joined = left.alias("l").join(right.alias("r"), F.expr(f"{alike} AND {near} AND {where}"), how)
+    shared = (set(left.columns) & set(right.columns)) - {on}
+    columns = [
+        F.col(f"{side}.{column}").alias(f"{column}{suffix}" if column in shared else column)
+        for side, rows, suffix in (("l", left, "_left"), ("r", right, "_right"))
+        for column in rows.columns
+        if column != on
+    ]
+    matched = f"CASE WHEN l.{at} IS NOT NULL AND r.{at} IS NOT NULL THEN least(l.{at}, r.{at}) + {width} END"
+    return joined.select(
+        F.lit(name).alias("window_name"),
+        F.coalesce(F.col(f"l.{on}"), F.col(f"r.{on}")).alias(on),
+        *columns,
+        F.expr(matched).alias("expires"),
+    )
+
+
+_ROW = "__row"
+
+
+def spark_lookups(query: Query, events: DataFrame, requests: DataFrame, *, at: str | None = None) -> DataFrame:
+    """What Spark itself answers, in the wide form.
+
+    Parameters
+    ----------
+    query
+        Over sliding windows of time, of plain aggregates.
+    events, requests
+        The data; requests have a column ``id`` that tells them apart.
+    at
+        The column of time of the requests, as ``plan.lookup`` takes it.
+    """
+    from pyspark.sql import functions as F
+
+    (part,) = declare_lookup([query], at=at).parts
+    parts, names = [requests], {(window, alias): name for _, window, alias, name in features([query])}
+    if query.where is not None:
+        events = events.where(query.where.sql)
+    event_at, asked_at = F.col(f"e.{query.at}"), F.col(f"r.{part.asked_at}")
+    alike: list[Column] = [F.col(f"r.{name}").eqNullSafe(F.col(f"e.{name}")) for name in query.by]
+    for window in answered(query):
+        assert isinstance(window, Sliding)
+        end = asked_at - F.expr(f"INTERVAL '{window.ago}' MICROSECOND")
+        start = end - F.expr(f"INTERVAL '{window.size}' MICROSECOND")
+        after = event_at >= start if window.bounds[0] == "[" else event_at > start
+        before = event_at <= end if window.bounds[1] == "]" else event_at < end
+        rows = requests.select("id", *query.by, part.asked_at).alias("r")
+        met = rows.join(
+            events.withColumn(_ROW, F.lit(1)).alias("e"), reduce(lambda a, b: a & b, [*alike, after, before]), "left"
+        )
+        # A request without events is one row of nulls, which only count() would notice.
+        columns = [
+            (
+                F.count(_ROW) if str(aggregate) == "count()" else spark_aggregate(query, aggregate, streaming=False)
+            ).alias(names[window.name, alias])
+            for alias, aggregate in query.aggregates
+        ]
+        inner = met.select("r.id", *(F.col(f"e.{name}").alias(name) for name in events.columns if name != "id"), _ROW)
+        parts.append(inner.groupBy("id").agg(*columns))
+    return reduce(lambda a, b: a.join(b, "id"), parts)

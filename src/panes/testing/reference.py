@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from panes.algebra.aged import AgedOf
-from panes.algebra.aggregates import (
+from panes.aggregates.aged import AgedOf, LevelledOf
+from panes.aggregates.aggregates import (
     Aggregate,
     CountOf,
     CustomOf,
@@ -29,16 +29,15 @@ from panes.algebra.aggregates import (
     SumOf,
     VarianceOf,
 )
-from panes.algebra.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
-from panes.algebra.fits import CorrelationOf, TrendOf
-from panes.algebra.levelled import LevelledOf
-from panes.algebra.ordering import is_ordered
-from panes.declare.expressions import expression
-from panes.declare.measures import Punctuation
-from panes.declare.query import EXPIRES, NUMBER, Query
-from panes.declare.windows import RowWindow
+from panes.aggregates.collecting import CountDistinctOf, DistinctOf, QuantileOf, RecurringOf
+from panes.aggregates.fits import CorrelationOf, TrendOf
+from panes.aggregates.ordering import is_ordered
 from panes.errors import AnswerOverflowError
-from panes.local.evaluate import evaluate
+from panes.expressions.evaluate import evaluate
+from panes.expressions.expression import expression
+from panes.queries.measures import Punctuation
+from panes.queries.query import EXPIRES, NUMBER, Query
+from panes.queries.windows import RowWindow
 from panes.testing.rows_reference import Arrived, instances
 from panes.timeline import Geometry
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from panes.declare.measures import Delta, Punctuation, Rows
-from panes.declare.windows import RowWindow
+from panes.queries.measures import Delta, Punctuation, Rows
+from panes.queries.windows import RowWindow
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""Aggregates as values: lift, combine, subtract and lower over columns."""

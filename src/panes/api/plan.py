@@ -1,0 +1,703 @@
+"""The façade that composes the rooms: plan queries together, look at the plan, run it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from panes.api.catalogue import Catalogue
+from panes.api.options import (
+    check_batch_options,
+    check_empty,
+    check_layout,
+    check_mode,
+    check_rows,
+    check_strategy,
+    check_stream,
+)
+from panes.engine.schema import one_type_each, wide_columns
+from panes.errors import PlanError, SqlError
+from panes.inputs import both_on_spark, check_one, is_spark, unread
+from panes.planning import explanation, svg
+from panes.planning.blueprint import Blueprint, ByEvents, draw_up
+from panes.planning.statistics import Statistics
+from panes.planning.steps import Steps
+from panes.planning.strategy import Strategy
+from panes.queries.eviction import Limits
+from panes.queries.lookups import LookupLayout, declare_lookup
+from panes.queries.measures import Rows
+from panes.queries.nested import Nested
+from panes.queries.query import Query, check_names
+from panes.queries.windows import Bounds
+from panes.row_windows.parts import RowsPart, is_session, key_sets, over_rows, over_time
+from panes.state.job import Mode
+from panes.suggestions import arguments_of, attribute, helpful
+from panes.timeline import DurationLike
+
+if TYPE_CHECKING:
+    from panes.live.live import Live
+
+Layout = Literal["long", "wide"]
+_STREAM = "it is for streams: plan.stream(events, ...)."
+_ELSEWHERE = {
+    **dict.fromkeys(("collect", "execute", "compute", "batch", "answer"), "plan.run(data)"),
+    **dict.fromkeys(("start", "write_stream", "writeStream"), "plan.stream(events).writeStream"),
+    **dict.fromkeys(("join", "asof_join", "features", "get_historical_features"), "plan.lookup(events, requests)"),
+    **dict.fromkeys(("load", "restore"), "plan.live(load=path)"),
+    **dict.fromkeys(("find", "update", "save"), "live = plan.live(), which has it"),
+}
+"""What plans of other systems do, and what it is called here."""
+
+
+@helpful("pn.plan([query, another])", "Plans are made by pn.plan.")
+@dataclass(frozen=True)
+class Plan:
+    """All windows of all queries, planned together. Made by :func:`plan`.
+
+    Print it for a summary; ``explain()`` shows the tree, the costs and what was tried.
+    """
+
+    queries: tuple[Query, ...]
+    statistics: Statistics
+    strategy: Strategy | None = None
+    factor_windows: bool = True
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            return attribute(self, name, _ELSEWHERE)
+
+    def blueprint(self, statistics: Statistics | None = None, strategy: Strategy | None = None) -> Blueprint:
+        """What the planner decides under some statistics; by default under those it was given."""
+        if statistics is None and strategy in (None, self.strategy):
+            return self._drawn
+        return self._draw(statistics or self.statistics, strategy or self.strategy)
+
+    @cached_property
+    def _drawn(self) -> Blueprint:
+        return self._draw(self.statistics, self.strategy)
+
+    @cached_property
+    def _in_process(self) -> Blueprint:
+        return self._draw(self.statistics, "columnar")
+
+    def _draw(self, statistics: Statistics, strategy: Strategy | None) -> Blueprint:
+        drawn = Blueprint((), (), statistics)
+        if self._over_time:
+            drawn = draw_up(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
+        told = (
+            ByEvents(
+                part.query.name,
+                part.query.by,
+                part.query.at,
+                tuple(map(str, part.windows)),
+                number,
+                tuple(str(window) for window in part.windows if is_session(window)),
+            )
+            for number, some in enumerate(key_sets(self._over_rows))
+            for part in some
+        )
+        return replace(drawn, by_events=tuple(told))
+
+    @cached_property
+    def _over_time(self) -> tuple[Query, ...]:
+        return over_time(self.queries)
+
+    @cached_property
+    def _over_rows(self) -> tuple[RowsPart, ...]:
+        return over_rows(self.queries)
+
+    @helpful(
+        "plan.run(events)",
+        mode=_STREAM,
+        shards=_STREAM,
+        late=_STREAM,
+        limits=_STREAM,
+        catalogue=_STREAM,
+        history=_STREAM,
+        checkpoint=_STREAM,
+        emit="write empty=True to answer windows without events, too.",
+    )
+    def run(
+        self,
+        data: Any,
+        *,
+        layout: Layout = "long",
+        empty: bool = False,
+        strategy: Strategy | None = None,
+        observation: Any = None,
+    ) -> Any:
+        """Answer every query: a row per key and window.
+
+        Parameters
+        ----------
+        data
+            A Spark DataFrame gives a (lazy) Spark DataFrame. A pyarrow Table, or anything with the Arrow C
+            interface (pandas, polars), is answered in this process and gives a pyarrow Table. A streaming DataFrame
+            is ``plan.stream`` with its defaults.
+        layout
+            ``long``: one row per answer. ``wide``: one row per key and window end.
+        empty
+            Whether windows on the clock are also answered where they hold no event (``count`` 0, others null), between
+            a key's first and last event. Other windows are answered with events and are as they are.
+        strategy
+            Run all of it one way (``native``, ``rewrite`` or ``columnar``), for comparison.
+        observation
+            A ``pyspark.sql.Observation`` that counts ``events`` and ``null_timestamps``.
+
+        Examples
+        --------
+        >>> import datetime as dt, pyarrow as pa, panes as pn
+        >>> events = pa.table({"ts": [dt.datetime(2026, 1, 1, 0, m) for m in (1, 9, 12)], "temp": [20.0, 21.0, 25.0]})
+        >>> plan = pn.plan(pn.query(at="ts", select={"top": pn.max("temp")}, over=pn.tumbling("10 min")))
+        >>> plan.run(events).select(["window_name", "top"]).to_pydict()
+        {'window_name': ['10m', '10m'], 'top': [21.0, 25.0]}
+        """
+        return self._run_steps(data, layout, empty, strategy, observation).carry_out()
+
+    @helpful(
+        "plan.stream(events, mode='append')",
+        output_mode="mode",
+        outputMode="mode",
+        strategy="a stream runs one stateful operator.",
+        observation="a stream's figures are observed metrics of the streaming query.",
+        emit="write empty=True to answer windows without events, too.",
+        history="it belongs to the catalogue: pn.Catalogue(path, history='1 day').",
+    )
+    def stream(
+        self,
+        events: Any,
+        *,
+        mode: Mode = "append",
+        layout: Layout = "long",
+        empty: bool = False,
+        late: Literal["count", "emit"] = "count",
+        shards: int = 4,
+        limits: Limits | None = None,
+        catalogue: Catalogue | None = None,
+        checkpoint: str | None = None,
+    ) -> Any:
+        """Answer every query while events come: the rows that ``run`` gives, each when its window is complete.
+
+        Parameters
+        ----------
+        events
+            A streaming DataFrame with a watermark on the event time. The result is one, too: write it somewhere.
+        mode
+            ``append`` gives an answer once, when the watermark has passed its end; ``update`` gives early answers and
+            corrections, only what changed. Write the stream with the same output mode.
+        layout
+            ``long``: one row per answer. ``wide``: one row per key and window end, in append mode.
+        empty
+            Whether windows on the clock are also answered where they hold no event, while the key is held.
+        late
+            ``count`` counts late events; ``emit`` also lets them out, as rows with ``kind = 'late'`` and the event as
+            JSON in ``detail``.
+        shards
+            Into how many parts keys are divided. A checkpoint keeps its number.
+        limits
+            When keys are evicted from the state, a :class:`Limits`.
+        catalogue
+            A :class:`Catalogue` of queries that come and go while the stream runs. Answers then carry ``coverage``,
+            ``kind`` and ``detail``.
+        checkpoint
+            Where the stream will have its checkpoint. One that cannot serve these queries is then refused here, before
+            the stream starts, and otherwise in its first micro-batch.
+        """
+        asked = (mode, layout, empty, late, shards, limits, catalogue, checkpoint)
+        return self._stream_steps(events, *asked).carry_out()
+
+    @helpful(
+        "plan.lookup(payments, labels)",
+        **dict.fromkeys(("labels", "entities", "spine"), "requests"),
+        **dict.fromkeys(("on", "by"), "keys stand in the query, as pn.query(by='card', ...)."),
+        **dict.fromkeys(("over", "select", "where"), "it stands in the query, which a stream serves unchanged."),
+        **dict.fromkeys(("watermark", "lag"), "delay"),
+        closed="it stands on the window, as pn.sliding('1 hour', bounds='[)') for only what was before the request.",
+    )
+    def lookup(
+        self,
+        events: Any,
+        requests: Any,
+        *,
+        at: str | None = None,
+        delay: DurationLike | None = None,
+        layout: LookupLayout = "wide",
+    ) -> Any:
+        """What each window's answer was at each request: a training set with no leakage from the future.
+
+        Of a sliding window it is the answer up to the request, exactly: what ``run`` has for an event of that time. Of
+        a window on the clock it is that of the newest instance with ``end + delay <= t``. Where a window holds no event
+        of the key, counts are 0 and other aggregates null.
+
+        Parameters
+        ----------
+        events, requests
+            Two Spark DataFrames give a (lazy) Spark DataFrame. Two pyarrow Tables, or anything with the Arrow C
+            interface (pandas, polars), give a pyarrow Table. Requests have the key columns, a time, and any other
+            columns; neither side need be sorted.
+        at
+            The column of time of the requests; by default it is called as that of the events. A request without a time
+            finds no event.
+        delay
+            The watermark delay of the stream that serves the same plan: windows on the clock then are what had been
+            served by the time of the request. Sliding windows are not affected: a stream answers them as of the time
+            of the event, however late that answer comes.
+        layout
+            ``wide``: the requests with a column ``<output column>_<window>`` for each window, as ``total_7d``.
+            ``long``: a row per request, query and window, with columns ``query`` and ``window_name``.
+
+        Returns
+        -------
+        pyarrow.Table or pyspark.sql.DataFrame
+            All columns of the requests, then the answers. In this process rows keep the order of the requests.
+
+        Examples
+        --------
+        >>> import datetime as dt, pyarrow as pa, panes as pn
+        >>> hour = lambda *hours: [dt.datetime(2026, 1, 1, h) for h in hours]
+        >>> payments = pa.table({"ts": hour(1, 2, 9, 3), "card": ["a", "a", "a", "b"], "amount": [10, 20, 5, 7]})
+        >>> labels = pa.table({"ts": hour(2, 9, 12), "card": ["a", "a", "c"], "fraud": [False, True, False]})
+        >>> spend = pn.query(by="card", at="ts", select={"n": pn.count(), "total": pn.sum("amount")},
+        ...     over=[pn.sliding("1 day"), pn.sliding(pn.rows(1)), pn.tumbling("6 hours")])
+        >>> features = pn.plan(spend).lookup(payments, labels)
+        >>> features.column_names[3:]
+        ['n_1d', 'total_1d', 'n_1row', 'total_1row', 'n_6h', 'total_6h']
+        >>> for row in features.drop_columns(["ts"]).to_pylist():
+        ...     print(*row.values())
+        a False 2 30 1 20 0 None
+        a True 3 35 1 5 2 30
+        c False 0 None 0 None 0 None
+        """
+        return self._lookup_steps(events, requests, at, delay, layout).carry_out()
+
+    @helpful(
+        "plan.live(keep='3 hours')",
+        **dict.fromkeys(("retention", "ttl", "history"), "keep"),
+        **dict.fromkeys(("path", "restore"), "load"),
+        over="it stands in the query, and any other window is asked for with live.lookup(requests, over='15 min').",
+    )
+    def live(
+        self,
+        keep: DurationLike | Rows | Nested | None = None,
+        *,
+        algorithm: str | None = None,
+        load: str | os.PathLike[str] | None = None,
+    ) -> Live:
+        """Keep the plan in this process: events come in batches, and any window can be asked for at any time.
+
+        ``live.update(batch)`` takes in events, ``live.lookup(requests)`` gives what :meth:`lookup` would, or answers
+        over any other window, and ``live.find("total > 1000", over="15 min")`` the keys that pass a condition.
+
+        Parameters
+        ----------
+        keep
+            How much is held: a duration, counted back from the latest event of all keys; ``pn.rows(1000)``, so many
+            rows of each key; ``pn.nested(ranges, slides)``, granules that grow coarser with age. By default what the
+            windows of the plan need.
+        algorithm
+            ``running``, ``landmark``, ``dyadic``, ``tree`` or ``elements`` for all aggregates; by default an adviser
+            chooses for each, by what is asked, and changes its mind.
+        load
+            A file that ``live.save(path)`` of the same plan wrote.
+
+        Examples
+        --------
+        >>> import datetime as dt, pyarrow as pa, panes as pn
+        >>> spend = pn.query(by="card", at="ts", select={"total": pn.sum("amount")}, over=pn.sliding("1 hour"))
+        >>> live = pn.plan(spend).live()
+        >>> minute = lambda *some: [dt.datetime(2026, 1, 1, 9, m) for m in some]
+        >>> live.update(pa.table({"ts": minute(0, 5, 14), "card": ["a", "b", "a"], "amount": [500, 900, 600]}))
+        >>> live.lookup(pa.table({"card": ["b"], "ts": minute(30)}))["total_1h"].to_pylist()
+        [900]
+        >>> live.find("total > 1000", over="15 min").to_pylist()
+        [{'card': 'a', 'total': 1100}]
+        """
+        if load is not None:
+            from panes.live.saving import load as load_live
+
+            return load_live(load, self.queries, keep, algorithm)
+        from panes.live.live import Live
+
+        return Live(self.queries, keep, algorithm)
+
+    def with_statistics(self, events: Any) -> Plan:
+        """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.
+
+        ``run`` does this by itself for plans that were told neither.
+        """
+        from panes.spark.run import check
+
+        if not self._over_time:
+            return self
+        check(self.blueprint(), events)  # mistakes first: a sample is a small job
+        return self._sampled(events)
+
+    def status(self, streaming_query: Any) -> str:
+        """Where a running stream of this plan stands: its watermark, and what each window waits for."""
+        from panes.spark.progress import status
+
+        return status(self._over_time, self.blueprint().by_events, streaming_query.lastProgress)
+
+    def explain(self, data: Any = None, requests: Any = None, **options: Any) -> str:
+        """What runs: the tree of windows with predicted costs; with data, the steps that a run on them takes.
+
+        Nothing is answered. A look at the first events decides here too where it decides for ``run``.
+
+        Parameters
+        ----------
+        data
+            What would be given to ``run`` or, where it is a stream, to ``stream``. Without data, the plan is shown as
+            it looks under the figures that :func:`plan` was given: what a run on a batch starts from.
+        requests
+            What ``lookup`` would be given beside the events.
+        options
+            Those of ``run``, ``stream`` or ``lookup``.
+
+        Examples
+        --------
+        >>> import datetime as dt, pyarrow as pa, panes as pn
+        >>> events = pa.table({"ts": [dt.datetime(2026, 1, 1)], "temp": [20.0]})
+        >>> over = [pn.tumbling("10 min"), pn.hopping("1 hour", every="10 min"), pn.sliding(pn.rows(10))]
+        >>> print(pn.plan(pn.query(at="ts", select={"top": pn.max("temp")}, over=over)).explain(events))
+        plan.run on a table: 3 windows, 2 passes over the events
+          1 read    events
+          2 sort    events by nothing and time (1)
+          3 answer  panes every 10m, and every window from them (2)
+              10m
+              1h/10m
+          4 union   all answers (3)
+          5 sort    events by nothing and time (1)
+          6 answer  windows by rows, from one sorted column (5)
+              10rows/event
+          7 union   the answers of all parts (4, 6)
+        """
+        if "format" in options:
+            raise PlanError("explain() gives text; plan.to_mermaid(), plan.to_svg() and plan.to_dict() other formats.")
+        if data is None:
+            if requests is not None or options:
+                given = ", ".join(f"{name}=" for name in (*(() if requests is None else ("requests",)), *options))
+                says = "say" if ", " in given else "says"
+                raise PlanError(f"{given} {says} how a plan runs on data: write plan.explain(events, ...).")
+            return explanation.explain(self.blueprint())
+        return str(self._steps(data, requests, options))
+
+    def _steps(self, data: Any, requests: Any, options: Mapping[str, Any]) -> Steps:
+        """What the verb that fits would carry out."""
+        if requests is not None:
+            return self._lookup_steps(**arguments_of(Plan.lookup, self, unread(data), unread(requests), **options))
+        if is_spark(data) and data.isStreaming:
+            return self._stream_steps(**arguments_of(Plan.stream, self, data, **options))
+        return self._run_steps(**arguments_of(Plan.run, self, unread(data), **options))
+
+    def to_mermaid(self) -> str:
+        """The plan as a Mermaid flowchart."""
+        return explanation.mermaid(self.blueprint())
+
+    def to_svg(self) -> str:
+        """The plan as a picture: text of an SVG file."""
+        return svg.svg(self.blueprint())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values, ready for JSON."""
+        return explanation.data_of(self.blueprint())
+
+    def __str__(self) -> str:
+        return explanation.summary(self.blueprint())
+
+    # What verbs carry out, and explain shows
+
+    def _run_steps(self, data: Any, layout: Layout, empty: bool, strategy: Strategy | None, observation: Any) -> Steps:
+        check_layout(layout, self._over_rows)
+        check_strategy(strategy)
+        check_empty(self.queries, empty, strategy or self.strategy)
+        if layout == "wide":
+            wide_columns(self.queries)
+        check_one("run on", data)
+        if is_spark(data):
+            if data.isStreaming:
+                check_batch_options(strategy or self.strategy, observation)
+                return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty, layout=layout))
+            return self._batch_steps(data, layout, empty, strategy, observation)
+        if (strategy or self.strategy) in ("native", "rewrite") or observation is not None:
+            raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
+        return self._table_steps(data, layout, empty)
+
+    def _table_steps(self, data: Any, layout: Layout, empty: bool) -> Steps:
+        from panes.engine.results import together
+        from panes.local.run import add_steps
+
+        steps = Steps("plan.run on a table")
+        read, parts = steps.add("read", "events", lambda: None), list[int]()
+        if self._over_time:
+            parts.append(add_steps(steps, read, self._in_process, data, layout=layout, emit_all=empty))
+        if self._over_rows:
+            from panes.row_windows.answer import add_rows
+
+            parts += [add_rows(steps, read, some, data) for some in key_sets(self._over_rows)]
+        if len(parts) > 1:
+            steps.add("union", "the answers of all parts", lambda *tables: together(tables), *parts)
+        return steps
+
+    def _batch_steps(
+        self, events: Any, layout: Layout, empty: bool, strategy: Strategy | None, observation: Any
+    ) -> Steps:
+        from panes.spark.run import add_count, add_steps, check
+
+        steps = Steps("plan.run on a DataFrame", shuffling=True)
+        read, parts = steps.add("read", "events", lambda: events), list[int]()
+        # Mistakes first.
+        by_rows = self._prepared_rows(events)
+        if self._over_time:
+            checked, asked_for = check(self.blueprint(), events), "columnar" if empty else strategy or self.strategy
+            made = self._sampled(events) if self.statistics.origin == "assumed" and asked_for is None else self
+            checked, why = checked.redrawn(made.blueprint(strategy=asked_for)), []
+            if empty:
+                why.append("empty=True runs in columns: Spark's group-bys know no empty groups")
+            if (alias := checked.unreadable) is not None:
+                lost = f"column {alias!r}: the average of decimals has digits that a division in SQL does not keep"
+                if asked_for is not None:
+                    raise PlanError(
+                        f"{lost}, so strategy={asked_for!r} cannot run it. Take strategy='columnar', or let the "
+                        "planner choose."
+                    )
+                checked = checked.redrawn(made.blueprint(strategy="columnar"))
+                why.append(f"{lost}, so all of it runs in columns")
+            parts.append(add_steps(steps, read, checked, layout=layout, observation=observation, emit_all=empty))
+            steps.because(checked.blueprint, why)
+        counted = read
+        if observation is not None and not self._over_time:
+            counted = add_count(steps, read, [self._over_rows[0].query.at], observation)
+        if by_rows:
+            from panes.spark.rows import add_rows
+
+            parts += [add_rows(steps, counted, prepared, look_at=read) for prepared in by_rows]
+        return _side_by_side(steps, parts)
+
+    def _prepared_rows(self, events: Any) -> list[Any]:
+        """Windows by rows, checked: one value for each sorted column."""
+        if not self._over_rows:
+            return []
+        from panes.spark.rows import prepare_rows
+
+        return [prepare_rows(some, events) for some in key_sets(self._over_rows)]
+
+    def _stream_steps(
+        self,
+        events: Any,
+        mode: Mode,
+        layout: Layout,
+        empty: bool,
+        late: Literal["count", "emit"],
+        shards: int,
+        limits: Limits | None,
+        catalogue: Catalogue | None,
+        checkpoint: str | None,
+    ) -> Steps:
+        check_stream(events)
+        check_layout(layout, self._over_rows)
+        check_empty(self.queries, empty, None)
+        check_mode(self.queries, mode)
+        if self._over_rows:
+            check_rows(self._over_rows[0], {"late": late, "limits": limits, "catalogue": catalogue})
+        from panes.spark.stream import METRICS, Asked, add_stream
+
+        steps = Steps("plan.stream", shuffling=True)
+        read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
+        if self._over_time:
+            blueprint = draw_up(self._over_time, self.statistics, "columnar", factor_windows=False)
+            folder, kept = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
+            asked = Asked(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
+            parts.append(add_stream(steps, read, blueprint, events, asked))
+        for prepared in self._prepared_rows(events):
+            from panes.spark.rows import add_row_stream
+
+            # Figures of one name would have to be the same figures.
+            metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
+            parts.append(add_row_stream(steps, read, prepared, shards, metrics, checkpoint))
+        return _side_by_side(steps, parts)
+
+    def _lookup_steps(
+        self, events: Any, requests: Any, at: str | None, delay: DurationLike | None, layout: LookupLayout
+    ) -> Steps:
+        declared = declare_lookup(self.queries, at=at, delay=delay, layout=layout)
+        if both_on_spark("look up in", events=events, requests=requests):
+            from panes.spark.lookup import lookup_steps as steps_on_spark
+
+            return steps_on_spark(declared, events, requests)
+        from panes.local.lookup import lookup_steps
+
+        return lookup_steps(declared, events, requests)
+
+    def _sampled(self, events: Any) -> Plan:
+        from panes.spark.sampling import sample
+
+        if _obvious(self.blueprint()):
+            return self
+        return replace(self, statistics=sample(events, self._over_time, self.statistics))
+
+
+QueryLike: TypeAlias = Query | str
+"""A query, or SQL text of one or several."""
+
+
+@helpful(
+    "pn.plan([query, another], rate=1000, keys=50_000)",
+    more="several queries stand in a list, as pn.plan([query, another]).",
+    query="queries",
+    n_keys="keys",
+    **dict.fromkeys(("events", "data", "df"), "a plan is run afterwards: pn.plan(query).run(data)."),
+    **dict.fromkeys(("by", "at", "select", "over", "where"), "it stands in the query: pn.plan(pn.query(...))."),
+)
+def plan(
+    queries: QueryLike | Iterable[QueryLike],
+    *,
+    rate: float | None = None,
+    keys: float | Mapping[Any, float] | None = None,
+    strategy: Strategy | None = None,
+    factor_windows: bool = True,
+) -> Plan:
+    """Plan all windows of all queries together.
+
+    Parameters
+    ----------
+    queries
+        What ``pn.query`` made, SQL text as ``pn.sql`` reads it, or several of them.
+    rate
+        Expected events per second of event time. Without it (and without ``keys``) a look at the data decides.
+    keys
+        Expected number of distinct keys, or one number per key column or tuple of key columns.
+    strategy
+        Run all of it one way instead of the cheapest.
+    factor_windows
+        Whether the planner may add windows that nobody asked for but others can be read from.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> windows = [pn.tumbling("20 min"), pn.tumbling("30 min"), pn.tumbling("40 min")]
+    >>> print(pn.plan(pn.query("temps", by="device", at="ts", select={"low": pn.min("temp")}, over=windows)))
+    1 query, 3 windows, 1 pass over the events
+      ...
+    """
+    check_strategy(strategy)
+    listed = tuple(queries) if isinstance(queries, Iterable) and not isinstance(queries, str) else (queries,)
+    declared = tuple(each for some in listed for each in (sql(some) if isinstance(some, str) else [some]))
+    made = Plan(check_names(declared), Statistics.given(rate, keys), strategy, factor_windows)
+    # So that a mistake shows here, not when it is run.
+    made.blueprint()
+    _ = made._over_rows
+    return made
+
+
+@helpful("pn.sql('SELECT ...', at='ts')", query="text", statement="text", **dict.fromkeys(("time", "ts"), "at"))
+def sql(text: str, *, at: str | None = None, bounds: Bounds = "[)") -> list[Query]:
+    """Queries out of SQL: one statement each, separated by ``;``, in any of the dialects of ``docs/sql.md``.
+
+    Parameters
+    ----------
+    text
+        Statements about one stream. ``-- name: xyz`` before a statement names its query; others are called ``query1``,
+        ``query2``, and so on by their position.
+    at
+        The column of event time, for statements that do not name it.
+    bounds
+        Whether windows are ``[start, end)`` or ``(start, end]``, as in Azure Stream Analytics.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> text = "SELECT device, MAX(temp) AS top FROM readings GROUP BY device, window(ts, '1 hour', '5 minutes')"
+    >>> pn.sql(text)[0].columns
+    ('top',)
+    """
+    from panes.dialect.statement import read_statements
+
+    statements = read_statements(text, at=at, bounds=bounds)
+    if any(statement.explain for statement in statements):
+        raise SqlError("EXPLAIN asks for a plan and not for queries: pn.explain(text) gives it.")
+    return [statement.query for statement in statements]
+
+
+def explain(text: str, *, at: str | None = None, bounds: Bounds = "[)", rate: float | None = None) -> str:
+    """The plan of some SQL, as ``Plan.explain`` shows it; the word EXPLAIN may stand before a statement.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> print(pn.explain("EXPLAIN SELECT COUNT(*) FROM ev GROUP BY window(ts, '1 hour')"))
+    1 query, 1 window...
+    """
+    from panes.dialect.statement import read_statements
+
+    return plan([statement.query for statement in read_statements(text, at=at, bounds=bounds)], rate=rate).explain()
+
+
+@helpful("pn.to_sql(query)", **dict.fromkeys(("table", "name", "events"), "stream"))
+def to_sql(query: Query, *, stream: str = "events") -> str:
+    """A query as SQL that :func:`sql` reads back as an equal one.
+
+    Parameters
+    ----------
+    stream
+        What the statement reads from.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> temps = pn.query("temps", by="device", at="ts", select={"low": pn.min("temp")},
+    ...     over=[pn.tumbling("20 min"), pn.hopping("1 hour", every="5 min", name="hourly")], where="temp > -60")
+    >>> print(pn.to_sql(temps))
+    -- name: temps
+    SELECT device, MIN(temp) AS low
+    FROM events TIMESTAMP BY ts
+    WHERE temp > -60
+    GROUP BY device, Windows(TumblingWindow(minute, 20), Window('hourly', HoppingWindow(minute, 60, 5)))
+    """
+    from panes.dialect.printing import printed
+
+    return printed(query, stream)
+
+
+@helpful("pn.show_progress(spark)", spark="session", **dict.fromkeys(("log", "file", "print"), "tell"))
+def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> Any:
+    """Show a line per micro-batch of every stream of Panes in a Spark session, on the standard error output.
+
+    Parameters
+    ----------
+    tell
+        Where lines go instead.
+
+    Returns
+    -------
+    StreamingQueryListener
+        For ``session.streams.removeListener``.
+    """
+    from panes.spark.progress import Progress
+
+    listener = Progress(tell)
+    session.streams.addListener(listener)
+    return listener
+
+
+def _side_by_side(steps: Steps, parts: list[int]) -> Steps:
+    """The answers of all parts of a plan on Spark; a column that one has not is null there."""
+
+    def union(*found: Any) -> Any:
+        one_type_each((field.name, field.dataType.simpleString()) for part in found for field in part.schema)
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
+
+    if len(parts) > 1:
+        steps.add("union", "the answers of all parts", union, *parts)
+    return steps
+
+
+def _obvious(blueprint: Blueprint) -> bool:
+    """Whether no figures could change the plan: one tumbling window cannot share with anything, sliding ones do."""
+    if all(store.per_event for store in blueprint.stores):
+        return True
+    views = [window.geometry for query in blueprint.queries for window in query.windows]
+    return len(views) == 1 and views[0].tumbling and blueprint.stores[0].strategy == "native"

@@ -1,1 +1,0 @@
-"""What a user writes: windows, expressions and queries."""

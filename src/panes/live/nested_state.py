@@ -1,0 +1,258 @@
+"""Continuous reporting: the state of a nested window at any horizon and any time, composed from its granules.
+
+Paper: Patroumpas and Sellis, Multi-granular Time-based Sliding Windows over Data Streams (2010), section III-C.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panes.aggregates.operations import Array
+from panes.engine.answer import Answers, lift_panes
+from panes.engine.columns import whole
+from panes.engine.level import partials_of
+from panes.engine.program import Program
+from panes.engine.results import piece_of
+from panes.engine.schema import answer_schema, check_columns, check_same_types, field_of
+from panes.errors import DeclarationError, PlanError
+from panes.inputs import as_table
+from panes.kernels.stairwise import Stairwise
+from panes.local.run import Sorted, program_of, sorted_events
+from panes.planning.blueprint import draw_up
+from panes.planning.statistics import Statistics
+from panes.queries.nested import Nested
+from panes.queries.query import Query
+from panes.queries.windows import Window
+from panes.state.blob_store import InMemory
+from panes.state.granules import Held, settled
+from panes.state.key_dictionary import Dictionary
+from panes.timeline import DurationLike, Edges, Geometry, InstantLike, format_duration, parse_duration, parse_instant
+
+_EVERYTHING = "everything"
+_EARLIEST = -(2**60)
+_NONE = np.zeros(0, np.int64)
+
+
+class Granules:
+    """The events of a query as granules that grow coarser with age.
+
+    It answers at any time, for any horizon up to the widest range: from whole granules, so that the horizon of an
+    answer is the shortest one that covers what was asked for. Recent horizons are exact to the narrowest slide, older
+    ones to wider slides.
+
+    Parameters
+    ----------
+    query
+        What is asked for; its windows do not matter.
+    keep
+        Up to which age granules of each slide are kept.
+
+    Attributes
+    ----------
+    left_out
+        How many events came too late for every level, or lie before ``since``.
+
+    Examples
+    --------
+    >>> import datetime as dt, pyarrow as pa, panes as pn
+    >>> load = pn.query("load", at="ts", select={"n": pn.count(), "top": pn.max("x")}, over=pn.sliding("1 hour"))
+    >>> live = pn.plan(load).live(keep=pn.nested(ranges=["5 min", "1 hour"], slides=["1 min", "10 min"]))
+    >>> minutes = range(60)
+    >>> live.update(pa.table({"ts": [dt.datetime(2026, 1, 1, 9, m) for m in minutes], "x": list(minutes)}))
+    >>> live.find(over="3 min", at="2026-01-01 10:00").select(["n", "top"]).to_pylist()
+    [{'n': 3, 'top': 59}]
+    >>> live.find(over="17 min")["window"].to_pylist()
+    [{'start': datetime.datetime(2026, 1, 1, 9, 40), 'end': datetime.datetime(2026, 1, 1, 10, 0)}]
+    """
+
+    def __init__(self, query: Query, keep: Nested) -> None:
+        if not query.timed:
+            raise DeclarationError(f"query {query.name!r} has no at=, and granules are spans of time. Write at='ts'.")
+        for what, given in (("groups", query.groups), ("evict", query.evict)):
+            if given:
+                raise DeclarationError(f"query {query.name!r} has {what}=, which is for windows by rows. Leave it out.")
+        if query.expiring:
+            raise DeclarationError(f"query {query.name!r} asks when answers expire, but at any time they just have.")
+        for _, aggregate in query.aggregates:
+            if aggregate.levels or aggregate.in_order:
+                what = "compares whole levels" if aggregate.levels else "fills gaps in the order of time"
+                raise DeclarationError(
+                    f"query {query.name!r}: {aggregate} {what}, which a horizon cannot. Leave it to plan.run."
+                )
+        query = replace(query, over=(keep,))
+        self.left_out = 0
+        self._query, self._window = query, keep
+        self._shift = self._window.windows[0].shift
+        self._store = draw_up([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
+        self._chain: Stairwise[Held] = Stairwise(
+            self._window.ranges, self._window.slides, self._combined, origin=_origin(self._window)
+        )
+        self._bound: tuple[pa.Schema, Program, Dictionary] | None = None
+
+    def prepare(self, batch: Any) -> Sorted:
+        """Do what may fail before anything changes: events sorted by key and time."""
+        table = as_table(batch, {name.lower() for name in self._query.used})
+        check_columns([self._query], table.schema)
+        return sorted_events(self._store, self._bind(table.schema)[1], table)
+
+    def commit(self, events: Sorted) -> None:
+        """Take in events."""
+        if not len(events.instants):
+            return
+        assert self._bound is not None
+        _, program, dictionary = self._bound
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            panes, partials = lift_panes(program, events.instants, events.key_starts, events.arguments)
+            stored = [partial.stored() for partial in partials]
+        keys = events.keys.combine_chunks().to_batches()[0] if self._store.keys else _everything()
+        # By time now, and by key within each granule.
+        order = np.argsort(panes.start, kind="stable")
+        start, key, counts = (
+            panes.start[order],
+            dictionary.ordinals(keys)[panes.key[order]],
+            (panes.hi - panes.lo)[order],
+        )
+        columns = [column.take(pa.array(order)) for column in stored]
+        begins = np.flatnonzero(np.diff(start, prepend=_EARLIEST - 1))
+        for first, last in zip(begins, np.append(begins[1:], len(start)), strict=True):
+            rows = _rows(key[first:last], tuple(column.slice(first, last - first) for column in columns))
+            if not self._chain.insert(int(start[first]), rows):
+                self.left_out += int(counts[first:last].sum())
+        self._chain.advance(int(events.instants.max()) + 1)
+
+    @property
+    def rows(self) -> int:
+        """How many rows of partials are held, one for each key of a granule."""
+        return sum(
+            len(granule.content)
+            for node in self._chain.nodes()
+            for granule in node.granules
+            if granule.content is not None
+        )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a saved file says of it, beside tables."""
+        return {"begun": self._bound is not None, "now": self._chain.now, "left_out": self.left_out}
+
+    def saved(self) -> list[pa.Table]:
+        """The types of events, the keys, and the rows of all granules."""
+        if self._bound is None:
+            return []
+        schema, program, dictionary = self._bound
+        granules = [granule for node in self._chain.nodes() for granule in node.granules]
+        columns: dict[str, Any] = {
+            "start": np.concatenate([_NONE, *(np.full(len(g.content), g.start) for g in granules)]),
+            "key": np.concatenate([_NONE, *(g.content.key for g in granules)]),
+        }
+        for number, component in enumerate(program.components):
+            pieces = [granule.content.stored[number] for granule in granules]
+            columns[f"={component.name}"] = pa.chunked_array(pieces, component.storage)
+        return [schema.empty_table(), pa.Table.from_batches([dictionary.keys]), pa.table(columns)]
+
+    def restore(self, facts: dict[str, Any], tables: Iterator[pa.Table]) -> None:
+        """Hold what was saved."""
+        if facts["begun"]:
+            types, keys, rows = (next(tables).combine_chunks() for _ in range(3))
+            _, program, dictionary = self._bind(types.schema)
+            dictionary.ordinals(keys.to_batches()[0].cast(dictionary.keys.schema))
+            self._chain.advance(facts["now"])
+            start, key = (np.array(rows.column(name).to_numpy(), np.int64) for name in ("start", "key"))
+            stored = [whole(rows.column(f"={component.name}")) for component in program.components]
+            begins = np.flatnonzero(np.diff(start, prepend=_EARLIEST - 1))
+            for first, last in zip(begins, np.append(begins[1:], len(start)), strict=True):
+                held = _rows(key[first:last], tuple(column.slice(first, last - first) for column in stored))
+                self._chain.insert(int(start[first]), held)
+        self.left_out = facts["left_out"]
+
+    def explain(self) -> str:
+        """What is kept."""
+        pairs = zip(self._window.ranges, self._window.slides, strict=True)
+        levels = [f"of {format_duration(slide)} up to {format_duration(range_)}" for range_, slide in pairs]
+        return f"granules {', '.join(levels)} ago; {self.rows:,} rows of partials held"
+
+    def state(self, horizon: DurationLike, *, at: InstantLike | None = None) -> pa.Table:
+        """The answers over a horizon that ends now, a row for every key with events in it.
+
+        Parameters
+        ----------
+        horizon
+            How far to look back, up to the widest range. ``window_name`` says it, and ``window`` what it was rounded
+            up to.
+        at
+            When it is now; by default right after the latest event. Time does not go back.
+        """
+        if self._bound is None:
+            raise PlanError("there is no state yet: no event has come. Call update(batch) first.")
+        asked, widest = parse_duration(horizon), self._window.ranges[-1]
+        if not 0 < asked <= widest:
+            raise PlanError(
+                f"over={horizon!r} is not within what is kept: the widest level of keep= looks back "
+                f"{format_duration(widest)}. Ask for some of that, or keep more."
+            )
+        if at is not None:
+            now = parse_instant(at) + self._shift
+            if now < self._chain.now:
+                raise PlanError(f"at={at!r} has passed: later events have come, and what they replaced is gone.")
+            self._chain.advance(now)
+        found = self._chain.state(asked)
+        schema, program, dictionary = self._bound
+        rows = Held.nothing(program.components) if found.content is None else found.content
+        # A geometry has instances of one length; this one's only instance is the answer. Before any time has passed
+        # since the initiation there is none.
+        length = max(found.end - found.start, 1)
+        window = Window(Geometry(length, length), format_duration(asked))
+        view = replace(program.views[0], window=replace(window, bounds=self._window.bounds))
+        bounds = {
+            name: np.full(len(rows), edge - self._shift) for name, edge in (("start", found.start), ("end", found.end))
+        }
+        columns = tuple(
+            r.bound.lower(
+                *(partials_of(program.components[c], rows.stored[c]).answers() for c in r.components),
+                **(bounds if r.bound.by_window else {}),
+            )
+            for r in view.readings
+        )
+        answers = Answers(0, rows.key, np.full(len(rows), found.start), columns)
+        keys = pa.Table.from_batches([dictionary.keys])
+        whole = answer_schema([self._query], [program], schema)
+        return piece_of((self._query,), replace(program, views=(view,)), answers, keys, whole)
+
+    def _bind(self, schema: pa.Schema) -> tuple[pa.Schema, Program, Dictionary]:
+        used = pa.schema([field_of(schema, name) for name in sorted(self._query.used)])
+        if self._bound is None:
+            edges = tuple(Edges(slide, self._chain.origin) for slide in dict.fromkeys(self._window.slides))
+            program = replace(program_of(self._store, schema), edges=edges)
+            keys = [pa.field(name, field_of(schema, name).type) for name in self._store.keys]
+            names = pa.schema(keys) if keys else _everything().schema
+            self._bound = used, program, Dictionary(names, InMemory())
+        check_same_types(used, self._bound[0])
+        return self._bound
+
+    def _combined(self, earlier: Held, later: Held) -> Held:
+        assert self._bound is not None
+        return settled(earlier.and_(later), self._bound[1].components, (), None)
+
+
+def _rows(key: Array, stored: tuple[pa.Array, ...]) -> Held:
+    """What one granule holds, a row per key; where it lies is the chain's business."""
+    return Held(key, np.zeros(len(key), np.int64), np.ones(len(key), np.int64), stored)
+
+
+def _everything() -> pa.RecordBatch:
+    return pa.record_batch({_EVERYTHING: pa.array([0], pa.int32())})
+
+
+def _origin(window: Nested) -> int:
+    """The initiation time; without one, long before any event, where all levels slide together."""
+    shift = window.windows[0].shift
+    if window.since is not None:
+        return window.since + shift
+    period = math.lcm(*window.slides)
+    return window.offset + shift - -(-(2**60) // period) * period

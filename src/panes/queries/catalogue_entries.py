@@ -1,0 +1,193 @@
+"""Changes to a running job's views as text: data that anybody can write, checked before it is believed.
+
+An entry is a line of JSON. It never holds code: a query's aggregates are named by their signatures, which the job
+compares with those that it keeps, and its conditions are SQL of the documented subset.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Literal, TypeAlias
+
+from panes.aggregates.aggregates import Aggregate
+from panes.errors import DeclarationError, PanesError
+from panes.queries.query import Query
+from panes.queries.windows import Bounds, RowWindow, Window
+from panes.timeline import Geometry
+
+Action: TypeAlias = Literal["register", "suspend", "resume", "drop"]
+ACTIONS: Final[tuple[Action, ...]] = ("register", "suspend", "resume", "drop")
+FORMAT: Final = 1
+_FARTHEST: Final = 2**60
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One change.
+
+    Parameters
+    ----------
+    at, by, select, where, over
+        Of a registration: the event time, key columns, the signature of each output column, a condition, the windows.
+    """
+
+    action: Action
+    name: str
+    at: str = ""
+    by: tuple[str, ...] = ()
+    select: tuple[tuple[str, str], ...] = ()
+    where: str | None = None
+    over: tuple[Window, ...] = ()
+
+    def to_json(self) -> str:
+        """The entry as a line of text.
+
+        Examples
+        --------
+        >>> Entry("drop", "q").to_json()
+        '{"format": 1, "action": "drop", "name": "q"}'
+        """
+        data: dict[str, Any] = {"format": FORMAT, "action": self.action, "name": self.name}
+        if self.action == "register":
+            data |= {
+                "at": self.at,
+                "by": list(self.by),
+                "select": dict(self.select),
+                "where": self.where,
+                "over": [_written(window) for window in self.over],
+            }
+        return json.dumps(data)
+
+
+def signature(aggregate: Aggregate) -> str:
+    """What an aggregate computes, as text: equal for equal aggregates.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> signature(pn.std("temp"))
+    "var('temp', root=True, ddof=1)"
+    """
+    fixed = {field.name: getattr(aggregate, field.name) for field in fields(aggregate) if field.name != "arguments"}
+    options = [f"{name}={value!r}" for name, value in fixed.items() if _plain(value)]
+    return f"{aggregate.name}({', '.join([*map(repr, aggregate.arguments), *options])})"
+
+
+def _plain(value: object) -> bool:
+    """Whether an option is a number or text, or several."""
+    values = value if isinstance(value, tuple) else (value,)
+    return all(isinstance(one, (bool, int, float, str)) for one in values)
+
+
+def registration(query: Query) -> Entry:
+    """A query as an entry; one that no running job could serve as a view is refused here."""
+    for declared in query.over:
+        if isinstance(declared, RowWindow):
+            raise DeclarationError(
+                f"query {query.name!r}: the window {declared} goes by rows, of which a running job keeps only what its "
+                "declared windows need. Declare it when the job starts, or register a window on the clock."
+            )
+    if query.derived or query.having is not None:
+        raise DeclarationError(
+            f"query {query.name!r} has derived columns or having, which a view of a running job cannot have. Register "
+            "it without them, and apply them to the answers."
+        )
+    for window in query.windows:
+        if window.per_event:
+            raise DeclarationError(
+                f"query {query.name!r}: the sliding window {window.name} has an answer per event, which a running job "
+                "cannot begin to give. Declare it when the job starts, or register a hopping window with a small step."
+            )
+    select = tuple((alias, signature(aggregate)) for alias, aggregate in query.aggregates)
+    where = None if query.where is None else query.where.sql
+    # What groups rows inside a window is one more key on the clock.
+    return Entry("register", query.name, query.at, (*query.by, *query.groups), select, where, query.windows)
+
+
+def read_entry(text: str) -> Entry:
+    """An entry out of text; anything else is refused with the reason.
+
+    Examples
+    --------
+    >>> read_entry('{"format": 1, "action": "suspend", "name": "q"}')
+    Entry(action='suspend', name='q', at='', by=(), select=(), where=None, over=())
+    >>> read_entry("rm -rf /")
+    Traceback (most recent call last):
+    ...
+    panes.errors.DeclarationError: not an entry of a catalogue: Expecting value: line 1 column 1 (char 0).
+    """
+    try:
+        data = json.loads(text)
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise ValueError(f"it is not of format {FORMAT}")
+        if data.get("action") not in ACTIONS:
+            raise ValueError(f"the action {data.get('action')!r} is none of {', '.join(ACTIONS)}")
+        if not _text(data.get("name")):
+            raise ValueError("it has no name")
+        if data["action"] != "register":
+            return Entry(data["action"], data["name"])
+        if not isinstance(data["by"], list) or not data["select"]:
+            raise ValueError("by has to be a list, and select must not be empty")
+        over = tuple(
+            Window(
+                Geometry(_whole(w["range"]), _whole(w["slide"]), _whole(w["offset"])),
+                _text(w["name"]),
+                _bounds(w.get("bounds", "[)")),
+                tuple(map(_whole, w.get("finer", ()))),
+                _since(w),
+            )
+            for w in data["over"]
+        )
+        if not over or len({(window.name, window.geometry) for window in over}) < len(over):
+            raise ValueError("it has no window, or the same one twice")
+        select = tuple((_text(alias), _text(what)) for alias, what in data["select"].items())
+        where = None if data["where"] is None else _text(data["where"])
+        by = tuple(map(_text, data["by"]))
+        return Entry("register", data["name"], _text(data["at"]), by, select, where, over)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, PanesError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise DeclarationError(f"not an entry of a catalogue: {reason}.") from error
+
+
+def _written(window: Window) -> dict[str, Any]:
+    """A window as plain values; what most windows do not have is left out."""
+    data: dict[str, Any] = {"name": window.name, **asdict(window.geometry)}
+    if window.shift:
+        data["bounds"] = window.bounds
+    if window.finer:
+        data["finer"] = list(window.finer)
+    if window.since is not None:
+        data["since"] = window.since
+    return data
+
+
+def _since(data: dict[str, Any]) -> int | None:
+    if data.get("since") is None:
+        return None
+    since = _whole(data["since"])
+    if (since - data["offset"]) % data["slide"]:
+        raise ValueError("a window does not begin where its instances do")
+    return since
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is not a whole number of microseconds")
+    if abs(value) > _FARTHEST:
+        raise ValueError("it has a window of more than 36,000 years")
+    return value
+
+
+def _bounds(value: Any) -> Bounds:
+    if value not in ("[)", "(]"):
+        raise ValueError(f"the bounds {value!r} are neither '[)' nor '(]'")
+    bounds: Bounds = value
+    return bounds
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    value.encode()  # A lone half of a surrogate pair is no text either.
+    return value

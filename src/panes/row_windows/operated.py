@@ -1,0 +1,310 @@
+"""Operators over windows, one tuple after another: every partition has an operator of its own.
+
+Operators keep apart what belongs to different partitions (multiplexed processing, Gedik 2014, section 3.2.1), so that
+it makes no difference whether one operator is given all partitions or each of them has one. Where partitions are
+evicted because of others, one operator is given them all in the order of time.
+
+A punctuation reaches the operators of the partitions that have come before it: a stream knows no others yet. The one
+operator of all tuples is there from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panes.aggregates.operations import Array
+from panes.errors import SchemaError, StateError, nearest
+from panes.frames.positions import Integers
+from panes.inputs import as_table, is_arrow
+from panes.operators.clocks import EventClock
+from panes.operators.operator import Operator
+from panes.operators.operator_model import PUNCTUATION
+from panes.operators.unsaved_state import forgotten
+from panes.row_windows.arrival import arrive, check_tuples
+from panes.row_windows.operators_in_columns import in_columns
+from panes.row_windows.user_operators import WindowedOperator, made
+from panes.row_windows.vectorised import Arrivals
+
+# What functions and operators of a user's own give, as tables.
+
+
+FUNCTION, OPERATOR = "the function returned", "the operator submitted"
+
+
+def table_of(rows: Iterable[Any], schema: pa.Schema | None, who: str) -> pa.Table:
+    """Rows as a table.
+
+    Parameters
+    ----------
+    schema
+        The columns; None to see from the values.
+    who
+        How messages begin.
+    """
+    rows, names = list(rows), dict[str, None]()
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise SchemaError(f"{who} {row!r}, and a table is made of rows. Make them dicts, as {{'n': 1}}.")
+        names |= dict.fromkeys(row)
+    _check_names(names, schema, who)
+    try:
+        if schema is None:
+            return pa.table({name: [row.get(name) for row in rows] for name in names})
+        return pa.Table.from_pylist(rows, schema=schema)
+    except (pa.ArrowException, TypeError) as error:
+        raise _no_table(error, who) from error
+
+
+def shaped(found: pa.Table, schema: pa.Schema | None, who: str) -> pa.Table:
+    """Columns as they were asked for; those that are not there are null."""
+    if schema is None:
+        return found
+    _check_names(found.column_names, schema, who)
+    try:
+        columns = [
+            found.column(field.name).cast(field.type)
+            if field.name in found.column_names
+            else pa.nulls(len(found), field.type)
+            for field in schema
+        ]
+        return pa.table(columns, schema=schema)
+    except pa.ArrowException as error:
+        raise _no_table(error, who) from error
+
+
+class Collected:
+    """What a function returned, call after call.
+
+    Parameters
+    ----------
+    schema
+        The columns; None to see from the values.
+    taken
+        Columns that results have already.
+    """
+
+    def __init__(self, schema: pa.Schema | None, taken: Iterable[str] = ()) -> None:
+        self._schema, self._taken = schema, {name.lower() for name in taken}
+        self._rows: list[Any] = []
+        self._tables: list[pa.Table] = []
+        self._owners: list[int] = []
+        self._counts: list[int] = []
+
+    def add(self, owner: int, result: Any) -> None:
+        """Take what the call with some number returned."""
+        if result is None:
+            return
+        count = 1
+        if isinstance(result, Mapping):
+            self._rows.append(result)
+        elif is_arrow(result):
+            self._flush()
+            table = result if isinstance(result, pa.Table) else pa.table(result)
+            self._tables.append(self._checked(shaped(table, self._schema, FUNCTION)))
+            count = len(table)
+        elif isinstance(result, (list, tuple)):
+            self._rows += result
+            count = len(result)
+        else:
+            raise SchemaError(
+                f"{FUNCTION} {result!r}. Return None for no row, a dict for one, as {{'n': 1}}, a list of dicts, or an "
+                "Arrow table."
+            )
+        self._owners.append(owner)
+        self._counts.append(count)
+
+    def found(self) -> tuple[Array, pa.Table]:
+        """Of each row which call it is of, and the rows."""
+        self._flush()
+        owners = np.repeat(np.array(self._owners, np.int64), np.array(self._counts, np.int64))
+        try:
+            # Integers of one call and floats of another are floats.
+            tables = [table for table in self._tables if table.num_columns or len(table)]
+            empty = pa.table({}) if self._schema is None else self._schema.empty_table()
+            return owners, pa.concat_tables(tables, promote_options="permissive") if tables else empty
+        except pa.ArrowException as error:
+            raise _no_table(error, FUNCTION) from error
+
+    def _flush(self) -> None:
+        rows, self._rows = self._rows, []
+        if rows:
+            self._tables.append(self._checked(table_of(rows, self._schema, FUNCTION)))
+
+    def _checked(self, table: pa.Table) -> pa.Table:
+        for name in table.column_names:
+            if str(name).lower() in self._taken:
+                raise SchemaError(
+                    f"{FUNCTION} a column {name!r}, which results have already: the window and its key come by "
+                    "themselves. Leave it out, or give it another name."
+                )
+        return table
+
+
+def _check_names(names: Iterable[str], schema: pa.Schema | None, who: str) -> None:
+    if schema is None:
+        return
+    for name in names:
+        if name not in schema.names:
+            raise SchemaError(
+                f"{who} a column {name!r}, and schema= has none of that name ({nearest(str(name), schema.names)}). "
+                "Write all columns there."
+            )
+
+
+def _no_table(error: Exception, who: str) -> SchemaError:
+    return SchemaError(f"what {who} is no table: {error}. Write schema= with its columns.")
+
+
+PORT = "port"
+"""The column that says through which output port a tuple came, of operators that have several."""
+
+_AT_ONCE = 1 << 16
+
+
+def operated(declared: WindowedOperator, data: Any) -> pa.Table:
+    """What an operator submits when the rows of a table arrive.
+
+    Parameters
+    ----------
+    data
+        A pyarrow Table, or anything with the Arrow C interface.
+    """
+    table = as_table(data)
+    check_tuples(declared.stream, table.schema, declared.order)
+    if declared.order:
+        declared = replace(declared, schema=table.schema)
+    arrived = arrive(declared.stream, table)
+    return answered(declared, arrived.table, arrived.arrivals)
+
+
+def answered(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> pa.Table:
+    """What an operator submits: in columns where that is possible, otherwise one tuple after another."""
+    found = in_columns(declared, table, arrivals)
+    if isinstance(found, pa.Table):
+        return shaped(found, declared.schema, OPERATOR)
+    return rows_of(declared, submitted(declared, table, arrivals) if found is None else found)
+
+
+def rows_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
+    """Tuples as a table."""
+    return table_of(rows, declared.schema, OPERATOR)
+
+
+def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> Iterator[Any]:
+    """The tuples that operators submit, partition after partition; window punctuations are left out."""
+    starts, instants, marks = arrivals.events.key_starts, arrivals.events.start, arrivals.punctuations
+    if declared.stream.alone:
+        if declared.stream.together:
+            order = np.argsort(instants, kind="stable")
+            table, instants = table.take(pa.array(order)), instants[order]
+        if len(table) or len(marks):
+            yield from Running(declared).take_in(table, instants, marks, arrivals.end)
+        return
+    for key, (lo, hi) in enumerate(pairwise(starts.tolist())):
+        own = instants[lo:hi]
+        if arrivals.marks is not None:
+            marks = arrivals.marks.start[slice(*arrivals.marks.key_starts[key : key + 2])]
+        yield from Running(declared).take_in(table.slice(lo, hi - lo), own, since(marks, own), arrivals.end)
+
+
+def since(punctuations: Integers, instants: Integers) -> Integers:
+    """The punctuations that come after the first of some tuples, in the order of time."""
+    return punctuations[np.searchsorted(punctuations, instants[0]) :]
+
+
+class Running:
+    """An operator on the clock of its tuples.
+
+    Parameters
+    ----------
+    saved, at
+        What an operator of the same declaration saved, and where its clock stood.
+    """
+
+    def __init__(self, declared: WindowedOperator, saved: Any = None, at: int | None = None) -> None:
+        self._clock = EventClock(at)
+        self._operator = made(declared, self._clock)
+        self._port = declared.stream.port
+        self._out: list[Any] = []
+        for port in range(self._operator.outputs):
+            self._operator.connect(partial(self._keep, port), port)
+        if saved is not None:
+            self._operator.load(saved)
+
+    def take_in(self, table: pa.Table, instants: Integers, punctuations: Integers, end: int) -> Iterator[Any]:
+        """Let tuples and punctuations arrive and the clock run; what the operator submits meanwhile."""
+        clock, operator, port_of = self._clock, self._operator, self._port
+        marks = iter(punctuations.tolist())
+        due = next(marks, None)
+        row, port = 0, 0
+        for batch in table.to_batches(max_chunksize=_AT_ONCE):
+            for item in batch.to_pylist():
+                now = int(instants[row])
+                row += 1
+                while due is not None and due < now:
+                    clock.advance(due)
+                    operator.punctuate()
+                    due = next(marks, None)
+                clock.advance(now)
+                if port_of is not None:
+                    port = _port(operator, item.pop(port_of))
+                operator.process(item, port)
+            yield from self._taken()
+        while due is not None:
+            clock.advance(due)
+            operator.punctuate()
+            due = next(marks, None)
+        clock.advance(max([end, *punctuations[-1:].tolist()]))
+        yield from self._taken()
+
+    def save(self) -> Any:
+        """What the operator has to know when it goes on, as plain values."""
+        return self._operator.save()
+
+    def check_kept(self, new: Running) -> None:
+        """Refuse an operator that would forget something: what it keeps beside its windows, and does not save.
+
+        Parameters
+        ----------
+        new
+            The same operator before the first tuple.
+        """
+        operator = self._operator
+        for name, value in forgotten(operator, new._operator):
+            raise StateError(
+                f"{type(operator).__name__} keeps {name}={shortened(value)} beside its windows, and a stream would "
+                "forget it after every micro-batch. Write methods save and load that keep it, as plain values."
+            )
+
+    @property
+    def due(self) -> int | None:
+        """When something happens on the clock, if nothing else comes."""
+        return self._clock.deadlines.next_due()
+
+    def _keep(self, port: int, item: Any) -> None:
+        if item is not PUNCTUATION:
+            several = self._operator.outputs > 1 and isinstance(item, dict)
+            self._out.append({**item, PORT: port} if several else item)
+
+    def _taken(self) -> list[Any]:
+        """What was submitted since it was last asked for."""
+        found, self._out = self._out, []
+        return found
+
+
+def _port(operator: Operator, tag: Any) -> int:
+    ports = len(operator.model.inputs)
+    if isinstance(tag, int) and 0 <= tag < ports:
+        return int(tag)
+    raise SchemaError(
+        f"a row is for the port {tag!r}, and {type(operator).__name__} has {ports} input ports, from 0. Write port= "
+        "with a column of such numbers."
+    )

@@ -1,0 +1,168 @@
+"""Operators over windows while rows come: one shard of a stream, from micro-batch to micro-batch.
+
+Every partition has an operator of its own, which is made again for a micro-batch that brings tuples for it, or at
+which something is due on its clock; between them it is what it saved, as plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from panes.aggregates.operations import Array
+from panes.engine.schema import field_of
+from panes.row_windows.arrival import in_order, tie_order
+from panes.row_windows.operated import Running, rows_of, since
+from panes.row_windows.user_operators import WindowedOperator
+from panes.row_windows.waiting import INSTANT, Counted, Waiting, read_state, write_state
+from panes.state.batch_log import BatchLog
+from panes.state.blob_store import Cabinet
+from panes.state.key_dictionary import Dictionary
+from panes.state.plain_values import from_text, to_text
+
+_ONE = pa.schema([("everything", pa.int32())])
+_SAVED = pa.schema([("key", pa.int64()), ("saved", pa.string()), ("due", pa.int64())])
+_Line: TypeAlias = "tuple[int, str | None, int | None]"
+_NEVER = 2**62
+_FEW = 1024
+
+
+class OperatedShard:
+    """The operators of some partitions, as the last micro-batch left them.
+
+    Parameters
+    ----------
+    columns
+        The columns of the data.
+    declared_as
+        What a checkpoint has to have been written with.
+    """
+
+    def __init__(
+        self, declared: WindowedOperator, columns: pa.Schema, declared_as: dict[str, Any], cabinet: Cabinet
+    ) -> None:
+        self._declared, self._columns, self._cabinet = declared, columns, cabinet
+        self._declared_as = declared_as
+        state = read_state(cabinet, declared_as)
+        self.opened = bool(state)
+        self.counted = Counted()
+        stream = declared.stream
+        # Where partitions have an influence on each other, one operator has them all.
+        self._by = () if stream.alone else tuple(field_of(columns, name).name for name in stream.by)
+        self._waiting = Waiting(columns.insert(0, pa.field(INSTANT, pa.int64())), cabinet, state)
+        keys = pa.schema([columns.field(name) for name in self._by]) if self._by else _ONE
+        self._keys = Dictionary(keys, cabinet, state.get("keys", ()))
+        self._saved = BatchLog(_SAVED, cabinet, state.get("saved", ()))
+
+    @property
+    def watermark(self) -> int:
+        """How far everything has happened."""
+        return self._waiting.watermark
+
+    def steps(
+        self, rows: Sequence[pa.RecordBatch], marks: pa.RecordBatch, watermark: int
+    ) -> Iterator[list[tuple[int, pa.Table]]]:
+        """Take in the rows of a micro-batch, let the watermark pass, and give what operators submit meanwhile.
+
+        Parameters
+        ----------
+        marks
+            Those for all keys: their instants.
+        """
+        until, mark = self.watermark, self._declared.stream.mark
+        if mark is not None and mark.scope == "stream":
+            rows = [some.filter(_not(some.column(mark.column))) for some in rows]
+        came, due = self._waiting.pass_by(rows, marks.column(INSTANT).to_numpy(), watermark)
+        table = rows_of(self._declared, self._submitted(came, due, until))
+        counted, waiting = self.counted, self._waiting
+        counted.late = counted.lost = waiting.late
+        counted.answers, counted.keys = table.num_rows, len(self._keys)
+        counted.rows, counted.bytes = len(waiting), waiting.bytes + self._saved.bytes
+        state = {"keys": self._keys.listed, "saved": self._saved.listed}
+        write_state(self._cabinet, self._declared_as, **waiting.state, **state)
+        yield [(0, table)]
+
+    def _submitted(self, came: pa.RecordBatch, marks: Array, until: int) -> Iterator[Any]:
+        mark = self._declared.stream.mark
+        ended = came.slice(0, 0)
+        if mark is not None and mark.scope == "key":
+            is_tuple = _not(came.column(mark.column))
+            came, ended = came.filter(is_tuple), came.filter(_not(is_tuple))
+        known = len(self._keys)
+        if not self._by and len(marks):
+            # The one operator of all tuples is there before the first of them.
+            known = int(self._keys.ordinals(self._everything(1))[0]) + 1
+        owner = self._keys.ordinals(self._partitions_of(came))
+        marked, when = self._keys.find(self._partitions_of(ended)), ended.column(INSTANT).to_numpy()
+        order = self._order(came, owner)
+        came, owner = came.take(pa.array(order)), owner[order]
+        place, due = self._known()
+        wanted = np.unique(np.concatenate([owner, marked[marked >= 0], np.flatnonzero(due <= self.watermark)]))
+        if len(marks):
+            wanted = np.arange(len(self._keys))
+        starts = np.searchsorted(owner, np.append(wanted, len(self._keys)))
+        instants = came.column(INSTANT).to_numpy()
+        table = pa.Table.from_batches([came.remove_column(0)])  # as the data have it
+        texts, written = self._saved.all().column("saved"), list[_Line]()
+        # An operator that is as if it were new needs no state.
+        new = Running(self._declared)
+        nothing = to_text(new.save())
+        for key, lo in zip(wanted.tolist(), starts[:-1].tolist(), strict=True):
+            hi = int(np.searchsorted(owner, key, side="right"))
+            text = texts[int(place[key])].as_py() if place[key] >= 0 else None
+            running = Running(self._declared, *(() if text is None else (from_text(text), until)))
+            own = instants[lo:hi]
+            mine = marks if mark is None or mark.scope == "stream" else np.sort(when[marked == key])
+            due_marks = mine if key < known else since(mine, own)
+            yield from running.take_in(table.slice(lo, hi - lo), own, due_marks, self.watermark)
+            running.check_kept(new)
+            after = to_text(running.save())
+            written.append((key, None if after == nothing else after, running.due))
+        self._write(written)
+
+    def _known(self) -> tuple[Array, Array]:
+        """Where the last state of each key is, and when something is due for it."""
+        place, due = np.full(len(self._keys), -1, np.int64), np.full(len(self._keys), _NEVER, np.int64)
+        everything = self._saved.all()
+        key = everything.column("key").to_numpy()
+        place[key] = np.arange(len(key))  # the last one stays
+        due[key] = everything.column("due").fill_null(_NEVER).to_numpy()
+        return place, due
+
+    def _write(self, written: list[_Line]) -> None:
+        columns = zip(*written, strict=True) if written else ([], [], [])
+        arrays = [pa.array(list(c), f.type) for c, f in zip(columns, _SAVED, strict=True)]
+        self._saved.append(pa.RecordBatch.from_arrays(arrays, schema=_SAVED))
+        place, _ = self._known()
+        latest = self._saved.all().take(pa.array(np.sort(place[place >= 0])))
+        latest = latest.filter(latest.column("saved").is_valid())
+        # Keys whose operators are as if they were new do not count: there may be no end of them.
+        if len(self._saved) <= 2 * len(latest) + _FEW:
+            return
+        number = self._keys.keep(np.sort(latest.column("key").to_numpy()))
+        renumbered = pa.array(number[latest.column("key").to_numpy()])
+        self._saved.replace(latest.set_column(0, _SAVED.field("key"), renumbered))
+
+    def _order(self, came: pa.RecordBatch, owner: Array) -> Array:
+        stream = self._declared.stream
+        names = tie_order(stream, self._columns)
+        if stream.together:
+            # Of one instant, partitions arrive in the order of their keys.
+            names = [*(name for name in stream.by if name not in names), *names]
+        ties = [pa.chunked_array([came.column(name)]) for name in names]
+        return in_order(owner, came.column(INSTANT).to_numpy(), ties)
+
+    def _partitions_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.select(list(self._by)) if self._by else self._everything(len(rows))
+
+    @staticmethod
+    def _everything(rows: int) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.array(np.zeros(rows, np.int32))], schema=_ONE)
+
+
+def _not(marked: pa.Array) -> pa.Array:
+    """Of which rows a column does not say that it is true."""
+    return pa.array(~marked.fill_null(False).to_numpy(zero_copy_only=False))

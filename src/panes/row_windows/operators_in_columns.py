@@ -1,0 +1,192 @@
+"""Built-in operators over tables in columns: windows are index pairs, and no tuple is touched before it comes out.
+
+==========  =====================================================================================================
+requires    rows sorted by partition and arrival; ``Sort`` of whole windows, or ``Join`` that is inner and whose equal
+            attributes are of one type, and no subclass of them; no partition eviction
+costs       Sort: one sort of all rows. Join: two searches for each tuple, and a call of ``match`` and ``select`` for
+            each pair that may match
+paper       Gedik 2014, sections 6.1.2 and 6.1.3
+==========  =====================================================================================================
+
+Everything else runs event by event: a progressive sort lets out what depends on all that was let out before, and an
+outer join what depends on when tuples leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from panes.aggregates.operations import Array
+from panes.aggregates.ordering import codes, is_ordered
+from panes.engine.columns import column_of, whole
+from panes.engine.keys import key_ordinals, one_zero
+from panes.frames import Positions
+from panes.frames.positions import Integers, ranges
+from panes.frames.row_windows import key_of_rows
+from panes.frames.sliding import Moments
+from panes.operators.clocks import EventClock
+from panes.operators.declarations import Count, Sliding, Time, Tumbling
+from panes.operators.join import Join
+from panes.operators.sort import Sort
+from panes.row_windows.answer import ENDLESS
+from panes.row_windows.arrival import delta_values
+from panes.row_windows.user_operators import WindowedOperator, made
+from panes.row_windows.vectorised import Arrivals, check_order, kept_at, processed
+
+_AT_ONCE = 1 << 14
+"""Pairs whose tuples are made at a time."""
+
+
+def in_columns(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> pa.Table | Iterator[object] | None:
+    """What an operator submits, as a table or as tuples; None where it has to be given one tuple after another."""
+    stream, operator = declared.stream, made(declared, EventClock())
+    # What makes the operator may take another window than it is given: arrivals know nothing of that.
+    if stream.together or not len(table) or operator.declared[:1] != (stream.window,):
+        return None
+    if type(operator) is Sort and isinstance(stream.window, Tumbling) and stream.port is None:
+        if declared.order and isinstance(stream.window.evict, Time) and stream.window.evict.origin == "epoch":
+            # The clock's last window ends as it would if rows followed.
+            arrivals = replace(arrivals, end=ENDLESS)
+        return _sorted(operator, stream.window, table, arrivals)
+    if type(operator) is Join and operator.outer is None and stream.port is not None:
+        return _joined(operator, stream.port, table, arrivals)
+    return None
+
+
+# Sort
+
+
+def _sorted(operator: Sort, window: Tumbling, table: pa.Table, arrivals: Arrivals) -> pa.Table | None:
+    if not all(name in table.column_names and is_ordered(table.schema.field(name).type) for name, _ in operator.order):
+        return None
+    found = processed(window, arrivals).held()
+    width = found.hi - found.lo
+    rows, owner = ranges(found.lo, width), np.repeat(np.arange(len(found)), width)
+    return table.take(pa.array(rows[in_order(operator.order, table, rows, owner)]))
+
+
+@dataclass(frozen=True)
+class SortRows:
+    """A function that sorts the rows of a window."""
+
+    order: tuple[tuple[str, bool], ...]
+
+    def __call__(self, key: object, window: object, rows: pa.Table) -> pa.Table:
+        """The rows in order."""
+        everything = np.arange(len(rows))
+        return rows.take(pa.array(in_order(self.order, rows, everything, np.zeros(len(rows), np.int64))))
+
+
+def in_order(order: Sequence[tuple[str, bool]], table: pa.Table, rows: Integers, owner: Integers) -> Integers:
+    """What sorts some rows of a table within their owners; equal ones stay as they are."""
+    keys: list[Array] = []
+    for name, descending in reversed(order):
+        keys += [key[rows] for key in _keys(whole(table.column(name)), descending)]
+    return np.lexsort((*keys, owner))
+
+
+def _keys(column: pa.Array, descending: bool) -> list[Array]:
+    """What sorts values, the last of them first: nulls first and NaN last, or the other way round."""
+    values = codes(column).values
+    if descending:
+        values = -np.unique(values, return_inverse=True)[1]
+    if not column.null_count:
+        return [values]
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return [np.where(valid, values, 0), ~valid if descending else valid]
+
+
+# Join
+
+
+def _joined(join: Join, port: str, table: pa.Table, arrivals: Arrivals) -> Iterator[object] | None:
+    tags = column_of(table, port)
+    if tags.null_count or not np.isin(tags.to_numpy(), (0, 1)).all():
+        return None  # refused there, with the first row that is wrong
+    tuples = table.drop_columns([port])
+    met = pairs(join, tags.to_numpy(), tuples, arrivals)
+    return None if met is None else join.matches(_tuples(tuples, *met))
+
+
+def pairs(join: Join, ports: Array, tuples: pa.Table, arrivals: Arrivals) -> tuple[Integers, Integers] | None:
+    """The left and the right tuples that meet in the windows of an inner join, and whose attributes are equal.
+
+    By the tuple that came in, and those that it met the oldest first. None where columns cannot be compared as they
+    are.
+    """
+    sides = [np.flatnonzero(ports == side) for side in (0, 1)]
+    codes_ = _equal(join, tuples, sides)
+    if codes_ is None:
+        return None
+    probing: list[Integers] = []
+    met: list[tuple[Integers, Integers]] = []
+    for side, other in ((0, 1), (1, 0)):
+        probe, candidate = _candidates(join, side, tuples, arrivals, sides, codes_)
+        pair = sides[side][probe], sides[other][candidate]
+        probing.append(pair[0])
+        met.append(pair if side == 0 else (pair[1], pair[0]))
+    order = np.argsort(np.concatenate(probing), kind="stable")
+    left, right = (np.concatenate(each)[order] for each in zip(*met, strict=True))
+    return left, right
+
+
+def _equal(join: Join, tuples: pa.Table, sides: list[Integers]) -> list[Integers] | None:
+    """Of the tuples of each side a number that is equal where their attributes are, and -1 where one is null.
+
+    None where columns cannot be compared as they are.
+    """
+    lengths = [len(rows) for rows in sides]
+    columns = []
+    for names in join.pairs.items():
+        if any(name not in tuples.column_names for name in names):
+            return None
+        parts = [whole(tuples.column(name)).take(pa.array(rows)) for name, rows in zip(names, sides, strict=True)]
+        if parts[0].type != parts[1].type or not is_ordered(parts[0].type):
+            return None
+        columns.append(one_zero(pa.concat_arrays(parts)))
+    code = key_ordinals(columns, sum(lengths))
+    for column in columns:
+        code = np.where(column.is_valid().to_numpy(zero_copy_only=False), code, -1)
+    return np.split(code, lengths[:1])
+
+
+def _candidates(
+    join: Join, side: int, tuples: pa.Table, arrivals: Arrivals, sides: list[Integers], code: list[Integers]
+) -> tuple[Integers, Integers]:
+    """The tuples of a side, and those in the window of the other side that are equal, each as it was counted there."""
+    nothing = np.zeros(0, np.int64)
+    window, rows, others = join.declared[1 - side], sides[side], sides[1 - side]
+    assert isinstance(window, Sliding)
+    if window.evict == Count(0) or not len(others):
+        return nothing, nothing
+    events, starts = arrivals.events, arrivals.events.key_starts
+    own = Positions.of_events(events.start[rows], np.searchsorted(rows, starts))
+    other = Positions.of_events(events.start[others], np.searchsorted(others, starts))
+    held = Arrivals(other, arrivals.end, delta_values(window, tuples.take(pa.array(others))))
+    check_order(window, held)
+    # What the other window holds when a tuple comes: of those that came before it.
+    key, hi = key_of_rows(own), np.searchsorted(others, rows)
+    some = np.flatnonzero((hi > other.key_starts[key]) & (code[side] >= 0))
+    key, hi = key[some], hi[some]
+    lo = kept_at(window, held, Moments(key, own.start[some], hi, hi - 1)).lo
+    # The other side by code, and those of one code in the order of arrival: what is equal lies between two places.
+    by_code = np.argsort(code[1 - side], kind="stable")
+    scale = len(others) + 1
+    places = code[1 - side][by_code] * scale + by_code
+    first, last = (np.searchsorted(places, code[side][some] * scale + row) for row in (lo, hi))
+    count = last - first
+    return np.repeat(some, count), by_code[ranges(first, count)]
+
+
+def _tuples(tuples: pa.Table, left: Integers, right: Integers) -> Iterator[tuple[object, object]]:
+    for begin in range(0, len(left), _AT_ONCE):
+        some = [side[begin : begin + _AT_ONCE] for side in (left, right)]
+        # Each tuple once, however many others it meets.
+        rows, place = np.unique(np.concatenate(some), return_inverse=True)
+        made_ = tuples.take(pa.array(rows)).to_pylist()
+        one, other = np.split(place, [len(some[0])])
+        yield from ((made_[a], made_[b]) for a, b in zip(one.tolist(), other.tolist(), strict=True))

@@ -1,0 +1,159 @@
+"""Windows of queries over single rows: which of them see the same rows, and which share one sorted column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from panes.operators.declarations import Count, Partitions, Sliding, Time, WindowDeclaration
+from panes.operators.lowering import lowered
+from panes.queries.measures import Punctuation
+from panes.queries.query import Query
+from panes.queries.windows import RowWindow, Window, tumbling
+from panes.row_windows.tables import Stream, check_output
+
+
+@dataclass(frozen=True)
+class RowsPart:
+    """Windows of one query that see the same rows.
+
+    Parameters
+    ----------
+    query
+        What was declared, over these windows alone.
+    windows, streams
+        The windows, and how rows arrive at each of them.
+    """
+
+    query: Query
+    windows: tuple[RowWindow | Window, ...]
+    streams: tuple[Stream, ...]
+
+    @property
+    def stream(self) -> Stream:
+        """How rows arrive: what all windows have in common."""
+        return self.streams[0]
+
+    @property
+    def bare(self) -> Query:
+        """The aggregates alone, by keys and groups, for who binds them to types."""
+        query = self.query
+        aggregates = tuple(alias for alias, _ in query.aggregates)
+        keys, over = (*query.by, *query.groups), (tumbling("1 us"),)
+        return replace(query, by=keys, groups=(), over=over, derived=(), having=None, columns=aggregates)
+
+    @property
+    def deltas(self) -> tuple[str, ...]:
+        """The columns that sizes and paces go by."""
+        return tuple(dict.fromkeys(name for stream in self.streams for name in stream.deltas))
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The columns of the data that are needed at all, beside those that order rows of one instant."""
+        return self.query.used.union(*(stream.used for stream in self.streams))
+
+
+def over_time(queries: Iterable[Query]) -> tuple[Query, ...]:
+    """Queries with their windows on the clock; those that have no other windows are left out.
+
+    What groups rows inside a window is one more key there.
+    """
+    found = []
+    for query in queries:
+        over = tuple(window for window in query.over if not isinstance(window, RowWindow))
+        if over:
+            found.append(replace(query, over=over, by=(*query.by, *query.groups), groups=()))
+    return tuple(found)
+
+
+def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
+    """Queries with their windows that go by rows: a part for all windows that see the same rows in the same order.
+
+    Marks are no rows for the windows that they end, and rows like others for the rest. Columns that sizes and paces go
+    by order the rows of one instant, for these windows alone: adding one changes no other.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> declared = pn.query("trades", at="ts", select={"n": pn.count()}, over=[
+    ...     pn.tumbling("1 h"), pn.sliding(pn.rows(100)), pn.session("1 h"), pn.tumbling(pn.punctuation("end"))])
+    >>> [[str(stream.window) for stream in part.streams] for part in over_rows([declared])]
+    [['sliding, count(100), count(1)', 'tumbling, gap(1h)'], ['tumbling, punctuation(end)']]
+    """
+    found = []
+    for query in queries:
+        parts: dict[object, list[RowWindow]] = {}
+        for window in query.over:
+            if isinstance(window, RowWindow):
+                marks = window.size if isinstance(window.size, Punctuation) else None
+                # Windows that forget keys forget different ones, and hold different rows.
+                order = tuple(dict.fromkeys(str(each.column).lower() for each in window.deltas))
+                parts.setdefault((marks, order) if query.evict is None else window, []).append(window)
+        found += [_part(query, tuple(windows)) for windows in parts.values()]
+    return tuple(found)
+
+
+def over_everything(query: Query) -> tuple[RowsPart, ...]:
+    """All windows of a query for who looks at the rows themselves: those on the clock are a part of their own.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> over = [pn.hopping("1 h", every="5 min"), pn.sliding("1 h"), pn.sliding(pn.rows(100))]
+    >>> declared = pn.query(at="ts", select={"n": pn.count()}, over=over)
+    >>> [[str(stream.window) for stream in part.streams] for part in over_everything(declared)]
+    [['sliding, time(1h), time(5m) on the clock', 'sliding, time(59m59s999ms999us), count(1)'], ...]
+    """
+    by_rows = over_rows([query])
+    declared = tuple(window for window in query.over if not isinstance(window, RowWindow))
+    if not declared:
+        return by_rows
+    windows = tuple(window for each in declared for window in each.windows)
+    policies = [_on_the_clock(window, query.by) for window in windows]
+    streams = tuple(Stream(policy, query.by, query.at, query.where, ties=query.ties) for policy in policies)
+    return (RowsPart(replace(query, over=declared), windows, streams), *by_rows)
+
+
+def is_session(window: object) -> bool:
+    """Whether it is a session."""
+    return isinstance(window, RowWindow) and window.kind == "session"
+
+
+def is_complete(window: RowWindow | Window) -> bool:
+    """Whether a table answers its last instances too: when they end does not depend on rows that may follow."""
+    return isinstance(window, Window) or is_session(window)
+
+
+def by_clock(window: RowWindow | Window) -> bool:
+    """Whether a table's last instances depend on how far the clock runs."""
+    if isinstance(window, Window) or is_session(window):
+        return False
+    return isinstance(window.size, int) or isinstance(window.every, int)
+
+
+def _on_the_clock(window: Window, by: Sequence[str]) -> WindowDeclaration:
+    """Policies that hold the rows of a window on the clock, or more of them where each row is answered."""
+    if window.per_event:
+        partitioned = Partitions(tuple(by)) if by else None
+        return Sliding(Time(window.lifespan.range - 1), Count(1), partitioned)
+    return lowered(replace(window, since=None, finer=()), by if by else None)
+
+
+def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:
+    """Parts that share one sorted column: of the same keys and time, and with rows of one instant in the same order."""
+    found: dict[object, list[RowsPart]] = {}
+    for part in parts:
+        stream = part.stream
+        names = tuple(tuple(name.lower() for name in some) for some in (stream.by, part.deltas, stream.ties))
+        # Evicting keys depends on the rows of all keys, in the order of time.
+        found.setdefault((*names, stream.at, stream.together), []).append(part)
+    return tuple(tuple(some) for some in found.values())
+
+
+def _part(query: Query, windows: tuple[RowWindow, ...]) -> RowsPart:
+    for alias, aggregate in query.aggregates:
+        check_output(alias, aggregate)
+    policies = [lowered(window, query.by if query.by else None, query.evict) for window in windows]
+    at = query.at if query.timed else None
+    streams = tuple(Stream(policy, query.by, at, query.where, ties=query.ties) for policy in policies)
+    return RowsPart(replace(query, over=windows), windows, streams)

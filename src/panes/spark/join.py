@@ -1,0 +1,225 @@
+"""A windowed join on Spark: each match is found once, by one join of the widest window; the rest is projections.
+
+Rows stay in the JVM. In a batch, time is cut into buckets as wide as the widest window, and one side is copied into the
+buckets beside its own, so that Spark joins by key *and* bucket: a row meets those of three buckets and not all of its
+key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_type
+
+from panes.errors import PlanError
+from panes.local.join import Condition, both_sides, result_schema
+from panes.local.join import join as join_tables
+from panes.queries.joins import Join
+from panes.queries.windows import RowWindow
+from panes.row_windows.joins import PORT, BothSides, key_name
+from panes.row_windows.user_operators import operator_of
+from panes.spark.batches import large_batches
+from panes.spark.chunks import whole_keys
+from panes.spark.naming import quoted, text
+from panes.spark.operated import operated_stream
+from panes.spark.packing import typed
+from panes.spark.stream import METRICS
+from panes.spark.time_joins import (
+    LEFT,
+    LEVEL,
+    RIGHT,
+    JoinSides,
+    check_watermarks,
+    each_once,
+    every_window,
+    examine,
+    join_streams,
+    with_levels,
+)
+
+# Joins over windows of rows on Spark: both sides are shuffled by key together, or go to one stateful operator.
+
+
+_SIDES = "__panes_left", "__panes_right"
+_SHARDS = 4
+_ROWS = 1 << 18
+
+
+# Batches
+
+
+def join_rows(sides: JoinSides) -> DataFrame:
+    """Join two batches over all windows of rows; a task sees its keys with the rows of both sides."""
+    declared = replace(sides.declared, names=(), sizes=())
+    for window in declared.rows:
+        both_sides(declared, sides.columns, sides.schemas, window)
+    rows = [side.select(F.struct("*").alias(called)) for (side, _, _), called in zip(sides.all, _SIDES, strict=True)]
+    placed = []
+    for some, called, (_, name, side), kept in zip(rows, _SIDES, sides.all, _kept(declared), strict=True):
+        keys = [f"{called}.{name}{i} AS {key_name(number)}" for number, i in enumerate(side.keys)]
+        if not kept:
+            # Rows that can match nothing need not travel.
+            some = some.where(" AND ".join(f"{called}.{name}{i} IS NOT NULL" for i in (*side.keys, side.at)))
+        placed.append(some.selectExpr(*keys, called))
+    together = placed[0].unionByName(placed[1], allowMissingColumns=True)
+    names = [key_name(number) for number in range(len(declared.on))]
+    sorted_ = together.repartition(*names).sortWithinPartitions(*names)
+    schema = result_schema(sides.columns)
+    output = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in schema])
+    return sorted_.mapInArrow(_Task(declared, sides.schemas, schema).run(), output)
+
+
+def _kept(declared: Join) -> tuple[bool, bool]:
+    return declared.keeps_left, declared.keeps_right
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a task does with its rows, sorted by key: keys, and the row of one side as a struct."""
+
+    declared: Join
+    schemas: tuple[pa.Schema, pa.Schema]
+    output: pa.Schema
+
+    def run(self) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """The function of the task."""
+        keys = len(self.declared.on)
+
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for chunk, _ in whole_keys(batches, keys, _ROWS):
+                tables = (self._table(chunk.column(keys + side), schema) for side, schema in enumerate(self.schemas))
+                yield from large_batches(join_tables(self.declared, *tables).cast(self.output).to_batches())
+
+        return run
+
+    @staticmethod
+    def _table(rows: pa.StructArray, schema: pa.Schema) -> pa.Table:
+        present = rows.filter(rows.is_valid())
+        columns = [typed(column, field.type) for column, field in zip(present.flatten(), schema, strict=True)]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+# Streams
+
+
+def join_rows_of_streams(sides: JoinSides) -> list[DataFrame]:
+    """Join two streams over the windows of rows; each is a stateful operator of its own."""
+    check_watermarks(sides)
+    for key, i in zip(sides.declared.on, sides.columns.left.keys, strict=True):
+        type_ = sides.schemas[0].field(i).type
+        if pa.types.is_nested(type_):
+            raise PlanError(
+                f"on={key!r} holds {type_}, and on a stream keys of windows of rows are single values. Take a field "
+                "of it, or its text."
+            )
+    # Figures of one name would have to be the same figures.
+    names = (METRICS if number == 0 else f"{METRICS}_{number}" for number in range(len(sides.declared.rows)))
+    return [_over_rows(sides, window, name) for window, name in zip(sides.declared.rows, names, strict=True)]
+
+
+def _over_rows(sides: JoinSides, window: RowWindow, metrics: str) -> DataFrame:
+    declared, match = sides.declared, sides.columns.match
+    both = both_sides(declared, sides.columns, sides.schemas, window)
+    # Which rows have no match is known inside; matches themselves can be looked at afterwards.
+    inside = declared.where is not None and declared.how != "inner"
+    make = both.operator(Condition(declared.where, match) if inside and declared.where is not None else None)
+    operator = operator_of(both.stream, make, match)
+    if inside:
+        assert declared.where is not None
+        operator = replace(operator, declaration=f"{operator.declaration}, where={declared.where.sql}")
+    found = operated_stream(operator, _together(sides, both), _SHARDS, metrics=metrics)
+    if declared.where is not None and not inside:
+        found = found.where(declared.where.sql)
+    own = [quoted(name) for name in match.names]
+    expires = f"CAST(NULL AS {sides.time.simpleString()}) AS expires"
+    return found.selectExpr(f"{text(window.suffix)} AS window_name", *own, expires)
+
+
+def _together(sides: JoinSides, both: BothSides) -> DataFrame:
+    """The rows of both sides, with the numbers of their ports."""
+    placed = []
+    for port, ((rows, name, _), other) in enumerate(zip(sides.all, (sides.right, sides.left), strict=True)):
+        columns = [F.lit(port).alias(PORT)]
+        for called, places in both.places.items():
+            # Only the column of a side that has it: a null of the other's type beside it.
+            column = F.col(f"{name}{places[port]}") if places[port] is not None else _null(other, called)
+            columns.append(column.alias(called))
+        some = rows.select(*columns)
+        if not _kept(sides.declared)[port]:
+            some = some.where(" AND ".join(f"{called} IS NOT NULL" for called in both.keys))
+        placed.append(some)
+    return placed[0].unionByName(placed[1])
+
+
+def _null(other: DataFrame, called: str) -> Any:
+    return F.lit(None).cast(other.schema[called].dataType)
+
+
+_BUCKET, _ROW, _NEAREST = "bucket", "row", "nearest"  # columns of a side: its name comes before
+
+
+def join(declared: Join, left: DataFrame, right: DataFrame) -> DataFrame:
+    """Join two DataFrames, batches or streams; nothing runs until the result is used."""
+    if left.isStreaming != right.isStreaming:
+        stream, batch = ("left", "right") if left.isStreaming else ("right", "left")
+        raise PlanError(
+            f"the {stream} side is a stream and the {batch} side is not, so it would never be known when its rows have "
+            "no more matches to come. Read both as streams, or both as batches."
+        )
+    sides = examine(declared, left, right)
+    found = []
+    if declared.sizes:
+        found.append(join_streams(sides) if left.isStreaming else _join_batches(sides))
+    if declared.rows:
+        found += join_rows_of_streams(sides) if left.isStreaming else [join_rows(sides)]
+    return reduce(DataFrame.unionAll, found)
+
+
+def _join_batches(sides: JoinSides) -> DataFrame:
+    declared = sides.declared
+    found = with_levels(sides, _matches(sides))
+    if declared.how == "inner":
+        return each_once(sides, found) if declared.layout == "matches" else every_window(sides, found)
+    if declared.layout == "long":
+        found = _with_nearest(_with_nearest(found, sides, LEFT), sides, RIGHT)
+        return every_window(sides, found, (f"{LEFT}{_NEAREST}", f"{RIGHT}{_NEAREST}"))
+    if declared.how == "full":
+        # Copies of a row on the right, in other buckets than those of its matches, come out as rows without a match.
+        copies = f"{LEVEL} = {len(declared.sizes)} AND {LEFT}{_ROW} IS NULL AND NOT {RIGHT}{_NEAREST}"
+        found = _with_nearest(found, sides, RIGHT).where(f"NOT ({copies})")
+    return each_once(sides, found)
+
+
+def _matches(sides: JoinSides) -> DataFrame:
+    """Every match of the widest window, once, and the rows without one that the join keeps."""
+    declared, width = sides.declared, sides.declared.widest
+    # A side whose rows come out without a match must not be copied, or be told apart afterwards.
+    copied = LEFT if declared.how == "right" else RIGHT
+    placed = []
+    for (rows, name, _), instant in zip(sides.all, sides.micros, strict=True):
+        if declared.how != "inner":
+            rows = rows.withColumn(f"{name}{_ROW}", F.monotonically_increasing_id())
+        own = f"{instant} - pmod({instant}, {width}L)"
+        beside = f"explode(array({own} - {width}L, {own}, {own} + {width}L))"
+        placed.append(rows.selectExpr("*", f"{beside if name == copied else own} AS {name}{_BUCKET}"))
+    near = f"{LEFT}{_BUCKET} = {RIGHT}{_BUCKET} AND {sides.distance} < {width}L"
+    return placed[0].join(placed[1], F.expr(f"{sides.alike} AND {near}"), declared.how)
+
+
+def _with_nearest(matches: DataFrame, sides: JoinSides, name: str) -> DataFrame:
+    """Whether a match is the nearest of its row of a side; false where the join does not keep rows of that side."""
+    declared, nearest = sides.declared, f"{name}{_NEAREST}"
+    if not (declared.keeps_left if name == LEFT else declared.keeps_right):
+        return matches.withColumn(nearest, F.lit(False))
+    row, other = f"{name}{_ROW}", f"{RIGHT if name == LEFT else LEFT}{_ROW}"
+    # Rows of the other side without a match have no row here; apart, so that they do not all meet in one task.
+    of_row = Window.partitionBy(row, F.expr(f"IF({row} IS NULL, {other}, NULL)")).orderBy(LEVEL)
+    first = F.row_number().over(of_row) == 1
+    return matches.withColumn(nearest, F.col(row).isNotNull() & first)

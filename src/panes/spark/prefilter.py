@@ -1,0 +1,93 @@
+"""``having`` where answers are made: most of those that nobody wants never travel to the JVM.
+
+Spark evaluates ``having`` again on all that come. So this may keep too many and must never drop one too many: a row on
+which a condition fails stays, for Spark to say so or to make of it what the session's settings tell it to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from panes.engine.answer import Answers
+from panes.engine.program import View
+from panes.expressions.expression import Expression
+from panes.queries.query import Query
+from panes.spark.naming import depends_on_zone, tells_time
+
+if TYPE_CHECKING:
+    from panes.expressions.outcome import Bound, Mask
+
+
+@dataclass(frozen=True)
+class Sieve:
+    """The conditions of some queries on their own answers, by number of query.
+
+    Parameters
+    ----------
+    conditions
+        SQL over keys and aggregates, with the lower-cased names of the columns that it needs.
+    """
+
+    conditions: Mapping[int, tuple[str, frozenset[str]]]
+
+    @classmethod
+    def of(cls, queries: Sequence[Query], keys: Mapping[str, pa.DataType], views: Sequence[View]) -> Sieve:
+        """What can be known of ``having`` from keys and aggregates alone."""
+        readings = {view.query: view.readings for view in views}
+        conditions = {}
+        for number, query in enumerate(queries):
+            if query.having is None or number not in readings:
+                continue
+            types = {name.lower(): type_ for name, type_ in keys.items()}
+            types |= {r.alias.lower(): r.bound.type for r in readings[number]}
+            condition = _without_derived(query, query.having)
+            roots = frozenset(root.lower() for root in condition.roots)
+            # How a time becomes text or a day depends on the session's time zone.
+            if not roots or not roots <= types.keys() or depends_on_zone(condition, types):
+                continue
+            if not any(tells_time(types[root]) for root in roots):
+                conditions[number] = condition.sql, roots
+        return cls(conditions)
+
+    def kept(self, view: View, answers: Answers, keys: Mapping[str, pa.Array]) -> Answers:
+        """The answers of a view that may fulfil its query's condition."""
+        wanted = self.wanted(view, answers, keys)
+        return answers if wanted is None else answers.where(wanted)
+
+    def wanted(self, view: View, answers: Answers, keys: Mapping[str, pa.Array]) -> Mask | None:
+        """Which answers of a view may fulfil its query's condition; None where nothing is known."""
+        if view.query not in self.conditions or not len(answers.start):
+            return None
+        sql, needed = self.conditions[view.query]
+        found = {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
+        columns = {name: column for name, column in found.items() if name.lower() in needed}
+        at = pa.array(answers.key)
+        columns |= {name: column.take(at) for name, column in keys.items() if name.lower() in needed}
+        batch = pa.RecordBatch.from_pydict(columns)
+        # Loaded where there is a condition: it brings the SQL parser with it.
+        from panes.expressions.outcome import truth
+
+        values = _bound(sql, batch.schema).run(batch)
+        keep = truth(values.array)
+        for failure in values.failures:
+            keep = keep | failure.rows
+        return keep
+
+
+def _without_derived(query: Query, condition: Expression) -> Expression:
+    """A condition with derived columns written out; the later ones may use the earlier ones."""
+    for alias, value in reversed(query.derived):
+        condition = condition.rename({alias: value})
+    return condition
+
+
+@lru_cache(maxsize=256)
+def _bound(sql: str, schema: pa.Schema) -> Bound:
+    from panes.expressions.binding import bind
+
+    return bind(Expression(sql), schema)
