@@ -1,4 +1,4 @@
-"""Which type two values have in common: Spark's rules with ANSI mode on, as Arrow types."""
+"""Types: Spark's, as Arrow types, and the type in which operands meet, by the rules of ANSI mode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ NULL: Final = pa.null()
 INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 FLOATS: Final = (pa.float32(), DOUBLE)
 _TIMES: Final = (DATE, LOCAL_TIMESTAMP, TIMESTAMP)
-_WIDEST: Final = 38
+WIDEST: Final = 38
+"""The most digits that a decimal has."""
+_SMALLEST_SCALE: Final = 6
 _DIGITS: Final = dict(zip(INTEGERS, (3, 5, 10, 20), strict=True))
 _NAMES: Final[dict[pa.DataType, str]] = {
     **dict(zip(INTEGERS, ("TINYINT", "SMALLINT", "INT", "BIGINT"), strict=True)),
@@ -31,6 +33,7 @@ _NAMES: Final[dict[pa.DataType, str]] = {
     LOCAL_TIMESTAMP: "TIMESTAMP_NTZ",
     NULL: "VOID",
 }
+TYPES: Final = {name: kind for kind, name in _NAMES.items()}
 _UNSIGNED: Final = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -41,7 +44,7 @@ _UNSIGNED: Final = {
 
 
 def name_of(kind: pa.DataType) -> str:
-    """A type as Spark names it.
+    """Return the name that Spark gives a type.
 
     Examples
     --------
@@ -54,7 +57,7 @@ def name_of(kind: pa.DataType) -> str:
 
 
 def column_type(kind: pa.DataType) -> pa.DataType:
-    """The type that Spark gives a column of an Arrow type, for the many Arrow types that Spark has once."""
+    """Return the type that Spark gives a column of an Arrow type: several Arrow types are one of Spark's."""
     if pa.types.is_dictionary(kind):
         return column_type(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -63,45 +66,45 @@ def column_type(kind: pa.DataType) -> pa.DataType:
         return TIMESTAMP if kind.tz else LOCAL_TIMESTAMP
     if pa.types.is_date64(kind):
         return DATE
-    if pa.types.is_decimal(kind) and kind.precision <= _WIDEST:
+    if pa.types.is_decimal(kind) and kind.precision <= WIDEST:
         return pa.decimal128(kind.precision, kind.scale)
     return _UNSIGNED.get(kind, kind)
 
 
 def is_integer(kind: pa.DataType) -> bool:
-    """Whether a type is one of Spark's four integers."""
+    """Return whether a type is one of Spark's four integers."""
     return kind in INTEGERS
 
 
 def is_float(kind: pa.DataType) -> bool:
-    """Whether a type is FLOAT or DOUBLE."""
+    """Return whether a type is FLOAT or DOUBLE."""
     return kind in FLOATS
 
 
 def is_decimal(kind: pa.DataType) -> bool:
-    """Whether a type is a decimal."""
+    """Return whether a type is a decimal."""
     return bool(pa.types.is_decimal128(kind))
 
 
 def is_numeric(kind: pa.DataType) -> bool:
-    """Whether a type can be added and multiplied."""
+    """Return whether a type is a number."""
     return is_integer(kind) or is_float(kind) or is_decimal(kind)
 
 
 def is_ordered(kind: pa.DataType) -> bool:
-    """Whether two values of a type can be compared."""
+    """Return whether two values of a type can be compared."""
     return is_numeric(kind) or kind in _TIMES or kind in (BOOLEAN, STRING, NULL)
 
 
 def as_decimal(kind: pa.DataType, literal: int | None = None) -> pa.DataType:
-    """The decimal that holds every value of an integer type, or just the digits of a literal."""
+    """Return the decimal type that holds every value of an integer type, or just the digits of a literal."""
     if is_decimal(kind):
         return kind
     return pa.decimal128(_DIGITS[kind] if literal is None else len(str(abs(literal))), 0)
 
 
 def common_type(kinds: Iterable[pa.DataType]) -> pa.DataType | None:
-    """The type in which values of several types meet, or None.
+    """Return the type in which values of several types meet, or None.
 
     Examples
     --------
@@ -132,6 +135,43 @@ def _pair(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 def _wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     whole = max(left.precision - left.scale, right.precision - right.scale)
     scale = max(left.scale, right.scale)
-    if whole + scale > _WIDEST:  # digits before the point are kept, those behind it give way
-        scale = max(0, _WIDEST - whole)
-    return pa.decimal128(min(whole + scale, _WIDEST), scale)
+    if whole + scale > WIDEST:  # digits before the point are kept, those behind it give way
+        scale = max(0, WIDEST - whole)
+    return pa.decimal128(min(whole + scale, WIDEST), scale)
+
+
+def decimal_result(symbol: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of an operation on two decimals.
+
+    Examples
+    --------
+    >>> decimal_result("/", pa.decimal128(2, 1), pa.decimal128(1, 0))
+    Decimal128Type(decimal128(7, 6))
+    """
+    precision, scale = exact_decimal(symbol, left, right)
+    if precision <= WIDEST:
+        return pa.decimal128(precision, scale)
+    return pa.decimal128(WIDEST, max(WIDEST - (precision - scale), min(scale, _SMALLEST_SCALE)))
+
+
+def exact_decimal(symbol: str, left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
+    """Return the precision and scale of an operation on two decimals, were there no bound to the precision."""
+    scale = max(left.scale, right.scale)
+    whole_left, whole_right = left.precision - left.scale, right.precision - right.scale
+    if symbol in "+-":
+        return max(whole_left, whole_right) + scale + 1, scale
+    if symbol == "*":
+        return left.precision + right.precision + 1, left.scale + right.scale
+    if symbol == "/":
+        scale = max(_SMALLEST_SCALE, left.scale + right.precision + 1)
+        return whole_left + right.scale + scale, scale
+    return min(whole_left, whole_right) + scale, scale
+
+
+def rounded_type(kind: pa.DataType, digits: int) -> pa.DataType:
+    """Return the type of ROUND, and with 0 digits of FLOOR and CEIL, of a decimal."""
+    whole = kind.precision - kind.scale + 1
+    if digits < 0:
+        return pa.decimal128(min(max(whole, 1 - digits), WIDEST), 0)
+    scale = min(kind.scale, digits)
+    return pa.decimal128(min(whole + scale, WIDEST), scale)

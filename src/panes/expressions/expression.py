@@ -3,6 +3,9 @@
 An expression is its canonical text: two spellings of the same tree (other blanks, case of keywords, needless
 parentheses) are equal. Spark evaluates the text as it is, the local runner evaluates the tree.
 The subset is described in ``docs/expressions.md``.
+
+The parser is imported when an expression is first read: Spark's workers, which get plans ready made, read none, and
+importing sqlglot would take them longer than most of their tasks.
 """
 
 from __future__ import annotations
@@ -11,74 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from sqlglot import exp
-
 from panes.errors import ExpressionError
-from panes.expressions import literals
-from panes.expressions.parsing import tree_of
-from panes.expressions.writing import operands, path, write
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-
-# What expressions ask of their trees: the canonical text, the columns, other columns in their place.
-
-
-__all__ = ["canonical", "is_column", "paths", "renamed", "tree_of"]
-
-
-def canonical(text: str) -> str:
-    """The one spelling of an expression."""
-    return write(tree_of(text))
-
-
-def is_column(tree: exp.Expression) -> bool:
-    """Whether a tree is nothing but a column, or a field of one."""
-    return isinstance(tree, (exp.Column, exp.Dot))
-
-
-def paths(tree: exp.Expression) -> list[tuple[str, ...]]:
-    """The columns of a tree in order of appearance; a field of a struct with its path.
-
-    Examples
-    --------
-    >>> paths(tree_of("a.b + coalesce(c, 0)"))
-    [('a', 'b'), ('c',)]
-    """
-    if is_column(tree):
-        return [path(tree)]
-    return [found for operand in operands(tree) for found in paths(operand)]
-
-
-def renamed(tree: exp.Expression, replacements: Mapping[str, exp.Expression]) -> str:
-    """The text of a tree with others in the place of columns, or of the roots of fields."""
-    by_name = {name.casefold(): new for name, new in replacements.items()}
-
-    def replaced(node: exp.Expression) -> exp.Expression:
-        if not is_column(node):
-            return node
-        names = path(node)
-        for length in range(len(names), 0, -1):
-            found = by_name.get(".".join(names[:length]).casefold())
-            if found is not None:
-                return _field(found, names[length:])
-        return node
-
-    return write(tree.transform(replaced))
-
-
-def _field(root: exp.Expression, names: tuple[str, ...]) -> exp.Expression:
-    if names and not is_column(root):
-        raise ExpressionError(f"{write(root)!r} is no column: the field {'.'.join(names)!r} cannot be taken from it.")
-    found = root.copy()
-    for name in names:
-        found = exp.Dot(this=found, expression=exp.to_identifier(name, quoted=True))
-    return found
-
-
-# The parser is imported when an expression is first read: executors, which get plans ready made, read none, and
-# importing sqlglot would take them longer than most of their tasks.
+    from panes.expressions.writing import Scalar
 
 ExpressionLike: TypeAlias = "Expression | str"
 
@@ -106,31 +47,38 @@ class Expression:
 
     def __post_init__(self) -> None:
         if not isinstance(self.sql, str):
-            raise ExpressionError(f"{self.sql!r} is no expression: give SQL text, as 'temp > -60'.")
+            raise ExpressionError(f"{self.sql!r} is not an expression: give SQL text, as 'temp > -60'.")
+        from panes.expressions.parsing import tree_of
+        from panes.expressions.writing import write
 
-        object.__setattr__(self, "sql", canonical(self.sql))
+        object.__setattr__(self, "sql", write(tree_of(self.sql)))
 
     @property
     def tree(self) -> exp.Expression:
         """The sqlglot tree, without parentheses; it is shared: read it, never change it."""
+        from panes.expressions.parsing import tree_of
 
         return tree_of(self.sql)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The referenced columns in order of appearance; a field of a struct with its path, as ``a.b``."""
-
-        return tuple(dict.fromkeys(".".join(found) for found in paths(self.tree)))
+        return tuple(dict.fromkeys(".".join(names) for names in self._paths()))
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The columns that the data have to have: for the field ``a.b`` the column ``a``."""
+        """The columns that the data must have: for the field ``a.b`` the column ``a``."""
+        return tuple(dict.fromkeys(names[0] for names in self._paths()))
 
-        return tuple(dict.fromkeys(found[0] for found in paths(self.tree)))
+    def _paths(self) -> list[tuple[str, ...]]:
+        from panes.expressions.writing import paths
+
+        return paths(self.tree)
 
     @property
     def is_column(self) -> bool:
-        """Whether this is nothing but a column, or a field of one."""
+        """Whether this is just a column, or a field of one."""
+        from panes.expressions.writing import is_column
 
         return is_column(self.tree)
 
@@ -148,6 +96,7 @@ class Expression:
         >>> Expression("a * b").rename({"A": "x", "b": Expression("c + 1")})
         Expression('x * (c + 1)')
         """
+        from panes.expressions.writing import renamed
 
         trees = {name: (new if isinstance(new, Expression) else column(new)).tree for name, new in mapping.items()}
         return Expression(renamed(self.tree, trees))
@@ -191,7 +140,7 @@ def column(name: str) -> Expression:
     return Expression("`" + name.replace("`", "``") + "`")
 
 
-def literal(value: literals.Scalar) -> Expression:
+def literal(value: Scalar) -> Expression:
     """Write a Python value as an expression.
 
     Examples
@@ -199,7 +148,9 @@ def literal(value: literals.Scalar) -> Expression:
     >>> literal("it's"), literal(1), literal(None)
     (Expression("'it\\\\'s'"), Expression('1'), Expression('NULL'))
     """
-    return Expression(literals.write(value))
+    from panes.expressions.writing import write_value
+
+    return Expression(write_value(value))
 
 
 def when(condition: ExpressionLike, value: ExpressionLike) -> Expression:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
@@ -11,7 +15,6 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.errors import ExpressionError
-from panes.expressions import literals
 from panes.expressions.writing import SPARK, operands, path, type_name
 
 # What an expression may consist of; everything else is refused with the fragment, the reason and the subset.
@@ -141,7 +144,7 @@ def _dot(node: exp.Expression) -> str | None:
 
 def _literal(node: exp.Expression) -> str | None:
     if not node.args.get("is_string"):
-        literals.number(node.name)
+        number(node.name)
     return None
 
 
@@ -170,7 +173,7 @@ def _cast(node: exp.Expression) -> str | None:
     if name in ("DATE", "TIMESTAMP"):
         if not text:
             return f"a cast to {name} depends on the session's time zone: only {name} '...' literals are in the subset"
-        (literals.day if name == "DATE" else literals.instant)(node.this.name)
+        (day if name == "DATE" else instant)(node.this.name)
     elif text and name != "STRING":
         return f"a cast from a string is not in the subset: write the {name} itself"
     if name.startswith("DECIMAL"):
@@ -316,3 +319,96 @@ def _normalised(tree: exp.Expression) -> exp.Expression:
     bare = holder.this.copy()
     assert isinstance(bare, exp.Expression)
     return bare
+
+
+# The text of literals ------------------------------------------------------------------------------------------
+
+_DAY: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_TIME: Final = re.compile(r"[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?")
+_ZONE: Final = re.compile(r" ?(?:(Z|UTC)|([+-])(\d{2}):(\d{2}))")
+_LONGEST: Final = 38
+
+
+def number(text: str) -> int | float | Decimal:
+    """Read a number as Spark does: an integer, an exact decimal, or a double when it has an exponent.
+
+    Examples
+    --------
+    >>> number("12"), number("1.50"), number("1e3")
+    (12, Decimal('1.50'), 1000.0)
+    """
+    try:
+        double, exact = float(text), Decimal(text)
+    except (ValueError, ArithmeticError):
+        raise ExpressionError(f"{text!r} is not a number: write it as 12, 1.5 or 1e3.") from None
+    if "e" in text.lower():
+        if math.isinf(double):
+            raise ExpressionError(f"{text} is too large for a double.")
+        return double
+    _, digits, exponent = exact.as_tuple()
+    if max(len(digits), -int(exponent)) > _LONGEST:
+        raise ExpressionError(f"{text} has more than the {_LONGEST} digits of the widest decimal.")
+    return exact if "." in text else int(exact)
+
+
+def day(text: str) -> date:
+    """Read the text of ``DATE '...'``.
+
+    Examples
+    --------
+    >>> day("2024-2-29")
+    datetime.date(2024, 2, 29)
+    """
+    found = _DAY.fullmatch(text.strip())
+    try:
+        if found:
+            return date(*map(int, found.groups()))
+    except ValueError:
+        pass  # a day that is not in the calendar: the same error
+    raise ExpressionError(f"DATE {text!r} is not a date: write it as DATE '2024-02-29'.")
+
+
+def instant(text: str) -> tuple[datetime, bool]:
+    """Read the text of ``TIMESTAMP '...'``: an instant, and whether the text named its zone.
+
+    Without a zone the text is in the session's time zone; here it is read as UTC.
+
+    Examples
+    --------
+    >>> instant("2024-02-29 12:00:00+02:00")
+    (datetime.datetime(2024, 2, 29, 10, 0, tzinfo=datetime.timezone.utc), True)
+    >>> instant("2024-02-29")[1]
+    False
+    """
+    stripped = text.strip()
+    found = _DAY.match(stripped)
+    try:
+        if found:
+            (year, month, day_of_month), end = map(int, found.groups()), found.end()
+            clock = timedelta()
+            time = _TIME.match(stripped, end)
+            if time:
+                hour, minute, second, fraction = time.groups()
+                datetime(year, month, day_of_month, int(hour), int(minute), int(second or 0))  # refuses 24:00 and 12:60
+                clock = timedelta(
+                    hours=int(hour),
+                    minutes=int(minute),
+                    seconds=int(second or 0),
+                    microseconds=int((fraction or "").ljust(6, "0")),
+                )
+                end = time.end()
+            zone = _ZONE.match(stripped, end) if time else None
+            shift = timedelta()
+            if zone:
+                end = zone.end()
+                if zone.group(2):
+                    shift = timedelta(hours=int(zone.group(3)), minutes=int(zone.group(4)))
+                    shift = -shift if zone.group(2) == "-" else shift
+            if end == len(stripped) and abs(shift) <= timedelta(hours=18):
+                return datetime(year, month, day_of_month, tzinfo=UTC) + clock - shift, zone is not None
+    except (ValueError, OverflowError):
+        pass  # a day or an hour that does not exist: the same error
+    raise ExpressionError(
+        f"TIMESTAMP {text!r} is not a timestamp: write it as TIMESTAMP '2024-02-29 12:00:00.000000', "
+        "with Z, UTC or an offset as +02:00 behind it when the session's time zone is not meant."
+    )

@@ -7,13 +7,18 @@ that Spark evaluates exactly the tree that Panes has read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from panes.expressions import literals
+from panes.errors import ExpressionError
+
+Scalar: TypeAlias = "bool | int | float | Decimal | str | date | datetime | None"
 
 SPARK: Final = Dialect.get_or_raise("spark")
 
@@ -82,6 +87,7 @@ _WORDS: Final = """
     unpivot update user using values variant when where window with within
 """
 _RESERVED: Final = frozenset(_WORDS.split())
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def operands(node: exp.Expression) -> list[exp.Expression]:
@@ -103,6 +109,50 @@ def path(column: exp.Expression) -> tuple[str, ...]:
     if isinstance(column, exp.Dot):
         return path(column.this) + path(column.expression)
     return tuple(part.name for part in column.parts) if isinstance(column, exp.Column) else ()
+
+
+def is_column(tree: exp.Expression) -> bool:
+    """Whether a tree is nothing but a column, or a field of one."""
+    return isinstance(tree, (exp.Column, exp.Dot))
+
+
+def paths(tree: exp.Expression) -> list[tuple[str, ...]]:
+    """The columns of a tree in order of appearance; a field of a struct with its path.
+
+    Examples
+    --------
+    >>> paths(exp.maybe_parse("a.b + coalesce(c, 0)"))
+    [('a', 'b'), ('c',)]
+    """
+    if is_column(tree):
+        return [path(tree)]
+    return [found for operand in operands(tree) for found in paths(operand)]
+
+
+def renamed(tree: exp.Expression, replacements: Mapping[str, exp.Expression]) -> str:
+    """The text of a tree with others in the place of columns, or of the roots of fields."""
+    by_name = {name.casefold(): new for name, new in replacements.items()}
+
+    def replaced(node: exp.Expression) -> exp.Expression:
+        if not is_column(node):
+            return node
+        names = path(node)
+        for length in range(len(names), 0, -1):
+            found = by_name.get(".".join(names[:length]).casefold())
+            if found is not None:
+                return _field(found, names[length:])
+        return node
+
+    return write(tree.transform(replaced))
+
+
+def _field(root: exp.Expression, names: tuple[str, ...]) -> exp.Expression:
+    if names and not is_column(root):
+        raise ExpressionError(f"{write(root)!r} is no column: the field {'.'.join(names)!r} cannot be taken from it.")
+    found = root.copy()
+    for name in names:
+        found = exp.Dot(this=found, expression=exp.to_identifier(name, quoted=True))
+    return found
 
 
 def type_name(node: exp.DataType) -> str | None:
@@ -179,7 +229,7 @@ def _like(node: exp.Expression, negation: str) -> str:
 
 def _literal(node: exp.Expression) -> tuple[str, int]:
     if node.args.get("is_string"):
-        return literals.quoted(node.name), _ATOM
+        return quoted(node.name), _ATOM
     text = node.name.upper()
     return (str(int(text)) if text.isdecimal() else text), _ATOM
 
@@ -225,3 +275,47 @@ _WRITERS: Final[dict[type[exp.Expression], Callable[[exp.Expression], tuple[str,
     exp.Case: _case,
     **{kind: lambda node: (_PREDICATES[type(node)](node, ""), _PREDICATE) for kind in _PREDICATES},
 }
+
+
+# Python values as literals ---------------------------------------------------------------------------------------
+
+
+def write_value(value: Scalar) -> str:
+    """Write a Python value as a SQL literal of the same type.
+
+    Examples
+    --------
+    >>> write_value("it's"), write_value(1.5), write_value(Decimal("1.5")), write_value(None), write_value(date(2024, 2, 29))
+    ("'it\\\\'s'", '1.5E0', '1.5', 'NULL', "DATE '2024-02-29'")
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, (float, Decimal)) and not math.isfinite(value):
+        raise ExpressionError(f"{value} cannot be written as a literal: only finite numbers can.")
+    if isinstance(value, float):
+        text = repr(value).upper()
+        return text if "E" in text else f"{text}E0"
+    if isinstance(value, Decimal):
+        text = format(value, "f")
+        return text if "." in text else f"{text}."
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        shifted = _EPOCH + (value - _EPOCH)
+        return f"TIMESTAMP '{shifted.replace(tzinfo=None).isoformat(sep=' ')}Z'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    raise ExpressionError(
+        f"{value!r} is no literal of the subset: give None, a bool, a number, a string, a date or a datetime."
+    )
+
+
+def quoted(text: str) -> str:
+    """Write a string literal, in single quotes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
