@@ -12,9 +12,10 @@ def main() -> None:
 
         run()
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("typer", "rich"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("typer", "rich"):
             raise
-        print(f"panes: the command line needs {error.name}: run pip install 'panes[cli]'.", file=sys.stderr)
+        print(f"panes: the command line needs {package}: run pip install 'panes[cli]'.", file=sys.stderr)
         raise SystemExit(1) from None
 
 
