@@ -20,10 +20,9 @@ from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.kinds import names_of
 from panes.queries.windows import RowWindow, Sliding
-from panes.row_windows.answer import bind_rows, labelled
+from panes.row_windows.bound_rows import bind_rows, labelled
 from panes.row_windows.parts import key_sets
-from panes.row_windows.rows_stream import WHICH, RowsShard
-from panes.row_windows.waiting import INSTANT
+from panes.row_windows.rows_shard import WHICH, RowsShard
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
 from panes.state.blob_store import InMemory
@@ -31,6 +30,7 @@ from panes.state.job import Store, Terms
 from panes.state.packing import pack_panes, unpack_panes
 from panes.state.shard import Shard
 from panes.state.views import Offer
+from panes.state.waiting import INSTANT
 
 SHARDS = 2
 
