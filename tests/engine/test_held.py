@@ -10,7 +10,7 @@ import panes as pn
 from panes.engine.answer import Answers
 from panes.engine.level import floor_to_edges, next_edge
 from panes.engine.program import Program
-from panes.planning.granularity import Stair, stairs
+from panes.planning.granularity import Tier, tiers
 from panes.planning.window_classes import WindowManager
 from panes.queries.windows import Window
 from panes.state.granules import GranuleRows, answer_due, answer_touched, level_of, settled
@@ -24,15 +24,15 @@ class Job:
 
     def __init__(self, over: list[Window], *, coarsen: bool = True) -> None:
         self.program: Program = program_of(over)
-        steps = stairs(WindowManager([window.geometry for window in over]).groups)
-        self.stairs: tuple[Stair, ...] = steps if coarsen else (Stair(steps[0].edges, steps[-1].reach),)
+        steps = tiers(WindowManager([window.geometry for window in over]).groups)
+        self.tiers: tuple[Tier, ...] = steps if coarsen else (Tier(steps[0].edges, steps[-1].reach),)
         self.held, self.watermark = GranuleRows.empty(self.program.components), LONG_AGO
 
     def panes(self, batch: list[Event]) -> GranuleRows:
         arrays = arguments_of(self.program, batch)
         stored = tuple(c.lift(*(arrays[a] for a in c.arguments)) for c in self.program.components)
         at = np.array([event[1] for event in batch], np.int64)
-        edges = self.stairs[0].edges
+        edges = self.tiers[0].edges
         return GranuleRows(
             np.array([event[0] for event in batch], np.int64), floor_to_edges(edges, at), next_edge(edges, at), stored
         )
@@ -40,12 +40,12 @@ class Job:
     def step(self, batch: list[Event], watermark: int) -> tuple[list[Answers], list[Answers]]:
         components = self.program.components
         news = self.panes(batch)
-        self.held = settled(self.held.and_(news), components, self.stairs, self.watermark)
-        touched = settled(news, components, self.stairs, self.watermark)
+        self.held = settled(self.held.and_(news), components, self.tiers, self.watermark)
+        touched = settled(news, components, self.tiers, self.watermark)
         level = level_of(components, self.held, KEYS)
         changed = list(answer_touched(self.program, level, level_of(components, touched, KEYS), self.watermark))
         due = list(answer_due(self.program, level, self.watermark, watermark))
-        self.held = settled(self.held, components, self.stairs, watermark)
+        self.held = settled(self.held, components, self.tiers, watermark)
         self.watermark = watermark
         return due, changed
 

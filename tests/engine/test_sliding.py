@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.local.run import program_of
-from panes.planning.blueprint import draw_up
+from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
 from panes.state.blob_store import MemoryBlobStore
@@ -34,7 +34,7 @@ class Stream:
     """A stream of several stores in one process."""
 
     def __init__(self, queries: list[pn.Query]) -> None:
-        plan = draw_up(queries, Statistics(), "columnar", factor_windows=False)
+        plan = plan_queries(queries, Statistics(), "columnar", factor_windows=False)
         self.stores = []
         for store in plan.stores:
             program = program_of(store, SCHEMA)

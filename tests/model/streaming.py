@@ -16,7 +16,7 @@ from panes.engine.results import piece_of, together
 from panes.engine.schema import answer_schema
 from panes.expressions.evaluate import evaluate, result_type
 from panes.local.run import program_of
-from panes.planning.blueprint import draw_up
+from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.kinds import names_of
 from panes.queries.windows import RowWindow, Sliding
@@ -55,7 +55,7 @@ class Stream:
 
 class _OnTheClock:
     def __init__(self, plan: pn.Plan, schema: pa.Schema) -> None:
-        self.plan = draw_up(plan._over_time, Statistics(), "columnar", factor_windows=False)
+        self.plan = plan_queries(plan._over_time, Statistics(), "columnar", factor_windows=False)
         self.programs = [program_of(store, schema) for store in self.plan.stores]
         self.schema = answer_schema(self.plan.queries, self.programs, schema)
         self.stores = [

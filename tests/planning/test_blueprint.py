@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import PlanError
-from panes.planning.blueprint import Blueprint, StorePlan, draw_up
+from panes.planning.blueprint import Blueprint, StorePlan, plan_queries
 from panes.planning.coverage import Semantics
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Costs, Strategy
@@ -36,7 +36,7 @@ def asked(name: str, *over: Window, by: str | tuple[str, ...] = "device", **more
 def drawn(
     *queries: pn.Query, rate: float = 100, keys: object = None, strategy: Strategy | None = None, **more: bool
 ) -> Blueprint:
-    return draw_up(queries, Statistics.given(rate, keys), strategy, **more)
+    return plan_queries(queries, Statistics.given(rate, keys), strategy, **more)
 
 
 def numbers(store: StorePlan) -> list[int]:

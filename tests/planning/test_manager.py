@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
-from panes.planning.granularity import granules_kept, stairs
+from panes.planning.granularity import granules_kept, tiers
 from panes.planning.window_classes import Role, WindowManager, subsumable
 from panes.testing import sliding_class
 from panes.timeline import Geometry
@@ -137,10 +137,10 @@ def test_groups_are_chains_after_any_changes(pool: list[Geometry], later: list[G
 
 @given(st.lists(windows, min_size=1, max_size=8), st.integers(0, 45), st.integers(0, 200))
 def test_no_granule_of_any_age_is_cut_by_a_window_that_needs_it(pool: list[Geometry], age: int, instant: int) -> None:
-    steps = stairs(WindowManager(pool).groups)
+    steps = tiers(WindowManager(pool).groups)
     assert steps[-1].reach == max(w.range for w in pool)
-    assert [stair.reach for stair in steps] == sorted(stair.reach for stair in steps)
-    edges = next((stair.edges for stair in steps if stair.reach > age), ())
+    assert [tier.reach for tier in steps] == sorted(tier.reach for tier in steps)
+    edges = next((tier.edges for tier in steps if tier.reach > age), ())
     wider = [w for w in pool if w.range > age]
     is_edge = any(edge.floor(instant) == instant for edge in edges)
     needed = any(edge.floor(instant) == instant for w in wider for edge in w.edges())
@@ -149,8 +149,8 @@ def test_no_granule_of_any_age_is_cut_by_a_window_that_needs_it(pool: list[Geome
 
 
 def test_stairs_of_figure_7_thin_out() -> None:
-    steps = stairs(WindowManager(FIGURE_7).groups)
-    assert [(stair.reach, [edge.period for edge in stair.edges]) for stair in steps] == [
+    steps = tiers(WindowManager(FIGURE_7).groups)
+    assert [(tier.reach, [edge.period for edge in tier.edges]) for tier in steps] == [
         (8, [2, 3, 5]),
         (15, [3, 4, 5]),
         (30, [4, 5, 6]),
@@ -164,4 +164,4 @@ def test_thousands_of_windows_share_few_groups_and_bounded_granules(name: str) -
     few, many = (WindowManager(sliding_class(name, count, rng=7, unit=1)) for count in (1_000, 10_000))
     assert len(many.groups) < 60
     # The widest window spans 60 ticks, so nobody needs more granules, however many windows there are.
-    assert granules_kept(stairs(few.groups)) <= granules_kept(stairs(many.groups)) <= 60
+    assert granules_kept(tiers(few.groups)) <= granules_kept(tiers(many.groups)) <= 60

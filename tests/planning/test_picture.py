@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 import panes as pn
-from panes.planning.blueprint import Blueprint, StorePlan, draw_up
+from panes.planning.blueprint import Blueprint, StorePlan, plan_queries
 from panes.planning.explanation import explain, mermaid, summary
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Strategy
@@ -29,7 +29,7 @@ ALONE = pn.query("alone", at="ts", select={"n": pn.count()}, over=pn.tumbling("1
 
 
 def blueprint(*queries: pn.Query, strategy: Strategy | None = None, rate: float = 1e4) -> Blueprint:
-    return draw_up(queries or (TEMPS, TOTALS, ALONE), Statistics(rate=rate), strategy)
+    return plan_queries(queries or (TEMPS, TOTALS, ALONE), Statistics(rate=rate), strategy)
 
 
 def shown(text: str) -> list[list[str]]:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import panes as pn
 from panes.engine.answer import Answers
 from panes.local.run import program_of
-from panes.planning.blueprint import draw_up
+from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.spark.prefilter import Prefilter
 from tests.spark.test_corner_cases import setting
@@ -27,7 +27,7 @@ def kept(having: str, select: dict[str, Any] | None = None) -> list[int] | None:
     """Which of the answers n = 0, 1, 2, null of the keys a, b, c, d are kept; None where nothing is known."""
     select = select or {"n": pn.sum("x")}
     query = pn.query("q", by="k", at="ts", select=select, over=pn.tumbling("1 min"), having=having)
-    store = draw_up([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
+    store = plan_queries([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
     view = program_of(store, EVENTS).views[0]
     prefilter = Prefilter.of([query], KEYS, [view])
     answers = Answers(0, np.arange(4), np.arange(4), (pa.array([0, 1, 2, None], pa.int64()),))

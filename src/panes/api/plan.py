@@ -22,7 +22,7 @@ from panes.engine.schema import one_type_each, wide_columns
 from panes.errors import PlanError, SqlError
 from panes.inputs import both_on_spark, check_one, is_spark, unread
 from panes.planning import explanation, svg
-from panes.planning.blueprint import Blueprint, ByEvents, draw_up
+from panes.planning.blueprint import Blueprint, ByEvents, plan_queries
 from panes.planning.statistics import Statistics
 from panes.planning.steps import Steps
 from panes.planning.strategy import Strategy
@@ -87,7 +87,7 @@ class Plan:
     def _draw(self, statistics: Statistics, strategy: Strategy | None) -> Blueprint:
         drawn = Blueprint((), (), statistics)
         if self._over_time:
-            drawn = draw_up(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
+            drawn = plan_queries(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
         told = (
             ByEvents(
                 part.query.name,
@@ -508,7 +508,7 @@ class Plan:
         steps = Steps("plan.stream", shuffling=True)
         read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
         if self._over_time:
-            blueprint = draw_up(self._over_time, self.statistics, "columnar", factor_windows=False)
+            blueprint = plan_queries(self._over_time, self.statistics, "columnar", factor_windows=False)
             folder, kept = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
             options = StreamOptions(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
             parts.append(add_stream(steps, read, blueprint, events, options))

@@ -248,7 +248,7 @@ def _masked(condition: Expression | None, argument: str) -> str:
     return argument if condition is None else when(condition, expression(argument)).sql
 
 
-def windows_told(program: Program) -> tuple[str, ...]:
+def describe_windows(program: Program) -> tuple[str, ...]:
     """Every window that is computed, each with the window it is read from if it is not read from the rows themselves.
 
     Windows of one name that begin together and end one after another say which one they are.

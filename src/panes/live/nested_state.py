@@ -24,7 +24,7 @@ from panes.errors import DeclarationError, PlanError
 from panes.inputs import as_table
 from panes.kernels.stairwise import Stairwise
 from panes.local.run import Sorted, program_of, sorted_events
-from panes.planning.blueprint import draw_up
+from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.nested import Nested
 from panes.queries.query import Query
@@ -89,7 +89,7 @@ class Granules:
         self.left_out = 0
         self._query, self._window = query, keep
         self._shift = self._window.windows[0].shift
-        self._store = draw_up([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
+        self._store = plan_queries([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
         self._chain: Stairwise[GranuleRows] = Stairwise(
             self._window.ranges, self._window.slides, self._combined, origin=_origin(self._window)
         )

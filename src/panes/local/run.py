@@ -12,14 +12,14 @@ from panes.aggregates.operations import Array
 from panes.engine.answer import answer_events
 from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import key_ordinals, one_zero
-from panes.engine.program import Program, assemble, bind_components, emitting_all, windows_told
+from panes.engine.program import Program, assemble, bind_components, describe_windows, emitting_all
 from panes.engine.results import piece_of, widen_table
 from panes.engine.schema import answer_schema, check_columns
 from panes.expressions.evaluate import evaluate, require_boolean, result_type
 from panes.expressions.expression import expression
 from panes.inputs import as_table
 from panes.planning.blueprint import Blueprint, StorePlan
-from panes.planning.explanation import cut_told, listed
+from panes.planning.explanation import describe_edges, listed
 from panes.planning.steps import Steps
 
 NULL_TIMESTAMPS = b"panes.null_timestamps"
@@ -83,8 +83,8 @@ def add_steps(
             return [piece_of(blueprint.queries, program, some, events.keys, schema) for some in found]
 
         ordered = steps.add("sort", f"events by {listed(store.keys)} and time", sort, read)
-        panes = "single instants" if store.per_event else f"panes {cut_told(program.edges)}"
-        titles = windows_told(program)
+        panes = "single instants" if store.per_event else f"panes {describe_edges(program.edges)}"
+        titles = describe_windows(program)
         answers.append(steps.add("answer", f"{panes}, and every window from them", answer, ordered, windows=titles))
     missing = sum(column_of(table, at).null_count for at in {query.at for query in blueprint.queries})
 

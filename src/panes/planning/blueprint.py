@@ -116,7 +116,7 @@ class Blueprint:
     by_events: tuple[ByEvents, ...] = ()
 
 
-def draw_up(
+def plan_queries(
     queries: Iterable[Query], statistics: Statistics, strategy: Strategy | None = None, *, factor_windows: bool = True
 ) -> Blueprint:
     """Plan all queries together.

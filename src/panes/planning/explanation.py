@@ -30,7 +30,7 @@ def summary(blueprint: Blueprint) -> str:
         f"{counted(passes, 'pass', 'passes')} over the events"
     ]
     lines += [f"  {title_of(store)}" for store in blueprint.stores]
-    lines += [f"  {told_of(some)}: {', '.join(some.windows)}" for some in by_events]
+    lines += [f"  {describe_by_events(some)}: {', '.join(some.windows)}" for some in by_events]
     return "\n".join(lines)
 
 
@@ -53,7 +53,7 @@ def explain(blueprint: Blueprint) -> str:
     return "\n".join(lines)
 
 
-def told_of(some: ByEvents) -> str:
+def describe_by_events(some: ByEvents) -> str:
     """What is done for windows that go by events."""
     column = f"sorted column {some.column + 1}"
     return f"query {some.query!r} by {listed(some.keys)}: from its events in the order of time, {column}"
@@ -144,7 +144,7 @@ def _tree(store: StorePlan) -> Iterator[str]:
     elif store.strategy == "columnar":
         origin = "events" if store.source is None else "the panes above"
         origin += ", sorted by key and time" if store.from_events else ""
-        yield f"  {origin} → panes {panes_told(store)}"
+        yield f"  {origin} → panes {describe_panes(store)}"
     else:
         yield "  events"
     children = store.forest.children()
@@ -173,7 +173,7 @@ def window_titles(store: StorePlan) -> dict[Geometry, str]:
     return titles | {geometry: f"factor window {default_name(geometry)}" for geometry in factors}
 
 
-def panes_told(store: StorePlan) -> str:
+def describe_panes(store: StorePlan) -> str:
     """Where the panes of a store are cut, and how they lie in rows."""
     return f"{_edges(store)}{f', {store.lanes} side by side in a row' if store.lanes > 1 else ''}"
 
@@ -227,10 +227,10 @@ def _column_of(store: StorePlan) -> str:
 def _edges(store: StorePlan) -> str:
     if store.per_event:
         return "in the order of time"
-    return cut_told(store.edges)
+    return describe_edges(store.edges)
 
 
-def cut_told(edges: Iterable[Edges]) -> str:
+def describe_edges(edges: Iterable[Edges]) -> str:
     """Where panes are cut."""
     return " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
 

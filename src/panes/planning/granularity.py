@@ -1,8 +1,8 @@
-"""Stairs: which granules a state keeps, the coarser the older.
+"""Tiers (the paper's stairs): which granules a state keeps, the coarser the older.
 
 Paper: Patroumpas and Sellis, Multi-granular Time-based Sliding Windows over Data Streams (2010), section III. A datum
 of some age matters only to windows wider than that age, and a group's wider windows slide by ever longer steps; so
-the edges between granules thin out from stair to stair. The granules of all groups lie on one column: it has the
+the edges between granules thin out from tier to tier. The granules of all groups lie on one column: it has the
 edges that any group still needs, which are never more than the groups would have apart.
 """
 
@@ -22,7 +22,7 @@ _FEW = 8
 
 
 @dataclass(frozen=True)
-class Stair:
+class Tier:
     """The granules of data up to an age.
 
     Parameters
@@ -30,28 +30,28 @@ class Stair:
     edges
         Where granules begin and end.
     reach
-        The age from which on the next stair's granules are enough, or nothing is needed any more.
+        The age from which on the next tier's granules are enough, or nothing is needed any more.
     """
 
     edges: tuple[Edges, ...]
     reach: int
 
 
-def stairs(groups: Iterable[Group], most: int | None = None) -> tuple[Stair, ...]:
-    """The stairs of all groups together, from the youngest data to the oldest.
+def tiers(groups: Iterable[Group], most: int | None = None) -> tuple[Tier, ...]:
+    """The tiers of all groups together, from the youngest data to the oldest.
 
     Parameters
     ----------
     most
-        Leave out stairs with more progressions of edges than this: a younger stair, which has more edges, reaches
-        as far. Thousands of windows have as many stairs, each with up to as many progressions.
+        Leave out tiers with more progressions of edges than this: a younger tier, which has more edges, reaches
+        as far. Thousands of windows have as many tiers, each with up to as many progressions.
 
     Examples
     --------
     >>> from panes.planning.window_classes import WindowManager
     >>> from panes.timeline import Geometry
-    >>> for stair in stairs(WindowManager([Geometry(8, 2), Geometry(24, 8)]).groups):
-    ...     print(stair.reach, [edge.period for edge in stair.edges])
+    >>> for tier in tiers(WindowManager([Geometry(8, 2), Geometry(24, 8)]).groups):
+    ...     print(tier.reach, [edge.period for edge in tier.edges])
     8 [2]
     24 [8]
     """
@@ -59,24 +59,24 @@ def stairs(groups: Iterable[Group], most: int | None = None) -> tuple[Stair, ...
     for group in groups:
         for window in group.windows:
             by_range.setdefault(window.range, set()).update(window.edges())
-    found: list[Stair] = []
+    found: list[Tier] = []
     sparsest, left_out = _Sparsest(), 0
     # From the oldest data on: the younger the data, the more windows look at them.
     for reach in sorted(by_range, reverse=True):
         if sparsest.add(by_range[reach]):
             left_out = left_out or reach
             if most is None or len(sparsest) <= most:
-                found.append(Stair(sparsest.edges(), left_out))
+                found.append(Tier(sparsest.edges(), left_out))
                 left_out = 0
     if left_out:
-        found.append(Stair(sparsest.edges(), left_out))
+        found.append(Tier(sparsest.edges(), left_out))
     return tuple(reversed(found))
 
 
-def worthwhile(groups: Iterable[Group], finest: tuple[Edges, ...]) -> tuple[Stair, ...]:
-    """The stairs that a state keeps: a step has to save half the granules of its age, and a quarter of all.
+def worthwhile(groups: Iterable[Group], finest: tuple[Edges, ...]) -> tuple[Tier, ...]:
+    """The tiers that a state keeps: a step has to save half the granules of its age, and a quarter of all.
 
-    A step from stair to stair rewrites the granules of that age, so it has to be worth it.
+    A step from tier to tier rewrites the granules of that age, so it has to be worth it.
 
     Parameters
     ----------
@@ -88,37 +88,37 @@ def worthwhile(groups: Iterable[Group], finest: tuple[Edges, ...]) -> tuple[Stai
     >>> from panes.planning.window_classes import WindowManager
     >>> from panes.timeline import Geometry
     >>> windows = WindowManager([Geometry(10, 10), Geometry(15, 15), Geometry(300, 60)])
-    >>> [(stair.edges[0].period, stair.reach) for stair in worthwhile(windows.groups, (Edges(5),))]
+    >>> [(tier.edges[0].period, tier.reach) for tier in worthwhile(windows.groups, (Edges(5),))]
     [(5, 15), (60, 300)]
     """
-    steps = stairs(groups, _FEW)
-    found = [Stair(finest, steps[0].reach)]
-    for stair in steps[1:]:
+    steps = tiers(groups, _FEW)
+    found = [Tier(finest, steps[0].reach)]
+    for tier in steps[1:]:
         finer = found[-1].edges
-        nested = all(any(e.within(other) for other in finer) for e in stair.edges)
-        if nested and len(stair.edges) <= _FEW and 2 * _density(stair.edges) <= _density(finer):
-            found.append(stair)
+        nested = all(any(e.within(other) for other in finer) for e in tier.edges)
+        if nested and len(tier.edges) <= _FEW and 2 * _density(tier.edges) <= _density(finer):
+            found.append(tier)
         else:
-            found[-1] = Stair(finer, stair.reach)
+            found[-1] = Tier(finer, tier.reach)
     while len(found) > 1:
         saved = [
-            (stair.reach - younger.reach) * (_density(younger.edges) - _density(stair.edges))
-            for younger, stair in pairwise(found)
+            (tier.reach - younger.reach) * (_density(younger.edges) - _density(tier.edges))
+            for younger, tier in pairwise(found)
         ]
         least = min(range(len(saved)), key=saved.__getitem__)
         if 4 * saved[least] >= granules_kept(found):
             break
-        # The younger stair does it all.
-        found[least : least + 2] = [Stair(found[least].edges, found[least + 1].reach)]
+        # The younger tier does it all.
+        found[least : least + 2] = [Tier(found[least].edges, found[least + 1].reach)]
     return tuple(found)
 
 
-def granules_kept(steps: Iterable[Stair]) -> float:
-    """How many granules of one key the stairs hold at most, whatever the windows are."""
+def granules_kept(steps: Iterable[Tier]) -> float:
+    """How many granules of one key the tiers hold at most, whatever the windows are."""
     total, younger = 0.0, 0
-    for stair in steps:
-        total += (stair.reach - younger) * _density(stair.edges)
-        younger = stair.reach
+    for tier in steps:
+        total += (tier.reach - younger) * _density(tier.edges)
+        younger = tier.reach
     return total
 
 

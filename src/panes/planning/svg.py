@@ -8,12 +8,12 @@ from html import escape
 
 from panes.planning.blueprint import Blueprint
 from panes.planning.explanation import (
+    describe_by_events,
     figures_of,
     number_of_keys,
     panes_of_store,
     summary,
     title_of,
-    told_of,
     window_titles,
 )
 
@@ -94,7 +94,7 @@ def _told(blueprint: Blueprint) -> list[str]:
         lines += [title_of(store), *(f"  {line}" for line in figures_of(blueprint, store))]
     if len(blueprint.stores) > _STORES:
         lines.append(f"… {len(blueprint.stores) - _STORES} more stores")
-    lines += [told_of(some) for some in blueprint.by_events]
+    lines += [describe_by_events(some) for some in blueprint.by_events]
     if any(store.forest.factors for store in blueprint.stores):
         lines.append("dashed: factor windows, which nobody asked for and others are read from")
     return lines
@@ -125,9 +125,12 @@ def _boxes(blueprint: Blueprint) -> _Box:
             (top if node.provider is None else boxes[node.provider]).below.append(boxes[node.window])
     for some in blueprint.by_events:
         top = _Box(
-            "events in the order of time", "panes", f"by {', '.join(some.keys)}" if some.keys else "", told_of(some)
+            "events in the order of time",
+            "panes",
+            f"by {', '.join(some.keys)}" if some.keys else "",
+            describe_by_events(some),
         )
-        top.below = [_Box(name, "window", "", f"{name}; {told_of(some)}") for name in some.windows]
+        top.below = [_Box(name, "window", "", f"{name}; {describe_by_events(some)}") for name in some.windows]
         stream.below.append(top)
     return stream
 

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.engine.program import Node, Program, emitting_all, windows_told
+from panes.engine.program import Node, Program, describe_windows, emitting_all
 from panes.engine.schema import answer_schema, field_of
 from panes.planning.blueprint import Blueprint
-from panes.planning.explanation import listed, panes_told
+from panes.planning.explanation import describe_panes, listed
 from panes.planning.steps import Steps
 from panes.queries.query import Query
 from panes.queries.windows import Window
@@ -188,7 +188,7 @@ def _add_native(steps: Steps, read: int, checked: Checked, number: int) -> list[
 def _add_tree(steps: Steps, read: int, checked: Checked, number: int) -> int:
     """One group-by per node of the forest."""
     blueprint, program, source = checked.blueprint, checked.programs[number], checked.source
-    store, at, told = blueprint.stores[number], list[int](), windows_told(program)
+    store, at, told = blueprint.stores[number], list[int](), describe_windows(program)
     for node, title in zip(program.nodes, told, strict=True):
         provider = None if node.provider is None else program.nodes[node.provider]
 
@@ -225,7 +225,7 @@ def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_a
             def make(events: DataFrame) -> DataFrame:
                 return panes(store, program, replace(source, events=events))
 
-            panes_at[number] = steps.add("panes", f"of events: {panes_told(store)}", make, read)
+            panes_at[number] = steps.add("panes", f"of events: {describe_panes(store)}", make, read)
         else:
             finer = blueprint.stores[store.source]
 
@@ -242,7 +242,7 @@ def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_a
         answers = answering(rows, store, program, source, prefilter)
         return finish_many(answers, program.views, store.keys, blueprint.queries, checked.shape)
 
-    return steps.add("answer", "all windows from sorted columns", answer, ordered, windows=windows_told(program))
+    return steps.add("answer", "all windows from sorted columns", answer, ordered, windows=describe_windows(program))
 
 
 def _add_sorted_events(steps: Steps, read: int, checked: Checked, number: int) -> int:
@@ -263,4 +263,4 @@ def _add_wide_per_event(steps: Steps, read: int, checked: Checked) -> int:
         return wide_per_event(rows, checked.blueprint, program, checked.source)
 
     detail = "all windows from sorted columns, side by side"
-    return steps.add("answer", detail, answer, ordered, windows=windows_told(program))
+    return steps.add("answer", detail, answer, ordered, windows=describe_windows(program))

@@ -21,13 +21,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.engine.program import Program, cut_into_ticks, emitting_all, from_panes, windows_told
+from panes.engine.program import Program, cut_into_ticks, describe_windows, emitting_all, from_panes
 from panes.engine.schema import answer_schema, field_of
 from panes.errors import PlanError, StateWarning
 from panes.expressions.expression import Expression
 from panes.frames.positions import FARTHEST
 from panes.planning.blueprint import Blueprint, StorePlan
-from panes.planning.explanation import counted, cut_told, listed
+from panes.planning.explanation import counted, describe_edges, listed
 from panes.planning.steps import Steps
 from panes.queries.eviction import Limits
 from panes.spark.binding import Input, bind, check_watermark, examine
@@ -171,12 +171,12 @@ def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame,
     granules = " and ".join(
         f"single instants by {listed(plan.keys)}"
         if plan.per_event
-        else f"{cut_told(program.edges)} by {listed(plan.keys)}"
+        else f"{describe_edges(program.edges)} by {listed(plan.keys)}"
         for plan, program in zip(blueprint.stores, programs, strict=True)
     )
     told = "" if options.catalogue is None else "; changes of the catalogue"
     packed = steps.add("pack", f"events into granules: {granules}{told}", pack, read)
-    titles = [title for program in programs for title in windows_told(from_panes(program.views, program))]
+    titles = [title for program in programs for title in describe_windows(from_panes(program.views, program))]
     detail = f"granules by key, in {counted(options.shards, 'shard')}, and every window from them"
     found = steps.add("state", detail, work, packed, windows=titles)
     answers = steps.add("unpack", "answers", unpack, found)

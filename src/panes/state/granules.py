@@ -2,7 +2,7 @@
 
 A micro-batch brings panes. They join the granules that are held; the instances whose end the watermark has passed
 since the last micro-batch are answered; then everything ages: granules that only wide windows still look at are
-merged along the stairs (``panes.planning.granularity``), and those that no window looks at any more are dropped.
+merged along the tiers (``panes.planning.granularity``), and those that no window looks at any more are dropped.
 
 Lateness needs no rule of its own. An instance is answered once, by the watermark that passes its end; whatever comes
 later joins only instances that are still open, as in Spark, where a row too late for a short window still counts in
@@ -26,7 +26,7 @@ from panes.engine.level import Level, floor_to_edges, next_edge, partials_of, po
 from panes.engine.program import Node, Program
 from panes.frames import Frame, Positions, frame
 from panes.frames.positions import Integers
-from panes.planning.granularity import Stair
+from panes.planning.granularity import Tier
 from panes.timeline import Geometry
 
 
@@ -79,7 +79,7 @@ class GranuleRows:
 def settled(
     rows: GranuleRows,
     components: Sequence[Component],
-    stairs: Sequence[Stair],
+    tiers: Sequence[Tier],
     watermark: int | None,
     cuts: Sequence[int] = (),
 ) -> GranuleRows:
@@ -91,7 +91,7 @@ def settled(
         Instants that no granule may span, in order.
     """
     if watermark is not None and len(rows):
-        rows = _coarsened(rows.where(rows.start + stairs[-1].reach > watermark), stairs, watermark, cuts)
+        rows = _coarsened(rows.where(rows.start + tiers[-1].reach > watermark), tiers, watermark, cuts)
     order = np.lexsort((rows.start, rows.key))
     key, start, end = rows.key[order], rows.start[order], rows.end[order]
     lo, end = _apart(key, start, end)
@@ -187,13 +187,13 @@ def _apart(key: Array, start: Array, end: Array) -> tuple[Integers, Array]:
     return lo, end
 
 
-def _coarsened(rows: GranuleRows, stairs: Sequence[Stair], watermark: int, cuts: Sequence[int]) -> GranuleRows:
+def _coarsened(rows: GranuleRows, tiers: Sequence[Tier], watermark: int, cuts: Sequence[int]) -> GranuleRows:
     """Give every row the span of the coarsest granule that only windows of its age look at."""
     start, end = rows.start, rows.end
     bounds = np.array([np.iinfo(np.int64).min, *cuts, np.iinfo(np.int64).max])
     place = np.searchsorted(bounds, rows.start, side="right")
-    for younger, stair in pairwise(stairs):
-        begin, stop = floor_to_edges(stair.edges, rows.start), next_edge(stair.edges, rows.start)
+    for younger, tier in pairwise(tiers):
+        begin, stop = floor_to_edges(tier.edges, rows.start), next_edge(tier.edges, rows.start)
         # Every instance of a narrower window that touches the granule has ended.
         old = stop + younger.reach <= watermark
         begin, stop = np.maximum(begin, bounds[place - 1]), np.minimum(stop, bounds[place])

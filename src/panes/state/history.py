@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from panes.engine.level import next_edge
-from panes.planning.granularity import Stair
+from panes.planning.granularity import Tier
 from panes.timeline import Edges, Geometry
 
 ALWAYS = -(2**62)
@@ -41,13 +41,13 @@ class History:
         coarse = [[[(e.period, e.offset) for e in edges], upto] for edges, upto in self.coarse.items()]
         return {"dropped": self.dropped, "coarse": coarse}
 
-    def age(self, stairs: Sequence[Stair], watermark: int) -> None:
+    def age(self, tiers: Sequence[Tier], watermark: int) -> None:
         """Note what a watermark has made coarse or dropped."""
-        for younger, stair in pairwise(stairs):
-            self.coarse[stair.edges] = max(self.coarse.get(stair.edges, ALWAYS), watermark - younger.reach)
+        for younger, tier in pairwise(tiers):
+            self.coarse[tier.edges] = max(self.coarse.get(tier.edges, ALWAYS), watermark - younger.reach)
         # Granules that start no later than this are gone, with all that they held.
-        last = np.array([watermark - stairs[-1].reach])
-        ends = [int(next_edge(stairs[0].edges, last)[0])]
+        last = np.array([watermark - tiers[-1].reach])
+        ends = [int(next_edge(tiers[0].edges, last)[0])]
         ends += [end for edges, upto in self.coarse.items() if (end := int(next_edge(edges, last)[0])) <= upto]
         self.dropped = max(self.dropped, *ends)
         # What is gone needs no note of how coarse it was.

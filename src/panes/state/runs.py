@@ -16,7 +16,7 @@ import numpy as np
 
 from panes.aggregates.component import Component
 from panes.frames.positions import Integers
-from panes.planning.granularity import Stair
+from panes.planning.granularity import Tier
 from panes.state.blob_store import CACHE, BlobStore, new_name
 from panes.state.blobs import pack_granules, unpack_granules
 from panes.state.granules import GranuleRows, settled
@@ -39,8 +39,8 @@ class Run:
     ----------
     first, last
         Where its first and its last granule start.
-    stair
-        The stair whose granules all of its rows have reached.
+    tier
+        The tier whose granules all of its rows have reached.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Run:
     size: int
     first: int
     last: int
-    stair: int
+    tier: int
 
     @property
     def size_class(self) -> int:
@@ -91,21 +91,21 @@ class Runs:
     def add(self, rows: GranuleRows) -> None:
         """Write what a micro-batch has touched."""
         if len(rows):
-            self.listed.append(self._write(rows, stair=0))
+            self.listed.append(self._write(rows, tier=0))
 
-    def age(self, stairs: Sequence[Stair], watermark: int, cuts: Sequence[int] = ()) -> None:
+    def age(self, tiers: Sequence[Tier], watermark: int, cuts: Sequence[int] = ()) -> None:
         """Drop what no window needs any more, make coarse what is old enough, merge what has like size."""
-        for run in [run for run in self.listed if run.last + stairs[-1].reach <= watermark]:
+        for run in [run for run in self.listed if run.last + tiers[-1].reach <= watermark]:
             self._forget(run)
         for run in self.listed[:]:
-            self._coarsen(run, stairs, watermark, cuts)
+            self._coarsen(run, tiers, watermark, cuts)
         while (chosen := self._alike()) is not None:
             rows = reduce(GranuleRows.and_, map(self._read, chosen))
             for run in chosen:
                 self._forget(run)
-            rows = settled(rows, self._components, stairs, watermark, cuts)
+            rows = settled(rows, self._components, tiers, watermark, cuts)
             if len(rows):
-                self.listed.append(self._write(rows, min(run.stair for run in chosen)))
+                self.listed.append(self._write(rows, min(run.tier for run in chosen)))
                 self.listed.sort(key=lambda run: run.last)
 
     def renumber(self, keys: Integers) -> None:
@@ -116,7 +116,7 @@ class Runs:
             new = keys[rows.key]
             rows = GranuleRows(new, rows.start, rows.end, rows.stored).where(new >= 0)
             if len(rows):
-                self.listed.append(self._write(rows, run.stair))
+                self.listed.append(self._write(rows, run.tier))
 
     def used_keys(self) -> Integers:
         """The ordinals of the keys that have granules."""
@@ -142,22 +142,22 @@ class Runs:
                     return found
         return None
 
-    def _coarsen(self, run: Run, stairs: Sequence[Stair], watermark: int, cuts: Sequence[int]) -> None:
-        stair = run.stair
-        # A granule of the next stair may begin before the run's last row and end up to its period later.
-        while stair + 1 < len(stairs) and run.last + _widest(stairs[stair + 1]) + stairs[stair].reach <= watermark:
-            stair += 1
-        if stair == run.stair:
+    def _coarsen(self, run: Run, tiers: Sequence[Tier], watermark: int, cuts: Sequence[int]) -> None:
+        tier = run.tier
+        # A granule of the next tier may begin before the run's last row and end up to its period later.
+        while tier + 1 < len(tiers) and run.last + _widest(tiers[tier + 1]) + tiers[tier].reach <= watermark:
+            tier += 1
+        if tier == run.tier:
             return
         before = self._read(run)
-        after = settled(before, self._components, stairs, watermark, cuts)
+        after = settled(before, self._components, tiers, watermark, cuts)
         at = self.listed.index(run)
         if len(after) <= _WORTH * len(before):
             self._forget(run)
             if len(after):
-                self.listed.insert(at, self._write(after, stair))
+                self.listed.insert(at, self._write(after, tier))
         else:
-            self.listed[at] = Run(run.name, run.rows, run.size, run.first, run.last, stair)
+            self.listed[at] = Run(run.name, run.rows, run.size, run.first, run.last, tier)
 
     def _read(self, run: Run) -> GranuleRows:
         def load() -> tuple[GranuleRows, int]:
@@ -165,11 +165,11 @@ class Runs:
 
         return CACHE.get(run.name + self._mark, load)
 
-    def _write(self, rows: GranuleRows, stair: int) -> Run:
+    def _write(self, rows: GranuleRows, tier: int) -> Run:
         data, name = pack_granules(rows, self._components), new_name()
         self._blob_store.put(name, data)
         CACHE.put(name + self._mark, rows, 3 * len(data))
-        return Run(name, len(rows), len(data), int(rows.start.min()), int(rows.start.max()), stair)
+        return Run(name, len(rows), len(data), int(rows.start.min()), int(rows.start.max()), tier)
 
     def _forget(self, run: Run) -> None:
         self.listed.remove(run)
@@ -177,5 +177,5 @@ class Runs:
         CACHE.drop(run.name + self._mark)
 
 
-def _widest(stair: Stair) -> int:
-    return min(edge.period for edge in stair.edges)
+def _widest(tier: Tier) -> int:
+    return min(edge.period for edge in tier.edges)

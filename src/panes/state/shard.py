@@ -18,7 +18,7 @@ from panes.aggregates.operations import Array
 from panes.engine.answer import Answers
 from panes.engine.program import Program, View, from_panes
 from panes.expressions.expression import Expression
-from panes.planning.granularity import Stair, worthwhile
+from panes.planning.granularity import Tier, worthwhile
 from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import BlobStore
 from panes.state.blobs import FORMAT
@@ -149,12 +149,12 @@ class Shard:
     ) -> Iterator[ViewAnswers]:
         components, edges = state.store.program.components, state.store.program.edges
         windows = frozenset(view.window.lifespan for some in asked for view in some.program.views)
-        stairs = _stairs(windows, edges, state.store.history, any(component.ticks for component in components))
+        tiers = _tiers(windows, edges, state.store.history, any(component.ticks for component in components))
         # What a window has not seen all of must not be merged with what it has.
         cuts = sorted({some.since for some in asked} - {ALWAYS})
         self._count(windows, delivered)
-        news = state.taken_in(delivered, self.watermark - stairs[-1].reach)
-        news = settled(news, components, stairs, self.watermark, cuts)
+        news = state.taken_in(delivered, self.watermark - tiers[-1].reach)
+        news = settled(news, components, tiers, self.watermark, cuts)
         update = self._options.mode == "update"
         from_ = (
             open_from(windows, news.start, self.watermark) if update else due_from(windows, self.watermark, watermark)
@@ -162,7 +162,7 @@ class Shard:
         if from_ < NEVER:
             # Where empty instances are answered, every key that is held is.
             held = state.runs.starting_from(ALWAYS if state.store.program.emit_all else from_)
-            rows = settled(held.and_(news), components, stairs, self.watermark, cuts)
+            rows = settled(held.and_(news), components, tiers, self.watermark, cuts)
             touched = level_of(components, news, len(state.dictionary))
             for some in asked:
                 level = level_of(components, _seen(rows, some), len(state.dictionary))
@@ -173,10 +173,10 @@ class Shard:
                 )
                 for answers in found:
                     yield from self._told(number, some, answers)
-        state.runs.add(settled(news, components, stairs, watermark, cuts))
-        state.runs.age(stairs, watermark, cuts)
-        state.history.age(stairs, watermark)
-        state.evictions.settle(watermark - stairs[-1].reach)
+        state.runs.add(settled(news, components, tiers, watermark, cuts))
+        state.runs.age(tiers, watermark, cuts)
+        state.history.age(tiers, watermark)
+        state.evictions.settle(watermark - tiers[-1].reach)
         if self._options.bounds is not None:
             yield from self._evict(number, asked, self._options.bounds, watermark)
         state.forget_unused_keys()
@@ -257,12 +257,12 @@ def _seen(rows: GranuleRows, asked: _Asked) -> GranuleRows:
 
 
 @lru_cache(maxsize=64)
-def _stairs(windows: frozenset[Geometry], edges: tuple[Edges, ...], history: int, always: bool) -> tuple[Stair, ...]:
+def _tiers(windows: frozenset[Geometry], edges: tuple[Edges, ...], history: int, always: bool) -> tuple[Tier, ...]:
     """How granules age under some windows, kept as they are for a while, or always."""
     steps = worthwhile(WindowManager(sorted(windows)).groups, edges)
     if always:
-        return (Stair(edges, max(history, steps[-1].reach)),)
+        return (Tier(edges, max(history, steps[-1].reach)),)
     if not history:
         return steps
-    older = tuple(stair for stair in steps if stair.reach > history)
-    return older if older and older[0].edges == edges else (Stair(edges, history), *older)
+    older = tuple(tier for tier in steps if tier.reach > history)
+    return older if older and older[0].edges == edges else (Tier(edges, history), *older)
