@@ -9,7 +9,7 @@ import pytest
 
 from panes.errors import StateError
 from panes.state import blobs
-from panes.state.job import Terms
+from panes.state.job import JobOptions
 from panes.state.manifest import read_manifest
 from panes.state.waiting import check_state
 
@@ -26,6 +26,6 @@ def test_another_format_is_refused(monkeypatch, other):
         blobs.unpack(data)
     manifest = json.dumps({"format": other}).encode()
     with pytest.raises(StateError, match=SENTENCE):
-        read_manifest(manifest, (), Terms(shards=1, mode="append"))
+        read_manifest(manifest, (), JobOptions(shards=1, mode="append"))
     with pytest.raises(StateError, match=SENTENCE):
         check_state(manifest, {})

@@ -503,15 +503,15 @@ class Plan:
         check_mode(self.queries, mode)
         if self._over_rows:
             check_rows(self._over_rows[0], {"late": late, "limits": limits, "catalogue": catalogue})
-        from panes.spark.stream import METRICS, Asked, add_stream
+        from panes.spark.stream import METRICS, StreamOptions, add_stream
 
         steps = Steps("plan.stream", shuffling=True)
         read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
         if self._over_time:
             blueprint = plan_queries(self._over_time, self.statistics, "columnar", factor_windows=False)
             folder, kept = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
-            asked = Asked(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
-            parts.append(add_stream(steps, read, blueprint, events, asked))
+            options = StreamOptions(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
+            parts.append(add_stream(steps, read, blueprint, events, options))
         for prepared in self._prepared_rows(events):
             from panes.spark.rows import add_row_stream
 

@@ -17,7 +17,7 @@ from panes.row_windows.key_set import KeySet
 from panes.row_windows.parts import is_session
 from panes.row_windows.sessions_shard import SessionShard
 from panes.row_windows.windows_shard import WindowedShard
-from panes.state.blob_store import Cabinet
+from panes.state.blob_store import BlobStore
 from panes.state.waiting import INSTANT, Counted, read_state, write_state
 
 WHICH = "which"
@@ -36,9 +36,9 @@ class RowsShard:
         What a checkpoint has to have been written with.
     """
 
-    def __init__(self, keys: KeySet, declared: dict[str, Any], cabinet: Cabinet) -> None:
-        self._keys, self._declared, self._cabinet = keys, declared, cabinet
-        self._state = read_state(cabinet, declared)
+    def __init__(self, keys: KeySet, declared: dict[str, Any], blob_store: BlobStore) -> None:
+        self._keys, self._declared, self._blob_store = keys, declared, blob_store
+        self._state = read_state(blob_store, declared)
         self.opened = bool(self._state)
         self.counted = Counted()
 
@@ -53,7 +53,7 @@ class RowsShard:
                 chosen = [i for i, is_session in enumerate(kinds) if is_session == sessions]
                 if chosen:
                     make = SessionShard if sessions else WindowedShard
-                    shard = make(self._keys, number, tuple(chosen), self._cabinet, next(states, {}))
+                    shard = make(self._keys, number, tuple(chosen), self._blob_store, next(states, {}))
                     found.append((number, self._keys.first_view(number), shard))
         return found
 
@@ -87,7 +87,7 @@ class RowsShard:
             counted.bytes += shard.counted.bytes
         states = [shard.state for _, _, shard in self._shards]
         highest = max(watermark, self.watermark)
-        write_state(self._cabinet, self._declared, watermark=highest, parts=states)
+        write_state(self._blob_store, self._declared, watermark=highest, parts=states)
 
     def _count_late(self, rows: Sequence[pa.RecordBatch]) -> None:
         """Rows that are too late for a window that would have held them, and for all of these."""

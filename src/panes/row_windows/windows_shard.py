@@ -27,7 +27,7 @@ from panes.row_windows.key_set import KeySet, PartRows, Shape
 from panes.row_windows.recorded import Recording
 from panes.row_windows.vectorised import Arrivals, moments_on_the_clock
 from panes.row_windows.window_input import WindowInput
-from panes.state.blob_store import Cabinet
+from panes.state.blob_store import BlobStore
 from panes.state.held_rows import HELD, Column, KeyedRows
 from panes.state.waiting import INSTANT, Counted, Waiting
 
@@ -94,7 +94,7 @@ class WindowedShard:
     """
 
     def __init__(
-        self, keys: KeySet, part: int, chosen: tuple[int, ...], cabinet: Cabinet, state: dict[str, Any]
+        self, keys: KeySet, part: int, chosen: tuple[int, ...], blob_store: BlobStore, state: dict[str, Any]
     ) -> None:
         self._bound, self._shape, self._own = keys.bounds[part], keys.shape, keys.own[part]
         self._chosen = chosen
@@ -103,14 +103,14 @@ class WindowedShard:
         """A row that came so many µs behind the watermark is too late for some window, and for all."""
         self.counted = Counted()
         self._schema = waiting_schema(keys, part)
-        self._waiting = Waiting(self._schema, cabinet, state)
+        self._waiting = Waiting(self._schema, blob_store, state)
         held = [f for f in self._schema if not f.name.startswith(("key", "tie")) and f.name != MARK]
         figures: dict[str, pa.DataType] = {}
         for number, stream in enumerate(self._streams):
             kinds = dict.fromkeys((*_FIGURES, _OWN, _NUMBERED), pa.int64()) | {"known": pa.bool_(), "full": pa.bool_()}
             kinds["reference"] = self._reference(stream.window)
             figures |= {f"{name}{number}": kind for name, kind in kinds.items()}
-        self._held = KeyedRows(keys_schema(self._shape), pa.schema(held), figures, cabinet, state)
+        self._held = KeyedRows(keys_schema(self._shape), pa.schema(held), figures, blob_store, state)
         self._saved: dict[str, Any] | None = state.get("saved")
 
     @property

@@ -23,7 +23,7 @@ class History:
     Parameters
     ----------
     dropped
-        Granules that start before it may be gone.
+        GranuleRows that start before it may be gone.
     coarse
         By edges: granules that end no later than an instant may be no finer than these edges.
     """
