@@ -39,7 +39,7 @@ def test_fields_of_structs():
     assert evaluate("s.X + 1", table).to_pylist() == [2, None, None]
     with pytest.raises(SchemaError, match="no field 'z'"):
         evaluate("s.z", table)
-    with pytest.raises(SchemaError, match="no struct"):
+    with pytest.raises(SchemaError, match="not a struct"):
         evaluate("s.x.y", table)
 
 
@@ -48,6 +48,14 @@ def test_a_failure_names_the_expression(sql):
     with pytest.raises(ExpressionError, match="fails on") as caught:
         evaluate(sql, TABLE)
     assert sql in str(caught.value)
+
+
+def test_a_failure_shows_the_first_row_that_fails():
+    table = pa.concat_tables([TABLE, TABLE])
+    with pytest.raises(ExpressionError, match=r"fails on row 2 \(s = None, a = 0\): division by zero in '1 / a'\."):
+        evaluate("IF(s IS NULL, 1 / a, 0)", table)
+    with pytest.raises(ExpressionError, match=r"fails on row 2 \(a = 1\)"):
+        evaluate("CASE WHEN a = 1 THEN 1 / (a - 1) END", table.slice(1))
 
 
 @pytest.mark.parametrize(

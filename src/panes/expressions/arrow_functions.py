@@ -135,9 +135,7 @@ def _fit(wide: pa.Array, kind: pa.DataType) -> pa.Array:
     return pc.round(wide, kind.scale, _HALF_UP).cast(kind)
 
 
-def _by_row(
-    function: Callable[..., Decimal | None], arrays: tuple[pa.Array, ...], kind: pa.DataType
-) -> pa.Array:
+def _by_row(function: Callable[..., Decimal | None], arrays: tuple[pa.Array, ...], kind: pa.DataType) -> pa.Array:
     """Apply a function to every row without nulls, and round half up to a decimal type."""
     unit = Decimal(1).scaleb(-kind.scale)
     results: list[Decimal | None] = []

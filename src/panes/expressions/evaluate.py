@@ -8,9 +8,9 @@ something fails, it is computed again with each operand on just the rows that re
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final
@@ -25,7 +25,7 @@ from panes.expressions import arrow_functions as af
 from panes.expressions import coercion, parsing
 from panes.expressions.coercion import BOOLEAN, DOUBLE, NULL, STRING, common_type, is_decimal, is_numeric, name_of
 from panes.expressions.expression import Expression, ExpressionLike, expression
-from panes.expressions.writing import Scalar, operands, path, type_name, write
+from panes.expressions.writing import operands, path, type_name, write
 
 
 def evaluate(value: ExpressionLike, table: pa.Table) -> pa.ChunkedArray:
@@ -39,7 +39,7 @@ def evaluate(value: ExpressionLike, table: pa.Table) -> pa.ChunkedArray:
     >>> evaluate("price / quantity", table)
     Traceback (most recent call last):
     ...
-    panes.errors.ExpressionError: 'price / quantity' fails on row 1 (price = 3, quantity = 0): division by zero. ...
+    panes.errors.ExpressionError: 'price / quantity' fails on row 1 (price = 3, quantity = 0): division by zero in ...
     """
     parsed = expression(value)
     bound = bind(parsed, table.schema)
@@ -98,20 +98,36 @@ class Failure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a batch, and whether operands are computed ``only_where_needed``."""
+    """The rows of a batch on which an expression is computed.
+
+    Parameters
+    ----------
+    indices
+        Which rows, once every operand is computed just where it is needed; None computes all operands on all rows.
+    """
 
     batch: pa.RecordBatch
-    only_where_needed: bool = False
+    indices: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return self.batch.num_rows if self.indices is None else len(self.indices)
+
+    def column(self, index: int) -> pa.Array:
+        """Return a column of the batch on these rows."""
+        values = self.batch.column(index)
+        return values if len(self) == len(values) else values.take(self.indices)
 
     def where(self, needed: pa.Array, operand: Bound) -> pa.Array:
-        """Compute an operand at least on the rows where ``needed`` is true; the values of the others do not matter."""
-        if not self.only_where_needed:
+        """Compute an operand at least on the rows where ``needed`` is true; its other values do not matter."""
+        if self.indices is None or operand.constant is not None:
             return operand.run(self)
         mask = pc.fill_null(needed, False).to_numpy(zero_copy_only=False)
         if mask.all():
             return operand.run(self)
-        values = operand.run(Rows(self.batch.filter(pa.array(mask)), only_where_needed=True))
-        return values.take(pa.array(np.cumsum(mask) - 1, mask=~mask))
+        values = operand.run(Rows(self.batch, self.indices.filter(pa.array(mask))))
+        scattered = np.zeros(len(mask), np.int64)
+        scattered[mask] = np.arange(len(values))
+        return values.take(pa.array(scattered, mask=~mask))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +138,14 @@ class Bound:
     run: Callable[[Rows], pa.Array]
     sql: str
     integer: int | None = None  # the value of an integer literal: Spark counts its digits in decimal arithmetic
+    constant: pa.Scalar | None = None
 
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         """Compute the values of a batch, or raise a Failure."""
         try:
             return self.run(Rows(batch))
         except Failure:
-            return self.run(Rows(batch, only_where_needed=True))
+            return self.run(Rows(batch, pa.array(np.arange(batch.num_rows))))
 
 
 def _error(parsed: Expression, bound: Bound, batch: pa.RecordBatch, before: int) -> ExpressionError:
@@ -138,7 +155,7 @@ def _error(parsed: Expression, bound: Bound, batch: pa.RecordBatch, before: int)
         middle = (low + high) // 2
         low, high = (middle, high) if _failure(bound, batch.slice(low, middle - low)) is None else (low, middle)
     row = batch.slice(low, 1)
-    values = (f"{name} = {repr(row.column(_position(name, row.schema.names))[0].as_py())}" for name in parsed.roots)
+    values = (f"{name} = {row.column(_position(name, row.schema.names))[0].as_py()!r}" for name in parsed.roots)
     return ExpressionError(
         f"{parsed.sql!r} fails on row {before + low}{_in_parentheses(values)}: {_failure(bound, row)}. "
         "Guard it with CASE or NULLIF, filter those rows, or CAST to a wider type."
@@ -168,20 +185,23 @@ def _apply(
     return Bound(kind, run, sql)
 
 
-def _constant(value: Scalar, kind: pa.DataType, sql: str, integer: int | None = None) -> Bound:
-    scalar = pa.scalar(value, kind)
-    return Bound(kind, lambda rows: pa.repeat(scalar, rows.batch.num_rows), sql, integer)
+def _constant(value: pa.Scalar, sql: str, integer: int | None = None) -> Bound:
+    return Bound(value.type, lambda rows: pa.repeat(value, len(rows)), sql, integer, value)
 
 
-_NULL: Final = _constant(None, NULL, "NULL")
+_NULL: Final = _constant(pa.scalar(None, NULL), "NULL")
 
 
 def _converted(bound: Bound, kind: pa.DataType, sql: str | None = None) -> Bound:
     """Return the same values in another type."""
     if bound.type == kind:
         return bound
+    text = sql or bound.sql
+    if bound.constant is not None:
+        with contextlib.suppress(pa.ArrowInvalid):  # a constant that does not fit fails on rows, if there are any
+            return _constant(af.cast(pa.array([bound.constant]), kind)[0], text)
     reason = f"a value of {bound.sql!r} does not fit {name_of(kind)}"
-    return _apply(lambda array: af.cast(array, kind), [bound], kind, sql or bound.sql, reason)
+    return _apply(lambda array: af.cast(array, kind), [bound], kind, text, reason)
 
 
 def _logic(conditions: Sequence[Bound], *, both: bool) -> Bound:
@@ -215,7 +235,7 @@ def _choose(tests: Sequence[Bound], values: Sequence[Bound], sql: str) -> Bound:
     """Bind a CASE: the value of the first test that is true, or the last value."""
 
     def run(rows: Rows) -> pa.Array:
-        undecided = pa.repeat(pa.scalar(True), rows.batch.num_rows)
+        undecided = pa.repeat(pa.scalar(True), len(rows))
         taken, answers = [], []
         for test, value in zip(tests, values, strict=False):
             holds = pc.fill_null(rows.where(undecided, test), False)
@@ -280,7 +300,7 @@ class _Binder:
         target = coercion.column_type(kind)
 
         def run(rows: Rows) -> pa.Array:
-            array = rows.batch.column(index)
+            array = rows.column(index)
             if indices:
                 array = pc.struct_field(array, indices)
             # Nanoseconds are cut to Spark's microseconds; a timestamp's zone is only how it is shown.
@@ -290,21 +310,21 @@ class _Binder:
 
     def literal(self, node: exp.Expression, sign: int = 1) -> Bound:
         if node.args.get("is_string"):
-            return _constant(node.name, STRING, write(node))
+            return _constant(pa.scalar(node.name, STRING), write(node))
         value = parsing.number(node.name)
         text = write(node) if sign > 0 else f"-{write(node)}"
         if isinstance(value, int):
             signed = value * sign
             for kind in (pa.int32(), pa.int64()):
                 if abs(signed + (signed < 0)) < 2 ** (kind.bit_width - 1):
-                    return _constant(signed, kind, text, integer=signed)
+                    return _constant(pa.scalar(signed, kind), text, integer=signed)
             value = Decimal(value)
         if isinstance(value, float):
-            return _constant(sign * value, DOUBLE, text)
+            return _constant(pa.scalar(sign * value, DOUBLE), text)
         exact = value.copy_abs() if sign > 0 else value.copy_negate()
         _, digits, exponent = exact.as_tuple()
         scale = -int(exponent)
-        return _constant(exact, pa.decimal128(max(len(digits), scale), scale), text)
+        return _constant(pa.scalar(exact, pa.decimal128(max(len(digits), scale), scale)), text)
 
     def negative(self, node: exp.Expression) -> Bound:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
@@ -315,8 +335,9 @@ class _Binder:
         name = type_name(node.args["to"]) or ""
         if name in ("DATE", "TIMESTAMP"):
             text = node.this.name
-            value = parsing.day(text) if name == "DATE" else parsing.instant(text)[0]
-            return _constant(value, coercion.TIMESTAMP if isinstance(value, datetime) else coercion.DATE, write(node))
+            if name == "DATE":
+                return _constant(pa.scalar(parsing.day(text), coercion.DATE), write(node))
+            return _constant(pa.scalar(parsing.instant(text)[0], coercion.TIMESTAMP), write(node))
         operand, target = self.bind(node.this), _target(name)
         if not af.castable(operand.type, target):
             raise self.error(node, f"a cast from {name_of(operand.type)} to {name} is not in the subset")
@@ -569,7 +590,7 @@ _BINDERS: Final[dict[type[exp.Expression], Callable[[_Binder, Any], Bound]]] = {
     exp.Column: _Binder.column,
     exp.Dot: _Binder.column,
     exp.Literal: _Binder.literal,
-    exp.Boolean: lambda binder, node: _constant(bool(node.this), BOOLEAN, write(node)),
+    exp.Boolean: lambda binder, node: _constant(pa.scalar(bool(node.this)), write(node)),
     exp.Null: lambda binder, node: _NULL,
     exp.Neg: _Binder.negative,
     **dict.fromkeys((exp.Cast, exp.TryCast), _Binder.cast),

@@ -285,8 +285,13 @@ def write_value(value: Scalar) -> str:
 
     Examples
     --------
-    >>> write_value("it's"), write_value(1.5), write_value(Decimal("1.5")), write_value(None), write_value(date(2024, 2, 29))
-    ("'it\\\\'s'", '1.5E0', '1.5', 'NULL', "DATE '2024-02-29'")
+    >>> for value in ("it's", 1.5, Decimal("1.5"), None, date(2024, 2, 29)):
+    ...     print(write_value(value))
+    'it\\'s'
+    1.5E0
+    1.5
+    NULL
+    DATE '2024-02-29'
     """
     if value is None:
         return "NULL"

@@ -1,7 +1,7 @@
 """``having`` where answers are made: most of those that nobody wants never travel to the JVM.
 
-Spark evaluates ``having`` again on all that come. So this may keep too many and must never drop one too many: a row on
-which a condition fails stays, for Spark to say so or to make of it what the session's settings tell it to.
+Spark evaluates ``having`` again on all that come. So this may keep too many and must never drop one too many: where a
+condition fails on some row all rows stay, for Spark to raise or to return null, as the session is configured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from panes.queries.query import Query
 from panes.spark.naming import depends_on_zone, tells_time
 
 if TYPE_CHECKING:
-    from panes.expressions.outcome import Bound, Mask
+    import numpy as np
+    import numpy.typing as npt
+
+    from panes.expressions.evaluate import Bound
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Prefilter:
         wanted = self.wanted(view, answers, keys)
         return answers if wanted is None else answers.where(wanted)
 
-    def wanted(self, view: View, answers: Answers, keys: Mapping[str, pa.Array]) -> Mask | None:
+    def wanted(self, view: View, answers: Answers, keys: Mapping[str, pa.Array]) -> npt.NDArray[np.bool_] | None:
         """Which answers of a view may fulfil its query's condition; None where nothing is known."""
         if view.query not in self.conditions or not len(answers.start):
             return None
@@ -70,13 +73,14 @@ class Prefilter:
         columns |= {name: column.take(at) for name, column in keys.items() if name.lower() in needed}
         batch = pa.RecordBatch.from_pydict(columns)
         # Loaded where there is a condition: it brings the SQL parser with it.
-        from panes.expressions.outcome import truth
+        from panes.expressions.evaluate import Failure
 
-        values = _bound(sql, batch.schema).run(batch)
-        keep = truth(values.array)
-        for failure in values.failures:
-            keep = keep | failure.rows
-        return keep
+        try:
+            values = _bound(sql, batch.schema).evaluate(batch)
+        except Failure:
+            return None
+        mask: npt.NDArray[np.bool_] = values.fill_null(False).to_numpy(zero_copy_only=False)
+        return mask
 
 
 def _without_derived(query: Query, condition: Expression) -> Expression:
@@ -88,6 +92,6 @@ def _without_derived(query: Query, condition: Expression) -> Expression:
 
 @lru_cache(maxsize=256)
 def _bound(sql: str, schema: pa.Schema) -> Bound:
-    from panes.expressions.binding import bind
+    from panes.expressions.evaluate import bind
 
     return bind(Expression(sql), schema)
