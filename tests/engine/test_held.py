@@ -13,7 +13,7 @@ from panes.engine.program import Program
 from panes.planning.granularity import Tier, tiers
 from panes.planning.window_classes import WindowManager
 from panes.queries.windows import Window
-from panes.state.granules import GranuleRows, answer_due, answer_touched, level_of, settled
+from panes.state.granules import GranuleRows, answer_due, answer_touched, level_of, settle
 from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 LONG_AGO, AT_LAST = -(10**6), 10**6
@@ -40,12 +40,12 @@ class Job:
     def step(self, batch: list[Event], watermark: int) -> tuple[list[Answers], list[Answers]]:
         components = self.program.components
         news = self.panes(batch)
-        self.held = settled(self.held.and_(news), components, self.tiers, self.watermark)
-        touched = settled(news, components, self.tiers, self.watermark)
+        self.held = settle(self.held.concat(news), components, self.tiers, self.watermark)
+        touched = settle(news, components, self.tiers, self.watermark)
         level = level_of(components, self.held, KEYS)
         changed = list(answer_touched(self.program, level, level_of(components, touched, KEYS), self.watermark))
         due = list(answer_due(self.program, level, self.watermark, watermark))
-        self.held = settled(self.held, components, self.tiers, watermark)
+        self.held = settle(self.held, components, self.tiers, watermark)
         self.watermark = watermark
         return due, changed
 

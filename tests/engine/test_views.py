@@ -19,9 +19,9 @@ from panes.expressions.evaluate import evaluate, require_boolean
 from panes.queries.catalogue_entries import Entry, read_entry, registration
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.history import History
+from panes.state.runs import History
 from panes.state.job import JobOptions, Mode, Store
-from panes.state.packing import pack_panes, unpack_panes
+from panes.state.granules import pack_panes, unpack_panes
 from panes.state.shard import Shard
 from panes.state.views import Offer
 from panes.timeline import Edges, Geometry

@@ -28,7 +28,7 @@ from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.job import JobOptions, Store
-from panes.state.packing import pack_panes, unpack_panes
+from panes.state.granules import pack_panes, unpack_panes
 from panes.state.shard import Shard
 from panes.state.views import Offer
 

@@ -191,7 +191,7 @@ def test_a_stream_that_is_started_again(spark, tmp_path):
     assert any("event" not in row["window_name"] for row in rows)
     assert found == expected
     # Some were too late for an answer of their own.
-    assert sum(run.figures["late"] for run in runs) > 0
+    assert sum(run.metrics["late"] for run in runs) > 0
     assert sum(n for at, n in found.items() if at[:2] == ("q", "30s/event")) < sum(map(len, batches))
 
 

@@ -515,7 +515,7 @@ class Plan:
         for prepared in self._prepared_rows(events):
             from panes.spark.rows import add_row_stream
 
-            # Figures of one name would have to be the same figures.
+            # Each needs its own name: Spark refuses two observed metrics of one name.
             metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
             parts.append(add_row_stream(steps, read, prepared, shards, metrics, checkpoint))
         return _side_by_side(steps, parts)

@@ -138,7 +138,7 @@ def run_stream(
         totals.wait(len(running), _LAST_WORDS)
         for listener in listeners:
             spark.streams.removeListener(listener)
-    figures = totals.figures
+    figures = totals.metrics
     found, read = counted(figures["answers"], "answer"), counted(figures["events"], "event")
     said.print(f"{found}, from {read}, written to {sink.place}", markup=False)
     if figures["malformed"]:

@@ -30,7 +30,7 @@ from panes.queries.nested import Nested
 from panes.queries.query import Query
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.granules import GranuleRows, settled
+from panes.state.granules import GranuleRows, settle
 from panes.state.key_dictionary import KeyDictionary
 from panes.timeline import DurationLike, Edges, Geometry, InstantLike, format_duration, parse_duration, parse_instant
 
@@ -237,7 +237,7 @@ class Granules:
 
     def _combined(self, earlier: GranuleRows, later: GranuleRows) -> GranuleRows:
         assert self._bound is not None
-        return settled(earlier.and_(later), self._bound[1].components, (), None)
+        return settle(earlier.concat(later), self._bound[1].components, (), None)
 
 
 def _rows(key: Array, stored: tuple[pa.Array, ...]) -> GranuleRows:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.frames.positions import ranges
-from panes.state.batch_log import BatchLog
+from panes.state.key_dictionary import BatchLog
 from panes.state.blob_store import BlobStore
 from panes.state.key_dictionary import KeyDictionary
 

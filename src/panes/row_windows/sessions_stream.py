@@ -23,7 +23,7 @@ from panes.row_windows.arrival import in_order
 from panes.row_windows.vectorised import Arrivals
 from panes.row_windows.waiting import INSTANT, Counted
 from panes.row_windows.windows_stream import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
-from panes.state.batch_log import BatchLog
+from panes.state.key_dictionary import BatchLog
 from panes.state.blob_store import BlobStore
 from panes.state.key_dictionary import KeyDictionary
 

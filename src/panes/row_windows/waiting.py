@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.errors import StateError
-from panes.state.batch_log import BatchLog
+from panes.state.key_dictionary import BatchLog
 from panes.state.blob_store import BlobStore
-from panes.state.blobs import FORMAT
+from panes.state.blob_store import FORMAT
 
 INSTANT = "instant"
 """The column of rows with their time in µs."""

@@ -119,7 +119,7 @@ def join_rows_of_streams(sides: JoinSides) -> list[DataFrame]:
                 f"on={key!r} holds {type_}, and on a stream keys of windows of rows are single values. Take a field "
                 "of it, or its text."
             )
-    # Figures of one name would have to be the same figures.
+    # Each needs its own name: Spark refuses two observed metrics of one name.
     names = (METRICS if number == 0 else f"{METRICS}_{number}" for number in range(len(sides.declared.rows)))
     return [_over_rows(sides, window, name) for window, name in zip(sides.declared.rows, names, strict=True)]
 

@@ -24,7 +24,7 @@ from panes.spark.naming import VIEW
 from panes.spark.packing import READ, labels, sensible, typed
 from panes.spark.processor import BLOB, row_of
 from panes.state.blob_store import BlobStore
-from panes.state.blobs import pack, unpack
+from panes.state.blob_store import pack, unpack
 
 TRAVELLING = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **dict.fromkeys(READ, "BIGINT")}
 """Rows on their way to shards: packed rows, marks for all keys, counts."""
