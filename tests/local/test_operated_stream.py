@@ -18,6 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.applying.operator_shard import OperatedShard
+from panes.applying.user_operators import operator_of, stream_of
 from panes.errors import SchemaError, StateError
 from panes.operators import (
     EVERY_TUPLE,
@@ -31,11 +33,9 @@ from panes.operators import (
     Sort,
 )
 from panes.operators.lowering import lowered
-from panes.row_windows.operated_stream import OperatedShard
-from panes.row_windows.rows_stream import WHICH
-from panes.row_windows.user_operators import operator_of, stream_of
-from panes.row_windows.waiting import INSTANT
+from panes.row_windows.rows_shard import WHICH
 from panes.state.blob_store import MemoryBlobStore
+from panes.state.held_rows import INSTANT
 from tests.local.test_operated import LIMITS, MOVING, TIME, TUMBLING, WINDOWS, Changes, joined_with, table_of, tables
 
 EVERY = pn.sliding(pn.rows(2))
@@ -75,7 +75,7 @@ class Stream:
         which = pa.array(np.zeros(len(marks), np.int64))
         ((_, found),) = next(shard.steps(came.to_batches(), pa.record_batch({INSTANT: marks, WHICH: which}), watermark))
         self.found += found.to_pylist()
-        return shard.counted
+        return shard.metrics
 
 
 @st.composite

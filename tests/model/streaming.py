@@ -20,15 +20,15 @@ from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.kinds import names_of
 from panes.queries.windows import RowWindow, Sliding
-from panes.row_windows.answer import bind_rows, labelled
+from panes.row_windows.bound_rows import bind_rows, labelled
 from panes.row_windows.parts import key_sets
-from panes.row_windows.rows_stream import WHICH, RowsShard
-from panes.row_windows.waiting import INSTANT
+from panes.row_windows.rows_shard import WHICH, RowsShard
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.job import JobOptions, Store
 from panes.state.granules import pack_panes, unpack_panes
+from panes.state.held_rows import INSTANT
+from panes.state.job import JobOptions, Store
 from panes.state.shard import Shard
 from panes.state.views import Offer
 
@@ -131,7 +131,7 @@ class _ByRows:
             for view, answers in opened.step([rows.filter(pa.array(shard == number))], marks, watermark):
                 part, window = self._window(view)
                 found.append(labelled(keys.bounds[part], window, answers))
-            assert opened.counted.late == 0
+            assert opened.metrics.late == 0
         return found
 
     def _marks(self, table: pa.Table) -> pa.RecordBatch:

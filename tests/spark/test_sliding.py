@@ -19,8 +19,8 @@ from panes.errors import PlanError, StateError
 from panes.spark.naming import micros
 from panes.testing import assert_same_answers, events, spark_answers
 from panes.timeline import SECOND
-from tests.engine.simulation import PerEvent
 from tests.spark.streams import START, Collected, Recorded
+from tests.state.simulation import PerEvent
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 

@@ -19,10 +19,9 @@ from panes.spark.batches import batch_of, large_batches, parts_of
 from panes.spark.naming import END, START, VIEW, key
 from panes.spark.packing import EVENTS, READ, labels
 from panes.spark.prefilter import Prefilter
-from panes.state.blob_store import BlobStore
-from panes.state.blob_store import pack, unpack
-from panes.state.job import ShardMetrics, JobOptions, Store, ViewAnswers
+from panes.state.blob_store import BlobStore, pack, unpack
 from panes.state.granules import DeliveredPanes, unpack_panes
+from panes.state.job import JobOptions, ShardMetrics, Store, ViewAnswers
 from panes.state.shard import Shard
 
 HIGHEST = ("open_windows", "watermark")

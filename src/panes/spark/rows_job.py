@@ -6,7 +6,7 @@ Executors import this module, so it imports nothing that only the driver needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,17 +14,17 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from panes.aggregates.operations import Array
-from panes.row_windows.operated_stream import OperatedShard
-from panes.row_windows.rows_stream import WHICH as MARKS_WHICH
-from panes.row_windows.rows_stream import KeySet, RowsShard, no_marks
-from panes.row_windows.user_operators import WindowedOperator
-from panes.row_windows.waiting import INSTANT
+from panes.applying.operator_shard import OperatedShard
+from panes.applying.user_operators import WindowedOperator
+from panes.row_windows.key_set import KeySet
+from panes.row_windows.rows_shard import WHICH as MARKS_WHICH
+from panes.row_windows.rows_shard import RowsShard, no_marks
 from panes.spark.batches import large_batches, parts_of
 from panes.spark.naming import VIEW
 from panes.spark.packing import READ, labels, sensible, typed
 from panes.spark.processor import BLOB, row_of
-from panes.state.blob_store import BlobStore
-from panes.state.blob_store import pack, unpack
+from panes.state.blob_store import BlobStore, pack, unpack
+from panes.state.held_rows import INSTANT
 
 TRAVELLING = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **dict.fromkeys(READ, "BIGINT")}
 """Rows on their way to shards: packed rows, marks for all keys, counts."""
@@ -220,8 +220,5 @@ class RowsSteps:
             for batch in large_batches(answers):
                 for part in parts_of(batch, BLOB):
                     yield row_of(data=pack(part))
-        counted = shard.counted
-        figures = {"late": counted.late, "lost": counted.lost, "answers": counted.answers, "keys": counted.keys}
-        held = {"granules": counted.rows, "bytes": counted.bytes, "open_windows": counted.keys}
         highest = max(watermark, shard.watermark)
-        yield row_of(watermark=highest, evicted=0, **read, **figures, **held)
+        yield row_of(watermark=highest, **read, **asdict(shard.metrics))

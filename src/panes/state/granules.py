@@ -18,7 +18,7 @@ from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
 from panes.engine.answer import lift_panes
 from panes.engine.keys import key_ordinals
-from panes.engine.level import Level, floor_to_edges, next_edge, partials_of
+from panes.engine.partials import SortedColumn, floor_to_edges, next_edge, partials_of
 from panes.engine.program import Program
 from panes.frames import Frame, Positions
 from panes.frames.positions import Integers
@@ -139,8 +139,8 @@ def _merge_spans(key: Array, start: Array, end: Array) -> tuple[Integers, Array]
     return lo, end
 
 
-def level_of(components: Sequence[Component], rows: GranuleRows, keys: int) -> Level:
-    """Return settled rows as a level that windows can be answered from.
+def sorted_column(components: Sequence[Component], rows: GranuleRows, keys: int) -> SortedColumn:
+    """Return settled rows as a sorted column that windows can be answered from.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def level_of(components: Sequence[Component], rows: GranuleRows, keys: int) -> L
     """
     columns = zip(components, rows.stored, strict=True)
     positions = Positions(rows.start, rows.end, np.searchsorted(rows.key, np.arange(keys + 1)))
-    return Level(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
+    return SortedColumn(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
 
 
 def pack_granules(rows: GranuleRows, components: Sequence[Component]) -> bytes:

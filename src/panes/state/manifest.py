@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from panes.engine.keys import NAN, NotANumber
 from panes.errors import StateError
-from panes.state.blob_store import FORMAT, other_format
+from panes.state.blob_store import FORMAT, BlobStore, other_format
 from panes.state.job import JobOptions, Store
 
 Manifest: TypeAlias = dict[str, Any]
@@ -42,6 +42,30 @@ def read_manifest(data: bytes | None, stores: Sequence[Store], options: JobOptio
     for store in stores:
         _check(entries.get(identity(store)), store)
     return manifest
+
+
+def read_state(blob_store: BlobStore, declared: Manifest) -> Manifest:
+    """Decode the manifest of a shard with windows by rows or an operator, empty before the first write."""
+    data = blob_store.manifest()
+    return {} if data is None else check_state(data, declared)
+
+
+def check_state(data: bytes, declared: Manifest) -> Manifest:
+    """Decode such a manifest; one that was written for another declaration is refused."""
+    state = decode_manifest(data)
+    for name, now in declared.items():
+        was = state.get("declared", {}).get(name)
+        if was != now:
+            raise StateError(
+                f"the checkpoint was written with {name}={was!r}, and this run has {name}={now!r}. Start with a new "
+                "checkpoint, or with what was declared before."
+            )
+    return state
+
+
+def write_state(blob_store: BlobStore, declared: Manifest, **state: Any) -> None:
+    """Write the manifest that ``read_state`` reads."""
+    blob_store.write_manifest(encode_manifest({"declared": declared, **state}))
 
 
 def decode_manifest(data: bytes) -> Manifest:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from panes.aggregates.component import Component
-from panes.engine.level import next_edge
+from panes.engine.partials import next_edge
 from panes.frames.positions import Integers
 from panes.planning.granularity import Tier
 from panes.state.blob_store import CACHE, BlobStore, new_name

@@ -20,7 +20,7 @@ from panes.expressions.expression import Expression
 from panes.planning.granularity import Tier, worthwhile
 from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import BlobStore
-from panes.state.granules import DeliveredPanes, GranuleRows, level_of, settle
+from panes.state.granules import DeliveredPanes, GranuleRows, settle, sorted_column
 from panes.state.job import JobOptions, ShardMetrics, Store, ViewAnswers
 from panes.state.limits import Bounds, keys_to_evict
 from panes.state.manifest import Manifest, encode_manifest, entries_of, identity, read_manifest
@@ -225,13 +225,13 @@ class Shard:
         # Where empty instances are answered, every key that is held has some.
         held = state.runs.starting_from(ALWAYS if state.store.program.emit_all else first)
         rows = batch.settled(held.concat(news))
-        touched = level_of(components, news, keys)
+        touched = sorted_column(components, news, keys)
         for group in batch.groups:
-            level = level_of(components, group.visible(rows), keys)
+            column = sorted_column(components, group.visible(rows), keys)
             answers = (
-                answer_touched(group.program, level, touched, batch.after)
+                answer_touched(group.program, column, touched, batch.after)
                 if update
-                else answer_due(group.program, level, batch.after, batch.upto)
+                else answer_due(group.program, column, batch.after, batch.upto)
             )
             for each in answers:
                 yield from self._labelled(batch, group, each)
@@ -247,8 +247,8 @@ class Shard:
         rows = settle(rows.where(gone[rows.key]), components, (), None)
         if self._options.partial and self._options.mode == "append":
             for group in batch.groups:
-                level = level_of(components, group.visible(rows), keys)
-                for answers in answer_due(replace(group.program, emit_all=False), level, batch.upto, NEVER // 2):
+                column = sorted_column(components, group.visible(rows), keys)
+                for answers in answer_due(replace(group.program, emit_all=False), column, batch.upto, NEVER // 2):
                     yield from self._labelled(batch, group, answers, seen_until=batch.upto)
         state.keep_keys(np.flatnonzero(~gone))
         state.evictions.listed.append((len(state.dictionary), int(rows.end.max())))

@@ -18,7 +18,7 @@ import numpy as np
 
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, answer_per_event, read
-from panes.engine.level import Level, positive
+from panes.engine.partials import SortedColumn, positive
 from panes.engine.program import Node, Program
 from panes.frames import Frame, frame
 from panes.timeline import Geometry
@@ -89,16 +89,16 @@ def open_instances(windows: Iterable[Geometry], latest: int, watermark: int) -> 
     return sum(max(0, (latest - g.offset) // g.slide - (watermark - g.offset - g.range) // g.slide) for g in windows)
 
 
-def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterator[Answers]:
+def answer_due(program: Program, column: SortedColumn, after: int, upto: int) -> Iterator[Answers]:
     """Answer every view's instances that end in ``(after, upto]``."""
-    if not len(level.positions):
+    if not len(column.positions):
         return
     # The instance of an event ends right after it.
-    start = level.positions.start
-    yield from answer_per_event(program, level, np.flatnonzero((start >= after) & (start < upto)))
+    start = column.positions.start
+    yield from answer_per_event(program, column, np.flatnonzero((start >= after) & (start < upto)))
 
     def span_while_held(component: int, since: int | None) -> tuple[Array, Array]:
-        first, last = level.span(component, since)
+        first, last = column.span(component, since)
         return first, np.full_like(last, upto)
 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -106,18 +106,18 @@ def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterato
             if not node.views or not _any_ends(node.geometry, after, upto):
                 continue
             every = program.emit_all
-            instances = frame(node.geometry, level.positions, emit_all=every, ending=(after, upto), check=False)
+            instances = frame(node.geometry, column.positions, emit_all=every, ending=(after, upto), check=False)
             for since, views in program.by_since(node.views).items():
-                visible = instances if since is None else instances.since(since, level.positions)
+                visible = instances if since is None else instances.since(since, column.positions)
                 if len(visible):
-                    partials = {i: level.partials[i].reduce(visible, some_empty=every) for i in node.needed}
+                    partials = {i: column.partials[i].reduce(visible, some_empty=every) for i in node.needed}
                     spans = partial(span_while_held, since=since) if every else None
-                    yield from read(program, views, visible, partials, level, spans)
+                    yield from read(program, views, visible, partials, column, spans)
 
 
-def answer_touched(program: Program, level: Level, news: Level, watermark: int) -> Iterator[Answers]:
+def answer_touched(program: Program, column: SortedColumn, news: SortedColumn, watermark: int) -> Iterator[Answers]:
     """Answer every view's open instances that hold a row of the micro-batch: early answers and corrections."""
-    if not len(level.positions) or not len(news.positions):
+    if not len(column.positions) or not len(news.positions):
         return
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for node in program.nodes:
@@ -131,12 +131,12 @@ def answer_touched(program: Program, level: Level, news: Level, watermark: int) 
                 if exists is not None:
                     visible = visible.where(positive(news.partials[exists].reduce(visible)))
                 if len(visible):
-                    lo = level.positions.search(visible.key, program.views[views[0]].window.begins(visible.start))
-                    hi = level.positions.search(visible.key, visible.start + node.geometry.range)
-                    # A level may lack rows from before a window was declared.
+                    lo = column.positions.search(visible.key, program.views[views[0]].window.begins(visible.start))
+                    hi = column.positions.search(visible.key, visible.start + node.geometry.range)
+                    # The column may lack rows from before a window was declared.
                     instances = Frame(visible.key, visible.start, lo, hi).where(hi > lo)
-                    partials = {i: level.partials[i].reduce(instances) for i in node.needed}
-                    yield from read(program, tuple(views), instances, partials, level)
+                    partials = {i: column.partials[i].reduce(instances) for i in node.needed}
+                    yield from read(program, tuple(views), instances, partials, column)
 
 
 def _any_ends(geometry: Geometry, after: int, upto: int) -> bool:
@@ -146,7 +146,7 @@ def _any_ends(geometry: Geometry, after: int, upto: int) -> bool:
 
 
 def _by_condition(program: Program, node: Node) -> dict[tuple[int | None, int | None], list[int]]:
-    """Group the views of a node by the component that counts their events, and by the instant since which they count."""
+    """Group the views of a node by the component that counts their events and the instant since which these count."""
     groups: dict[tuple[int | None, int | None], list[int]] = {}
     for number in node.views:
         view = program.views[number]

@@ -1,4 +1,4 @@
-"""GranuleRows held between micro-batches give the answers of a simulation that keeps every event and every instance."""
+"""Granules held between micro-batches give the answers of a simulation that keeps every event and every instance."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.engine.answer import Answers
-from panes.engine.level import floor_to_edges, next_edge
+from panes.engine.partials import floor_to_edges, next_edge
 from panes.engine.program import Program
 from panes.planning.granularity import Tier, tiers
 from panes.planning.window_classes import WindowManager
 from panes.queries.windows import Window
-from panes.state.granules import GranuleRows, answer_due, answer_touched, level_of, settle
-from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
+from panes.state.granules import GranuleRows, settle, sorted_column
+from panes.state.watermark import answer_due, answer_touched
+from tests.state.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 LONG_AGO, AT_LAST = -(10**6), 10**6
 
@@ -42,8 +43,8 @@ class Job:
         news = self.panes(batch)
         self.held = settle(self.held.concat(news), components, self.tiers, self.watermark)
         touched = settle(news, components, self.tiers, self.watermark)
-        level = level_of(components, self.held, KEYS)
-        changed = list(answer_touched(self.program, level, level_of(components, touched, KEYS), self.watermark))
+        level = sorted_column(components, self.held, KEYS)
+        changed = list(answer_touched(self.program, level, sorted_column(components, touched, KEYS), self.watermark))
         due = list(answer_due(self.program, level, self.watermark, watermark))
         self.held = settle(self.held, components, self.tiers, watermark)
         self.watermark = watermark

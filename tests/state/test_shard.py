@@ -13,12 +13,12 @@ from panes.engine.program import Program, cut_into_ticks
 from panes.local.run import program_of as program_of_store
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.job import ShardMetrics, JobOptions, Mode, Store
 from panes.state.granules import pack_panes, unpack_panes
+from panes.state.job import JobOptions, Mode, ShardMetrics, Store
 from panes.state.shard import Shard
-from panes.state.watermark import EPOCH
 from panes.state.views import Offer
-from tests.engine.simulation import KEYS, SCHEMA, Event, Found, Simulation, arguments_of, events, program_of, windows
+from panes.state.watermark import EPOCH
+from tests.state.simulation import KEYS, SCHEMA, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 SHARDS = 2
 AT_LAST = 10**6

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError
 from panes.state.limits import Bounds, Evictions
-from tests.engine.simulation import Event, events
-from tests.engine.test_views import DECLARED, Stream
+from tests.state.simulation import Event, events
+from tests.state.test_views import DECLARED, Stream
 
 RANGES = {window.name: window.geometry.range for window in DECLARED}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,18 +20,16 @@ from panes.engine.keys import one_zero
 from panes.frames import Positions
 from panes.frames.row_windows import Begun, Processed
 from panes.operators.declarations import Delta, Sliding, WindowDeclaration
-from panes.row_windows.answer import BoundRows, leaves_out
 from panes.row_windows.arrival import delta_values, in_order, marks_of, ranks
+from panes.row_windows.bound_rows import BoundRows, leaves_out
 from panes.row_windows.continued import continued
-from panes.row_windows.held_rows import HELD, Column, KeyedRows
+from panes.row_windows.key_set import KeySet, PartRows, Shape
 from panes.row_windows.recorded import Recording
-from panes.row_windows.tables import Stream
 from panes.row_windows.vectorised import Arrivals, moments_on_the_clock
-from panes.row_windows.waiting import INSTANT, Counted, Waiting
+from panes.row_windows.window_input import WindowInput
 from panes.state.blob_store import BlobStore
-
-if TYPE_CHECKING:
-    from panes.row_windows.rows_stream import KeySet, PartRows, Shape
+from panes.state.held_rows import HELD, INSTANT, Column, KeyedRows, Waiting
+from panes.state.job import ShardMetrics
 
 _ONE = pa.schema([("everything", pa.int32())])
 """The key of a window that has none."""
@@ -103,7 +101,7 @@ class WindowedShard:
         self._streams = [self._bound.part.streams[i] for i in chosen]
         self.reach = 1, 1
         """A row that came so many µs behind the watermark is too late for some window, and for all."""
-        self.counted = Counted()
+        self.metrics = ShardMetrics()
         self._schema = waiting_schema(keys, part)
         self._waiting = Waiting(self._schema, blob_store, state)
         held = [f for f in self._schema if not f.name.startswith(("key", "tie")) and f.name != MARK]
@@ -143,7 +141,7 @@ class WindowedShard:
             ended = arrived.filter(is_mark)
             arrived = arrived.filter(pa.array(~is_mark.to_numpy(zero_copy_only=False)))
         timed = any(stream.timed for stream in self._streams)
-        counted, held, waiting = self.counted, self._held, self._waiting
+        metrics, held, waiting = self.metrics, self._held, self._waiting
         many = len(marks) or (ended is not None and len(ended))
         if len(arrived) or many or (timed and len(held.keys)):
             # The first rows of all may have come long after the clock began.
@@ -152,7 +150,12 @@ class WindowedShard:
                 yield self._together(arrived, marks, until)
             else:
                 yield from self._apart(arrived, marks, ended, until, since, waiting.watermark)
-        counted.keys, counted.rows, counted.bytes = len(held.keys), len(held) + len(waiting), held.bytes + waiting.bytes
+        metrics.keys, metrics.granules = len(held.keys), len(held) + len(waiting)
+        metrics.bytes = held.bytes + waiting.bytes
+            len(held.keys),
+            len(held) + len(waiting),
+            held.bytes + waiting.bytes,
+        )
 
     def _apart(
         self, came: pa.RecordBatch, marks: Array, ended: pa.RecordBatch | None, until: int, since: int, end: int
@@ -176,7 +179,7 @@ class WindowedShard:
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(touched)
         lines = self._held.lines()
         column = self._column(wanted, lines[HELD], came, owner)
-        todo = list[tuple[Stream, dict[str, Array], Column, Arrivals, Begun]]()
+        todo = list[tuple[WindowInput, dict[str, Array], Column, Arrivals, Begun]]()
         moments = 0.0
         for number, stream in enumerate(self._streams):
             own = {name: lines[f"{name}{number}"] for name in (*_FIGURES, _OWN, _NUMBERED)}
@@ -239,7 +242,7 @@ class WindowedShard:
         order = in_order(owner, came.column(INSTANT).to_numpy(), [pa.chunked_array([tie]) for tie in ties])
         return self._held.column(wanted, held, came.take(pa.array(order)), owner[order])
 
-    def _arrivals(self, stream: Stream, column: Column, marks: Array, end: int) -> Arrivals:
+    def _arrivals(self, stream: WindowInput, column: Column, marks: Array, end: int) -> Arrivals:
         names = self._bound.part.deltas
         deltas = pa.table([column.rows.column(f"delta{i}") for i in range(len(names))], names=list(names))
         instants = column.rows.column(INSTANT).to_numpy()

@@ -16,12 +16,12 @@ from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.job import ShardMetrics, JobOptions, Store
 from panes.state.granules import pack_panes, unpack_panes
+from panes.state.job import JobOptions, ShardMetrics, Store
 from panes.state.shard import Shard
-from panes.state.watermark import EPOCH
 from panes.state.views import Offer
-from tests.engine.simulation import SCHEMA, Event, PerEvent, Simulation, arguments_of, events, windows
+from panes.state.watermark import EPOCH
+from tests.state.simulation import SCHEMA, Event, PerEvent, Simulation, arguments_of, events, windows
 
 SHARDS = 2
 AT_LAST = 10**6
