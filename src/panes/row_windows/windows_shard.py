@@ -152,10 +152,6 @@ class WindowedShard:
                 yield from self._apart(arrived, marks, ended, until, since, waiting.watermark)
         metrics.keys, metrics.granules = len(held.keys), len(held) + len(waiting)
         metrics.bytes = held.bytes + waiting.bytes
-            len(held.keys),
-            len(held) + len(waiting),
-            held.bytes + waiting.bytes,
-        )
 
     def _apart(
         self, came: pa.RecordBatch, marks: Array, ended: pa.RecordBatch | None, until: int, since: int, end: int
