@@ -248,7 +248,7 @@ def test_a_checkpoint_of_other_events_or_keys_is_refused() -> None:
     before = Stream()
     before.step([(0, 5, 1)], 0)
     for other, reason in (
-        ({"kept": "x > 5"}, "keeps all events, and the queries of this run ask for events with x > 5"),
+        ({"kept": "x > 5"}, "keeps all events, and the queries of this run need events with x > 5"),
         ({"keys": pa.schema([("other", pa.int64())])}, "keeps nothing by"),
     ):
         after = Stream()
