@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from panes.queries.measures import delta, punctuation, rows
     from panes.queries.nested import nested
     from panes.queries.query import Query, query
-    from panes.queries.windows import cumulate, hopping, session, sliding, tumbling
+    from panes.queries.window_constructors import cumulate, hopping, session, sliding, tumbling
 
 # Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
 _HOMES = {
@@ -74,7 +74,7 @@ _HOMES = {
     "panes.queries.measures": ("delta", "punctuation", "rows"),
     "panes.queries.nested": ("nested",),
     "panes.queries.query": ("Query", "query"),
-    "panes.queries.windows": ("cumulate", "hopping", "session", "sliding", "tumbling"),
+    "panes.queries.window_constructors": ("cumulate", "hopping", "session", "sliding", "tumbling"),
     "panes.errors": ("PanesError",),
     "panes.api.join": ("join",),
 }

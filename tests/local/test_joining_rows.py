@@ -18,7 +18,7 @@ import panes as pn
 from panes.engine.input_columns import join_columns
 from panes.errors import OrderError, SchemaError
 from panes.local.join import Condition, both_sides
-from panes.queries.joins import declare_join
+from panes.queries.join_declarations import declare_join
 from panes.queries.measures import Delta
 from panes.row_windows.joins import AT, PORT
 from panes.row_windows.operated_stream import OperatedShard

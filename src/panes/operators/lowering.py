@@ -28,11 +28,10 @@ from panes.operators.declarations import (
     Punctuation as PunctuationPolicy,
 )
 from panes.queries.eviction import Evict
-from panes.queries.kinds import KINDS, AnyWindow
 from panes.queries.measures import Delta as DeltaMeasure
 from panes.queries.measures import Measure, Rows
 from panes.queries.measures import Punctuation as PunctuationMeasure
-from panes.queries.windows import RowWindow, Window
+from panes.queries.windows import AnyWindow, DeclaredWindow, RowWindow, Window
 from panes.queries.windows import Sliding as SlidingInTime
 from panes.suggestions import each_of
 
@@ -111,7 +110,7 @@ def _lowered(window: AnyWindow, partitioned: Partitions | None) -> WindowDeclara
             )
         return Sliding(Time(window.size - (window.bounds[0] == "(")), Count(1), partitioned)
     if not isinstance(window, RowWindow):
-        known = isinstance(window, KINDS)
+        known = isinstance(window, DeclaredWindow)
         raise DeclarationError(
             f"{window} is several windows at once, which only queries have. Give one of them."
             if known

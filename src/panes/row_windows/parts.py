@@ -9,7 +9,8 @@ from panes.operators.declarations import Count, Partitions, Sliding, Time, Windo
 from panes.operators.lowering import lowered
 from panes.queries.measures import Punctuation
 from panes.queries.query import Query
-from panes.queries.windows import RowWindow, Window, tumbling
+from panes.queries.window_constructors import tumbling
+from panes.queries.windows import RowWindow, Window
 from panes.row_windows.tables import Stream, check_output
 
 

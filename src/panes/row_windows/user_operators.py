@@ -17,8 +17,7 @@ from panes.operators.lowering import lowered
 from panes.operators.operator import Operator
 from panes.operators.sort import Sort
 from panes.queries.eviction import Evict
-from panes.queries.kinds import AnyWindow
-from panes.queries.windows import RowWindow, Window
+from panes.queries.windows import AnyWindow, RowWindow, Window
 from panes.row_windows.functions import check_schema
 from panes.row_windows.tables import Stream, check_times
 from panes.suggestions import each_of, shown
