@@ -18,7 +18,7 @@ from panes.expressions.evaluate import evaluate, require_boolean
 from panes.expressions.expression import Expression
 from panes.frames.matching import levels, near
 from panes.inputs import as_table
-from panes.operators.join import Join
+from panes.operators.join_operator import Join
 from panes.queries.joins import Join as Declared
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import arrivals_of, by_time, check_delta, sort_ties

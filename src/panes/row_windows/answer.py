@@ -25,7 +25,7 @@ from panes.frames import Frame, Positions
 from panes.frames.positions import FARTHEST
 from panes.frames.row_windows import Processed, key_of_rows
 from panes.inputs import as_table, with_the_rest
-from panes.operators.declarations import Sliding
+from panes.operators.policies import SlidingPolicies
 from panes.planning.explanation import listed
 from panes.planning.steps import Steps
 from panes.queries.query import ARRIVAL, NUMBER, Query
@@ -129,7 +129,7 @@ def check_part(part: RowsPart, schema: pa.Schema) -> None:
         _check_name(part, "delta", name, schema)
     for stream in part.streams:
         for policy in deltas_of(stream.window):
-            check_delta(policy, field_of(schema, str(policy.attribute)).type)
+            check_delta(policy, field_of(schema, str(policy.column)).type)
     mark = part.stream.mark
     if mark is not None:
         _check_name(part, "punctuation", mark.column, schema)
@@ -342,7 +342,7 @@ def windows_of(stream: Stream, arrivals: Arrivals) -> tuple[Processed, Array]:
 
 def leaves_out(stream: Stream) -> bool:
     """Whether windows leave out the latest rows, and are answered though they hold none."""
-    return isinstance(stream.window, Sliding) and (stream.window.before or stream.window.ago > 0)
+    return isinstance(stream.window, SlidingPolicies) and (stream.window.before or stream.window.ago > 0)
 
 
 def _answer(

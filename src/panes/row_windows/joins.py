@@ -18,8 +18,8 @@ from panes.engine.input_columns import JoinColumns, Side
 from panes.engine.schema import plain, position, shown
 from panes.errors import SchemaError
 from panes.operators.clocks import EventClock
-from panes.operators.join import Join
-from panes.operators.lowering import lowered
+from panes.operators.join_operator import Join
+from panes.operators.policies import policies_of
 from panes.queries.joins import Join as Declared
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
@@ -83,7 +83,7 @@ class BothSides:
     @cached_property
     def stream(self) -> Stream:
         """How they arrive."""
-        return Stream(lowered(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
+        return Stream(policies_of(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
 
     @property
     def ties(self) -> tuple[str, ...]:
