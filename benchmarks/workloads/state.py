@@ -22,8 +22,8 @@ from benchmarks.runner import Bench, timed
 from benchmarks.workloads.planning import windows
 from panes.local.run import program_of
 from panes.planning.window_classes import WindowManager
-from panes.state.blob_store import InMemory
-from panes.state.job import Store, Terms
+from panes.state.blob_store import MemoryBlobStore
+from panes.state.job import JobOptions, Store
 from panes.state.packing import pack_panes, unpack_panes
 from panes.state.shard import Shard
 from panes.state.views import Offer
@@ -51,7 +51,7 @@ class Stream:
         read = {view.query: (view.readings, view.exists) for view in program.views}
         offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges, plan.at)
         self.store = Store(program, pa.schema([schema.field(name) for name in plan.keys]), offer)
-        self.cabinet = InMemory()
+        self.blob_store = MemoryBlobStore()
         self.held = 0
 
     def step(self, events: pa.Table, watermark: int) -> int:
@@ -65,7 +65,7 @@ class Stream:
             (0, unpack_panes(packed.keys, packed.panes, program.components, program.edges))
             for packed in pack_panes(program, keys, np.zeros(len(batch), np.int32), instants, arguments)
         ]
-        shard = Shard([self.store], self.cabinet, Terms("append"), lambda *_: np.zeros(0, bool))
+        shard = Shard([self.store], self.blob_store, JobOptions("append"), lambda *_: np.zeros(0, bool))
         answers = sum(len(answered.answers.start) for answered in shard.step(news, watermark))
         self.held = shard.figures.bytes
         return answers

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError
-from panes.state.limits import Bounds, Doubts
+from panes.state.limits import Bounds, Evictions
 from tests.engine.simulation import Event, events
 from tests.engine.test_views import DECLARED, Stream
 
@@ -20,7 +20,7 @@ RANGES = {window.name: window.geometry.range for window in DECLARED}
 
 def bounded(bounds: Bounds, *, emit: bool = True) -> Stream:
     stream = Stream()
-    stream.terms = replace(stream.terms, bounds=bounds, partial=emit)
+    stream.options = replace(stream.options, bounds=bounds, partial=emit)
     return stream
 
 
@@ -66,16 +66,16 @@ def test_state_is_bounded_when_keys_are_not() -> None:
         batch = [(1000 * number + i, 10 * number, 1) for i in range(100)]
         stream.step(batch, 10 * number)
         free.step(batch, 10 * number)
-    sizes = [sum(len(data) for data in s.cabinet.blobs.values()) for s in (stream, free)]
+    sizes = [sum(len(data) for data in s.blob_store.blobs.values()) for s in (stream, free)]
     assert sizes[0] < 0.8 * sizes[1]
 
 
 def test_doubts_follow_their_keys() -> None:
-    doubts = Doubts([(2, 100)])
-    doubts.renumber(np.array([0, -1, 1, 2]))
-    assert doubts.since(np.array([0, 1, 2])).tolist()[1:] == [100, 100]
-    doubts.settle(100)
-    assert not doubts.listed
+    evictions = Evictions([(2, 100)])
+    evictions.renumber(np.array([0, -1, 1, 2]))
+    assert evictions.since(np.array([0, 1, 2])).tolist()[1:] == [100, 100]
+    evictions.settle(100)
+    assert not evictions.listed
 
 
 @pytest.mark.parametrize("wrong", [{}, {"age": "0s"}, {"keys": 0}, {"rows": 1.5}])

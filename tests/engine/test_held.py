@@ -1,4 +1,4 @@
-"""Granules held between micro-batches give the answers of a simulation that keeps every event and every instance."""
+"""GranuleRows held between micro-batches give the answers of a simulation that keeps every event and every instance."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.engine.answer import Answers
-from panes.engine.level import floor_to_edges, next_edge
+from panes.engine.partials import floor_to_edges, next_edge
 from panes.engine.program import Program
 from panes.planning.granularity import Tier, tiers
 from panes.planning.window_classes import WindowManager
 from panes.queries.windows import Window
-from panes.state.granules import Held, answer_due, answer_touched, level_of, settled
+from panes.state.granules import GranuleRows, answer_due, answer_touched, level_of, settled
 from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 LONG_AGO, AT_LAST = -(10**6), 10**6
@@ -26,14 +26,14 @@ class Job:
         self.program: Program = program_of(over)
         steps = tiers(WindowManager([window.geometry for window in over]).groups)
         self.tiers: tuple[Tier, ...] = steps if coarsen else (Tier(steps[0].edges, steps[-1].reach),)
-        self.held, self.watermark = Held.nothing(self.program.components), LONG_AGO
+        self.held, self.watermark = GranuleRows.empty(self.program.components), LONG_AGO
 
-    def panes(self, batch: list[Event]) -> Held:
+    def panes(self, batch: list[Event]) -> GranuleRows:
         arrays = arguments_of(self.program, batch)
         stored = tuple(c.lift(*(arrays[a] for a in c.arguments)) for c in self.program.components)
         at = np.array([event[1] for event in batch], np.int64)
         edges = self.tiers[0].edges
-        return Held(
+        return GranuleRows(
             np.array([event[0] for event in batch], np.int64), floor_to_edges(edges, at), next_edge(edges, at), stored
         )
 

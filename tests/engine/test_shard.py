@@ -12,8 +12,8 @@ import panes as pn
 from panes.engine.program import Program, cut_into_ticks
 from panes.local.run import program_of as program_of_store
 from panes.queries.windows import Window
-from panes.state.blob_store import InMemory
-from panes.state.job import Figures, Mode, Store, Terms
+from panes.state.blob_store import MemoryBlobStore
+from panes.state.job import Figures, JobOptions, Mode, Store
 from panes.state.packing import pack_panes, unpack_panes
 from panes.state.shard import EPOCH, Shard
 from panes.state.views import Offer
@@ -24,13 +24,13 @@ AT_LAST = 10**6
 
 
 class Stream:
-    """A stream in one process: events in parts, panes by shard, a cabinet per shard."""
+    """A stream in one process: events in parts, panes by shard, a blob store per shard."""
 
     def __init__(self, over: list[Window], mode: Mode, program: Program | None = None) -> None:
         self.program, self.mode = program or program_of(over), mode
         offer = Offer((), ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
-        self.cabinets = [InMemory() for _ in range(SHARDS)]
+        self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
         self.figures: list[Figures] = []
 
     def step(self, parts: list[list[Event]], watermark: int) -> Found:
@@ -42,9 +42,9 @@ class Stream:
             for packed in pack_panes(self.program, keys, key % SHARDS, instants, arguments_of(self.program, part)):
                 mail[packed.shard].append((packed.keys, packed.panes))
         found: Found = {}
-        for cabinet, letters in zip(self.cabinets, mail, strict=True):
+        for blob_store, letters in zip(self.blob_stores, mail, strict=True):
             shard = Shard(
-                self.stores, cabinet, Terms(self.mode, SHARDS), lambda _, keys: np.ones(len(keys), dtype=bool)
+                self.stores, blob_store, JobOptions(self.mode, SHARDS), lambda _, keys: np.ones(len(keys), dtype=bool)
             )
             program = self.program
             news = [(0, unpack_panes(*letter, program.components, program.edges)) for letter in letters]
@@ -82,7 +82,7 @@ def test_shards_answer_as_every_query_alone(
     due, _ = simulation.step([], AT_LAST)
     assert stream.step([], AT_LAST) == (due if mode == "append" else {})
     assert all(not figures.granules for figures in stream.figures[-SHARDS:])
-    assert sum(len(cabinet.blobs) for cabinet in stream.cabinets) <= KEYS
+    assert sum(len(blob_store.blobs) for blob_store in stream.blob_stores) <= KEYS
 
 
 @pytest.mark.parametrize("mode", ["append", "update"])
@@ -102,12 +102,12 @@ def test_a_micro_batch_writes_only_what_it_touched() -> None:
     stream = Stream([pn.hopping("100000us", every="50us")], "append")
     written = []
     for batch in range(200):
-        before = sum(cabinet.written for cabinet in stream.cabinets)
+        before = sum(blob_store.written for blob_store in stream.blob_stores)
         stream.step([[(k, batch * 100 + 50 * i, 1) for i in range(2) for k in range(500)]], batch * 100)
-        written.append(sum(cabinet.written for cabinet in stream.cabinets) - before)
-    held = sum(len(data) for cabinet in stream.cabinets for data in cabinet.blobs.values())
+        written.append(sum(blob_store.written for blob_store in stream.blob_stores) - before)
+    held = sum(len(data) for blob_store in stream.blob_stores for data in blob_store.blobs.values())
     assert sum(written[100:]) / 100 < held / 5
-    assert all(len(cabinet.blobs) < 30 for cabinet in stream.cabinets)
+    assert all(len(blob_store.blobs) < 30 for blob_store in stream.blob_stores)
 
 
 @settings(max_examples=70)

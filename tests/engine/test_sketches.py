@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.local.run import program_of
 from panes.queries.windows import Window
-from panes.state.blob_store import InMemory
+from panes.state.blob_store import MemoryBlobStore
 from panes.state.job import Mode, Store
 from panes.state.shard import EPOCH
 from panes.state.views import Offer
@@ -33,7 +33,7 @@ class Sketches(Stream):
         self.program, self.mode = program_of(pn.plan(query).blueprint(strategy="columnar").stores[0], SCHEMA), mode
         offer = Offer((), ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
-        self.cabinets = [InMemory() for _ in range(SHARDS)]
+        self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
         self.figures = []
 
 
@@ -76,7 +76,7 @@ def test_what_is_kept_does_not_grow_with_the_number_of_values() -> None:
     stream = Sketches([pn.tumbling("100000us")], "append")
     for batch in range(20):
         stream.step([[(0, batch, batch * 5000 + i) for i in range(5000)]], 0)
-    held = sum(len(data) for cabinet in stream.cabinets for data in cabinet.blobs.values())
+    held = sum(len(data) for blob_store in stream.blob_stores for data in blob_store.blobs.values())
     assert held < 200_000
     ((distinct, median, _),) = stream.step([], AT_LAST).values()
     assert distinct == pytest.approx(100_000, rel=0.033)

@@ -15,8 +15,8 @@ from panes.local.run import program_of
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
-from panes.state.blob_store import InMemory
-from panes.state.job import Figures, Store, Terms
+from panes.state.blob_store import MemoryBlobStore
+from panes.state.job import Figures, JobOptions, Store
 from panes.state.packing import pack_panes, unpack_panes
 from panes.state.shard import EPOCH, Shard
 from panes.state.views import Offer
@@ -41,7 +41,7 @@ class Stream:
             offer = Offer((), store.keys, program.edges, "ts", store.per_event)
             keys = pa.schema([(name, pa.int64()) for name in store.keys])
             self.stores.append(Store(program, keys, offer))
-        self.cabinets = [InMemory() for _ in range(SHARDS)]
+        self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
         self.figures: list[Figures] = []
 
     def step(self, parts: list[list[Event]], watermark: int) -> list[tuple[int, Any, Any, int, tuple[Any, ...]]]:
@@ -57,8 +57,10 @@ class Stream:
                     news = unpack_panes(packed.keys, packed.panes, program.components, program.edges)
                     mail[packed.shard].append((number, news))
         found = []
-        for cabinet, letters in zip(self.cabinets, mail, strict=True):
-            shard = Shard(self.stores, cabinet, Terms("append", SHARDS), lambda _, keys: np.ones(len(keys), dtype=bool))
+        for blob_store, letters in zip(self.blob_stores, mail, strict=True):
+            shard = Shard(
+                self.stores, blob_store, JobOptions("append", SHARDS), lambda _, keys: np.ones(len(keys), dtype=bool)
+            )
             for answered in shard.step(letters, watermark):
                 answers = answered.answers
                 assert (answered.coverage == 1).all()

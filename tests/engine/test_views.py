@@ -18,9 +18,9 @@ from panes.errors import DeclarationError, StateError
 from panes.expressions.evaluate import evaluate, require_boolean
 from panes.queries.catalogue_entries import Entry, read_entry, registration
 from panes.queries.windows import Window
-from panes.state.blob_store import InMemory
+from panes.state.blob_store import MemoryBlobStore
 from panes.state.history import History
-from panes.state.job import Mode, Store, Terms
+from panes.state.job import JobOptions, Mode, Store
 from panes.state.packing import pack_panes, unpack_panes
 from panes.state.shard import Shard
 from panes.state.views import Offer
@@ -35,11 +35,11 @@ class Stream:
     """One shard in memory, with panes of ten microseconds."""
 
     def __init__(self, mode: Mode = "append", history: int = 0) -> None:
-        self.program, self.terms = program_of(DECLARED), Terms(mode, partial=True, remarks=True)
+        self.program, self.options = program_of(DECLARED), JobOptions(mode, partial=True, remarks=True)
         read = {view.query: (view.readings, view.exists) for view in self.program.views}
         offer = Offer([(q, *read[i]) for i, q in enumerate(queries(DECLARED))], ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer, history)]
-        self.cabinet = InMemory()
+        self.blob_store = MemoryBlobStore()
         self.refused: list[str] = []
 
     def step(self, batch: list[Event], watermark: int, *changes: Entry | str) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ class Stream:
         packed = pack_panes(self.program, keys, np.zeros(len(key), np.int64), instants, arguments)
         program = self.program
         news = [(0, unpack_panes(p.keys, p.panes, program.components, program.edges)) for p in packed]
-        shard = Shard(self.stores, self.cabinet, self.terms, self._filter)
+        shard = Shard(self.stores, self.blob_store, self.options, self._filter)
         texts = [change if isinstance(change, str) else change.to_json() for change in changes]
         found = []
         for answered in shard.step(news, watermark, texts):
@@ -238,7 +238,7 @@ def test_a_restart_with_finer_panes_does_not_take_old_panes_for_new_ones(declare
     before.step([], 39)
     declared(pn.tumbling("10us"), pn.tumbling("5us"))
     after = Stream()
-    after.cabinet, after.terms = before.cabinet, Terms("append")
+    after.blob_store, after.options = before.blob_store, JobOptions("append")
     after.step([(0, 46, 1), (0, 57, 1)], 39)
     found = [(row["window"].name, row["start"], row["n"]) for row in after.step([], 80) if "n" in row]
     assert found == [("10us", 30, 10), ("10us", 40, 11), ("10us", 50, 1), ("5us", 55, 1)]
@@ -252,7 +252,7 @@ def test_a_checkpoint_of_other_events_or_keys_is_refused() -> None:
         ({"keys": pa.schema([("other", pa.int64())])}, "keeps nothing by"),
     ):
         after = Stream()
-        after.cabinet, after.stores = before.cabinet, [replace(after.stores[0], **other)]
+        after.blob_store, after.stores = before.blob_store, [replace(after.stores[0], **other)]
         with pytest.raises(StateError, match=reason):
             after.step([], 10)
 

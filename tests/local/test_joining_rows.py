@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.applying.joined_rows import AT, PORT
+from panes.applying.operator_shard import OperatedShard
+from panes.applying.user_operators import operator_of
 from panes.engine.input_columns import join_columns
 from panes.errors import OrderError, SchemaError
 from panes.local.join import Condition, both_sides
 from panes.queries.joins import declare_join
 from panes.queries.measures import Delta
-from panes.row_windows.joins import AT, PORT
-from panes.row_windows.operated_stream import OperatedShard
-from panes.row_windows.rows_stream import no_marks
-from panes.row_windows.user_operators import operator_of
-from panes.row_windows.waiting import INSTANT
-from panes.state.blob_store import InMemory
+from panes.row_windows.rows_shard import no_marks
+from panes.state.blob_store import MemoryBlobStore
+from panes.state.waiting import INSTANT
 from panes.testing import assert_same_answers
 from panes.testing.reference import comparable
 from tests.local.test_joining import CONDITIONS, HOWS, KEYS, TIME, double_loop, rows_of, side
@@ -149,11 +149,11 @@ def test_a_stream_finds_the_same(seed, rows, key, how, condition, name, cuts):
             types = [t.schema.field(i).type for t, i in zip((left, right), places, strict=True) if i is not None]
             arrays[called] = pa.nulls(len(table), types[0]) if places[port] is None else table.column(places[port])
         parts.append(pa.table(arrays).filter(table["ts"].is_valid()))
-    together, found, cabinet = pa.concat_tables(parts), [], InMemory()
+    together, found, blob_store = pa.concat_tables(parts), [], MemoryBlobStore()
     instants, before = together[AT].cast(pa.int64()).to_numpy() + 100, 0
     for upto in [*(100 + cut for cut in sorted(cuts)), 1000]:
         came = together.add_column(0, INSTANT, pa.array(instants)).filter((instants >= before) & (instants < upto))
-        shard = OperatedShard(made, together.schema, {}, cabinet)
+        shard = OperatedShard(made, together.schema, {}, blob_store)
         ((_, rows_found),) = next(shard.steps(came.combine_chunks().to_batches(), no_marks(), upto))
         found.append(rows_found)
         before = upto

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.applying.user_operators import operator_of, stream_of
 from panes.errors import DeclarationError, OrderError, PlanError, SchemaError
 from panes.operators import (
     FREE,
@@ -25,7 +26,6 @@ from panes.operators import (
     OperatorModel,
 )
 from panes.operators.policies import policies_of
-from panes.row_windows.user_operators import operator_of, stream_of
 from tests.operators.test_golden import CASES, FUNCTIONS
 
 TIME = pa.timestamp("us")

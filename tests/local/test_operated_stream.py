@@ -18,6 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.applying.operator_shard import OperatedShard
+from panes.applying.user_operators import operator_of, stream_of
 from panes.errors import SchemaError, StateError
 from panes.operators import (
     EVERY_TUPLE,
@@ -31,11 +33,9 @@ from panes.operators import (
     Sort,
 )
 from panes.operators.policies import policies_of
-from panes.row_windows.operated_stream import OperatedShard
-from panes.row_windows.rows_stream import WHICH
-from panes.row_windows.user_operators import operator_of, stream_of
-from panes.row_windows.waiting import INSTANT
-from panes.state.blob_store import InMemory
+from panes.row_windows.rows_shard import WHICH
+from panes.state.blob_store import MemoryBlobStore
+from panes.state.waiting import INSTANT
 from tests.local.test_operated import LIMITS, MOVING, TIME, TUMBLING, WINDOWS, Changes, joined_with, table_of, tables
 
 EVERY = pn.sliding(pn.rows(2))
@@ -62,11 +62,11 @@ class Stream:
     def __init__(self, window, operator, schema, by="k", evict=None, port=None):
         arriving = stream_of(window, by, "ts", evict=evict, port=port)
         self.declared = operator_of(arriving, operator, schema)
-        self.cabinet, self.found = InMemory(), []
+        self.blob_store, self.found = MemoryBlobStore(), []
 
     def step(self, rows, watermark):
         table = rows if isinstance(rows, pa.Table) else table_of(rows)
-        shard = OperatedShard(self.declared, table.schema, {}, self.cabinet)
+        shard = OperatedShard(self.declared, table.schema, {}, self.blob_store)
         came = table.add_column(0, "instant", table.column("ts").cast(pa.int64())).combine_chunks()
         # Marks for all keys come beside the rows.
         mark, marks = self.declared.stream.mark, pa.array([], pa.int64())
@@ -151,7 +151,7 @@ def test_another_operator_does_not_go_on():
     assert one.declared.declaration.startswith("Aggregate: total=sum(x), groups=[], ")
     assert one.declared.declaration.endswith("pn.tumbling(pn.rows(4)) by ['k']")
     one.step([row(1)], 2)
-    other.cabinet = one.cabinet
+    other.blob_store = one.blob_store
     with pytest.raises(StateError, match=r"\[total=sum\(x\).*\[total=sum\(odometer\)"):
         other.step([row(2)], 3)
     custom = Stream(pn.sliding(pn.rows(2)), Changes, OPERATORS[Changes])

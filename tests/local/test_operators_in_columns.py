@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.applying.operators_in_columns import in_columns
+from panes.applying.tuple_by_tuple import answered, rows_of, submitted
+from panes.applying.user_operators import operator_of, stream_of
 from panes.errors import OrderError, SchemaError
 from panes.operators import Join, Sort
 from panes.operators.policies import policies_of
 from panes.row_windows.arrival import arrive
-from panes.row_windows.operated import answered, rows_of, submitted
-from panes.row_windows.operators_in_columns import in_columns
-from panes.row_windows.user_operators import operator_of, stream_of
 
 ORIGINS = st.sampled_from(["epoch", "first", "row"])
 SIZES = st.one_of(

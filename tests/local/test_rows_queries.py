@@ -18,10 +18,11 @@ import panes as pn
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression
-from panes.row_windows.answer import END, START, bind_rows, order_of
+from panes.row_windows.bound_rows import END, START, bind_rows, order_of
+from panes.row_windows.key_set import KeySet, Own, Shape
 from panes.row_windows.parts import over_rows
-from panes.row_windows.rows_stream import KeySet, Own, RowsShard, Shape, no_marks
-from panes.state.blob_store import InMemory
+from panes.row_windows.rows_shard import RowsShard, no_marks
+from panes.state.blob_store import MemoryBlobStore
 
 EPOCH = dt.datetime(1970, 1, 1)
 TIME = pa.timestamp("us")
@@ -174,7 +175,7 @@ class Sessions:
         keys, ties = (tuple(schema.field(name).type for name in names) for names in (self.keys, self.ties))
         self.shape = Shape(keys, arguments, (), (), 0, ties)
         self.set = KeySet((self.bound,), (Own(tuple(range(len(arguments))), ()),), self.shape)
-        self.gap, self.cabinet, self.found, self.late = gap, InMemory(), [], 0
+        self.gap, self.blob_store, self.found, self.late = gap, MemoryBlobStore(), [], 0
 
     def step(self, rows, watermark, declared="same"):
         table = table_of(rows)
@@ -185,7 +186,7 @@ class Sessions:
             *(table.column(name) for name in self.ties),
         ]
         batches = pa.Table.from_arrays(columns, schema=self.shape.schema).to_batches()
-        shard = RowsShard(self.set, {"window": declared}, self.cabinet)
+        shard = RowsShard(self.set, {"window": declared}, self.blob_store)
         ((_, found),) = shard.step(batches, no_marks(), watermark)
         self.found += [(r.get("k"), micros(r[START]), micros(r[END]), r["n"], r["total"]) for r in found.to_pylist()]
         self.late += shard.counted.late
@@ -246,12 +247,12 @@ def test_rows_of_sessions_are_not_written_again_and_again():
     """Sessions end in every micro-batch, while a long one goes on."""
     sessions = Sessions(table_of([]).schema, 5, True)
     sessions.step([(1_000, "long", x, 0) for x in range(4_000)], 0)
-    before = sessions.cabinet.written
+    before = sessions.blob_store.written
     for at in range(1_001, 1_201):
         counted = sessions.step([(at, "long", at, 0), (at, f"k{at}", 1, 0)], at)
     assert 4_200 <= counted.rows < 4_210
     assert len(sessions.found) == 195
-    assert (sessions.cabinet.written - before) / 200 < 5_000
+    assert (sessions.blob_store.written - before) / 200 < 5_000
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ from panes.errors import OrderError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression
 from panes.frames import sliding
-from panes.row_windows import windows_stream
-from panes.row_windows.answer import bind_rows, labelled, order_of
+from panes.row_windows import windows_shard
+from panes.row_windows.bound_rows import bind_rows, labelled, order_of
+from panes.row_windows.key_set import KeySet, Own, Shape
 from panes.row_windows.parts import over_rows
-from panes.row_windows.rows_stream import KeySet, Own, RowsShard, Shape, no_marks
-from panes.state.blob_store import InMemory
+from panes.row_windows.rows_shard import RowsShard, no_marks
+from panes.state.blob_store import MemoryBlobStore
 from tests.local.test_operated import MOVING, WINDOWS, table_of, tables
 from tests.local.test_operated_stream import micro_batches
 
@@ -43,7 +44,7 @@ class Stream:
         shape = Shape(types[0], values, types[1], (), 0, types[2])
         self.keys = KeySet((self.bound,), (Own(tuple(range(len(arguments))), ()),), shape)
         self.declared = {"windows": [str(part.stream.window)]}
-        self.cabinet, self.found, self.late = InMemory(), [], 0
+        self.blob_store, self.found, self.late = MemoryBlobStore(), [], 0
 
     def step(self, rows, watermark):
         table = table_of(rows)
@@ -54,7 +55,7 @@ class Stream:
             for column, field in zip(columns, shape, strict=True)
         ]
         came = pa.Table.from_arrays(columns, schema=shape).combine_chunks().to_batches()
-        shard = RowsShard(self.keys, self.declared, self.cabinet)
+        shard = RowsShard(self.keys, self.declared, self.blob_store)
         for _, answers in shard.step(came, no_marks(), watermark):
             self.found += labelled(self.bound, 0, answers).to_pylist()
         self.late += shard.counted.late
@@ -74,7 +75,7 @@ def shown(rows):
 def test_a_watermark_that_jumps_far_does_not_stop_a_stream(size, monkeypatch):
     """More moments than may be looked at together, here 64 instead of 2 ** 27."""
     monkeypatch.setattr(sliding, "_MOST", 64)
-    monkeypatch.setattr(windows_stream, "_AT_ONCE", 32)
+    monkeypatch.setattr(windows_shard, "_AT_ONCE", 32)
     stream = Stream(pn.hopping(size, every="1 us", origin="first"), "k")
     now = 10**15
     rows = [{**row, "ts": now + row["ts"]} for row in ROWS[:3]]
@@ -96,7 +97,7 @@ def test_a_watermark_that_jumps_is_passed_in_pieces(window, data, by, at_once):
     rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
     stream = Stream(window, by)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows_stream, "_AT_ONCE", at_once)
+        patch.setattr(windows_shard, "_AT_ONCE", at_once)
         for part, watermark in data.draw(micro_batches(rows)):
             stream.step(part, watermark)
     assert shown(stream.found) == shown(whole(rows, window, by))
@@ -127,11 +128,11 @@ def test_an_attribute_that_falls_after_its_row_was_evicted(size):
 @pytest.mark.parametrize("window", BY_ROWS[::3], ids=str)
 def test_state_does_not_grow(window, monkeypatch):
     """Neither with the number of rows nor with that of micro-batches."""
-    monkeypatch.setattr("panes.row_windows.held_rows._FEW", 20)
+    monkeypatch.setattr("panes.state.held_rows._FEW", 20)
     stream = Stream(window, "k")
     held = [stream.step(ROWS[i : i + 20], i + 15) for i in range(0, 2_000, 20)]
     assert max(counted.rows for counted in held) <= 100
-    assert len(stream.cabinet.blobs) < 40
+    assert len(stream.blob_store.blobs) < 40
     assert stream.found
 
 
@@ -140,10 +141,10 @@ def test_a_micro_batch_writes_what_it_touches():
     stream = Stream(pn.tumbling(pn.rows(3)), "k")
     everyone = [{"ts": t, "k": f"k{t}", "g": "u", "odometer": t, "x": t, "y": 0} for t in range(20_000)]
     stream.step(everyone, 20_000)
-    before = stream.cabinet.written
+    before = stream.blob_store.written
     for i in range(20):
         stream.step([{**everyone[i], "ts": 20_000 + i}], 20_001 + i)
-    assert (stream.cabinet.written - before) / 20 < 10_000
+    assert (stream.blob_store.written - before) / 20 < 10_000
 
 
 def test_rows_that_wait_are_not_written_again_and_again():
@@ -154,11 +155,11 @@ def test_rows_that_wait_are_not_written_again_and_again():
         counted = stream.step(rows[i : i + 40], max(i - 8_000, 0))
     assert counted.rows <= 8_100
     assert len(stream.found) == 1_980
-    assert stream.cabinet.written < 2_000_000
+    assert stream.blob_store.written < 2_000_000
 
 
 def test_compacting_rows_loses_none(monkeypatch):
-    monkeypatch.setattr("panes.row_windows.held_rows._FEW", 0)
+    monkeypatch.setattr("panes.state.held_rows._FEW", 0)
     window = pn.hopping(pn.rows(5), every=pn.rows(3))
     stream = Stream(window, "k")
     for i in range(0, 600, 20):
@@ -171,6 +172,6 @@ def test_compacting_rows_loses_none(monkeypatch):
 def test_another_window_cannot_go_on():
     one, other = Stream(pn.tumbling(pn.rows(2))), Stream(pn.tumbling(pn.rows(3)))
     one.step(ROWS[:3], 2)
-    other.cabinet = one.cabinet
+    other.blob_store = one.blob_store
     with pytest.raises(StateError, match=r"written with windows=\['pn.tumbling\(pn.rows\(2\)\)'\], and this run has"):
         other.step(ROWS[3:6], 5)

@@ -20,17 +20,17 @@ from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.kinds import names_of
 from panes.queries.windows import RowWindow, Sliding
-from panes.row_windows.answer import bind_rows, labelled
+from panes.row_windows.bound_rows import bind_rows, labelled
 from panes.row_windows.parts import key_sets
-from panes.row_windows.rows_stream import WHICH, RowsShard
-from panes.row_windows.waiting import INSTANT
+from panes.row_windows.rows_shard import WHICH, RowsShard
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
-from panes.state.blob_store import InMemory
-from panes.state.job import Store, Terms
+from panes.state.blob_store import MemoryBlobStore
+from panes.state.job import JobOptions, Store
 from panes.state.packing import pack_panes, unpack_panes
 from panes.state.shard import Shard
 from panes.state.views import Offer
+from panes.state.waiting import INSTANT
 
 SHARDS = 2
 
@@ -66,7 +66,7 @@ class _OnTheClock:
             )
             for store, program in zip(self.plan.stores, self.programs, strict=True)
         ]
-        self.cabinets = [InMemory() for _ in range(SHARDS)]
+        self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
 
     def step(self, table: pa.Table, watermark: int) -> list[pa.Table]:
         mail = [[] for _ in range(SHARDS)]
@@ -81,8 +81,10 @@ class _OnTheClock:
                 news = unpack_panes(packed.keys, packed.panes, program.components, program.edges)
                 mail[packed.shard].append((number, news))
         found = [self.schema.long.empty_table()]
-        for cabinet, letters in zip(self.cabinets, mail, strict=True):
-            shard = Shard(self.stores, cabinet, Terms("append", SHARDS), lambda _, keys: np.ones(len(keys), bool))
+        for blob_store, letters in zip(self.blob_stores, mail, strict=True):
+            shard = Shard(
+                self.stores, blob_store, JobOptions("append", SHARDS), lambda _, keys: np.ones(len(keys), bool)
+            )
             for answered in shard.step(letters, watermark):
                 program = replace(self.programs[answered.store], views=(answered.view,))
                 keys = pa.Table.from_batches([answered.dictionary.keys])
@@ -105,7 +107,7 @@ class _ByRows:
         self.prepared = prepared_with(tuple(parts), source, bounds, _result(parts, bounds, source))
         self.at = parts[0].stream.at
         self.alone = parts[0].stream.alone
-        self.cabinets = [InMemory() for _ in range(1 if self.alone else SHARDS)]
+        self.blob_stores = [MemoryBlobStore() for _ in range(1 if self.alone else SHARDS)]
 
     def step(self, table: pa.Table, watermark: int) -> list[pa.Table]:
         keys, shape = self.prepared.keys, self.prepared.keys.shape.schema
@@ -124,8 +126,8 @@ class _ByRows:
         own = [rows.column(name) for name in shape.names if name.startswith("key")]
         shard = np.zeros(len(rows), np.int64) if self.alone else _shard_of(own, len(rows))
         found = []
-        for number, cabinet in enumerate(self.cabinets):
-            opened = RowsShard(keys, {"declared": "same"}, cabinet)
+        for number, blob_store in enumerate(self.blob_stores):
+            opened = RowsShard(keys, {"declared": "same"}, blob_store)
             for view, answers in opened.step([rows.filter(pa.array(shard == number))], marks, watermark):
                 part, window = self._window(view)
                 found.append(labelled(keys.bounds[part], window, answers))

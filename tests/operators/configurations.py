@@ -5,12 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from panes.operators import Aggregate, Join, Sort
-from panes.operators.policies import (
-    Partitions,
-    SlidingPolicies,
-    Time,
-    TumblingPolicies,
-)
+from panes.operators.policies import Partitions, SlidingPolicies, Time, TumblingPolicies
 from panes.queries.eviction import Evict
 from panes.queries.measures import Delta, Punctuation, Rows
 

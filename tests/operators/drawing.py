@@ -5,13 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from panes.operators import EventClock, SlidingWindow, TumblingWindow
-from panes.operators.policies import (
-    Partitions,
-    SlidingPolicies,
-    Time,
-    TumblingPolicies,
-    operator_policies,
-)
+from panes.operators.policies import Partitions, SlidingPolicies, Time, TumblingPolicies, operator_policies
 from panes.queries.eviction import CHOICES, Evict
 from panes.queries.measures import Delta, Punctuation, Rows
 

@@ -18,12 +18,7 @@ from panes.errors import OrderError, PlanError
 from panes.frames import Positions
 from panes.frames.distances import Distances, followed, in_step, stepped
 from panes.frames.positions import Axis
-from panes.operators.policies import (
-    Partitions,
-    SlidingPolicies,
-    Time,
-    TumblingPolicies,
-)
+from panes.operators.policies import Partitions, SlidingPolicies, Time, TumblingPolicies
 from panes.queries.eviction import Evict
 from panes.queries.measures import Delta, Punctuation, Rows
 from panes.row_windows.recorded import recorded

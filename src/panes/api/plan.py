@@ -435,7 +435,7 @@ class Plan:
         if self._over_time:
             parts.append(add_steps(steps, read, self._in_process, data, layout=layout, emit_all=empty))
         if self._over_rows:
-            from panes.row_windows.answer import add_rows
+            from panes.local.rows import add_rows
 
             parts += [add_rows(steps, read, some, data) for some in key_sets(self._over_rows)]
         if len(parts) > 1:
@@ -503,15 +503,15 @@ class Plan:
         check_mode(self.queries, mode)
         if self._over_rows:
             check_rows(self._over_rows[0], {"late": late, "limits": limits, "catalogue": catalogue})
-        from panes.spark.stream import METRICS, Asked, add_stream
+        from panes.spark.stream import METRICS, StreamOptions, add_stream
 
         steps = Steps("plan.stream", shuffling=True)
         read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
         if self._over_time:
             blueprint = plan_queries(self._over_time, self.statistics, "columnar", factor_windows=False)
             folder, kept = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
-            asked = Asked(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
-            parts.append(add_stream(steps, read, blueprint, events, asked))
+            options = StreamOptions(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
+            parts.append(add_stream(steps, read, blueprint, events, options))
         for prepared in self._prepared_rows(events):
             from panes.spark.rows import add_row_stream
 

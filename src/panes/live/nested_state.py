@@ -16,7 +16,7 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, lift_panes
 from panes.engine.columns import whole
-from panes.engine.level import partials_of
+from panes.engine.partials import partials_of
 from panes.engine.program import Program
 from panes.engine.results import piece_of
 from panes.engine.schema import answer_schema, check_columns, check_same_types, field_of
@@ -29,9 +29,9 @@ from panes.planning.statistics import Statistics
 from panes.queries.nested import Nested
 from panes.queries.query import Query
 from panes.queries.windows import Window
-from panes.state.blob_store import InMemory
-from panes.state.granules import Held, settled
-from panes.state.key_dictionary import Dictionary
+from panes.state.blob_store import MemoryBlobStore
+from panes.state.granules import GranuleRows, settled
+from panes.state.key_dictionary import KeyDictionary
 from panes.timeline import DurationLike, Edges, Geometry, InstantLike, format_duration, parse_duration, parse_instant
 
 _EVERYTHING = "everything"
@@ -90,10 +90,10 @@ class Granules:
         self._query, self._window = query, keep
         self._shift = self._window.windows[0].shift
         self._store = plan_queries([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
-        self._chain: Stairwise[Held] = Stairwise(
+        self._chain: Stairwise[GranuleRows] = Stairwise(
             self._window.ranges, self._window.slides, self._combined, origin=_origin(self._window)
         )
-        self._bound: tuple[pa.Schema, Program, Dictionary] | None = None
+        self._bound: tuple[pa.Schema, Program, KeyDictionary] | None = None
 
     def prepare(self, batch: Any) -> Sorted:
         """Do what may fail before anything changes: events sorted by key and time."""
@@ -203,7 +203,7 @@ class Granules:
             self._chain.advance(now)
         found = self._chain.state(asked)
         schema, program, dictionary = self._bound
-        rows = Held.nothing(program.components) if found.content is None else found.content
+        rows = GranuleRows.empty(program.components) if found.content is None else found.content
         # A geometry has instances of one length; this one's only instance is the answer. Before any time has passed
         # since the initiation there is none.
         length = max(found.end - found.start, 1)
@@ -224,25 +224,25 @@ class Granules:
         whole = answer_schema([self._query], [program], schema)
         return piece_of((self._query,), replace(program, views=(view,)), answers, keys, whole)
 
-    def _bind(self, schema: pa.Schema) -> tuple[pa.Schema, Program, Dictionary]:
+    def _bind(self, schema: pa.Schema) -> tuple[pa.Schema, Program, KeyDictionary]:
         used = pa.schema([field_of(schema, name) for name in sorted(self._query.used)])
         if self._bound is None:
             edges = tuple(Edges(slide, self._chain.origin) for slide in dict.fromkeys(self._window.slides))
             program = replace(program_of(self._store, schema), edges=edges)
             keys = [pa.field(name, field_of(schema, name).type) for name in self._store.keys]
             names = pa.schema(keys) if keys else _everything().schema
-            self._bound = used, program, Dictionary(names, InMemory())
+            self._bound = used, program, KeyDictionary(names, MemoryBlobStore())
         check_same_types(used, self._bound[0])
         return self._bound
 
-    def _combined(self, earlier: Held, later: Held) -> Held:
+    def _combined(self, earlier: GranuleRows, later: GranuleRows) -> GranuleRows:
         assert self._bound is not None
         return settled(earlier.and_(later), self._bound[1].components, (), None)
 
 
-def _rows(key: Array, stored: tuple[pa.Array, ...]) -> Held:
+def _rows(key: Array, stored: tuple[pa.Array, ...]) -> GranuleRows:
     """What one granule holds, a row per key; where it lies is the chain's business."""
-    return Held(key, np.zeros(len(key), np.int64), np.ones(len(key), np.int64), stored)
+    return GranuleRows(key, np.zeros(len(key), np.int64), np.ones(len(key), np.int64), stored)
 
 
 def _everything() -> pa.RecordBatch:

@@ -15,7 +15,7 @@ from panes.aggregates.custom import Custom
 from panes.aggregates.operations import Array
 from panes.engine.columns import column_of, counting, tie_columns, whole
 from panes.engine.keys import key_ordinals, one_zero
-from panes.engine.lookup import BoundLookup, bind_lookup
+from panes.engine.lookback import BoundLookup, bind_lookup
 from panes.engine.schema import check_columns, check_same_types, field_of
 from panes.expressions.evaluate import evaluate, require_boolean, result_type
 from panes.expressions.expression import expression
@@ -27,8 +27,8 @@ from panes.live.store import Keep, Store
 from panes.live.threshold import Threshold
 from panes.local.lookup import Types, feature_types, order_ties
 from panes.queries.lookups import LookupPart
-from panes.state.blob_store import InMemory
-from panes.state.key_dictionary import Dictionary
+from panes.state.blob_store import MemoryBlobStore
+from panes.state.key_dictionary import KeyDictionary
 
 _LITTLE = 1 << 12
 """Events that nobody would save."""
@@ -209,7 +209,7 @@ class Part:
             None if self._ordered is None else self._untie,
         )
         self.columns: dict[int, Column] = dict(zip(shared, self.store.columns, strict=True))
-        self.dictionary = Dictionary(keys, InMemory()) if len(keys) else None
+        self.dictionary = KeyDictionary(keys, MemoryBlobStore()) if len(keys) else None
         self.log = EventLog(own)
         self.bound: BoundLookup = bound
         self.types: tuple[Types, ...] = types

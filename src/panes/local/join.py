@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
+from panes.applying.joined_rows import PORT, BothSides
+from panes.applying.operators_in_columns import pairs
 from panes.engine.input_columns import JoinColumns, Side, join_columns
 from panes.engine.keys import key_ordinals
 from panes.errors import SchemaError
@@ -22,8 +24,6 @@ from panes.operators.join_operator import Join
 from panes.queries.joins import Join as Declared
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import arrivals_of, by_time, check_delta, sort_ties
-from panes.row_windows.joins import PORT, BothSides
-from panes.row_windows.operators_in_columns import pairs
 from panes.row_windows.vectorised import deltas_of
 
 

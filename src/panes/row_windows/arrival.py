@@ -19,8 +19,8 @@ from panes.frames import Positions
 from panes.frames.distances import Values
 from panes.operators.policies import Attribute, WindowPolicies, policy_text
 from panes.queries.measures import Delta
-from panes.row_windows.tables import Stream
 from panes.row_windows.vectorised import Arrivals, deltas_of
+from panes.row_windows.window_input import WindowInput
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Arrived:
     arrivals: Arrivals
 
 
-def check_stream(stream: Stream, schema: pa.Schema) -> None:
+def check_stream(stream: WindowInput, schema: pa.Schema) -> None:
     """Refuse columns that are not there, or not of a type that can serve."""
     for what, name in (*(("by", key) for key in stream.by), *(("delta", name) for name in stream.deltas)):
         _check_name(what, name, schema)
@@ -59,7 +59,7 @@ def check_stream(stream: Stream, schema: pa.Schema) -> None:
         require_boolean(stream.where, schema)
 
 
-def check_tuples(stream: Stream, schema: pa.Schema, order: Iterable[str] = ()) -> None:
+def check_tuples(stream: WindowInput, schema: pa.Schema, order: Iterable[str] = ()) -> None:
     """Check the columns of an operator, which is given rows as dicts: there, names are as the data spell them.
 
     Parameters
@@ -86,7 +86,7 @@ def check_order(order: Iterable[str], schema: pa.Schema) -> None:
             raise SchemaError(f"order={name!r} is of type {schema.field(name).type}, which has no order to sort by.")
 
 
-def arrive(stream: Stream, table: pa.Table) -> Arrived:
+def arrive(stream: WindowInput, table: pa.Table) -> Arrived:
     """The rows that arrive, sorted."""
     instants = np.arange(len(table), dtype=np.int64)
     known = np.ones(len(table), dtype=bool)
@@ -139,7 +139,7 @@ def marks_of(ordinals: Array, instants: Array, present: Array) -> Positions:
 
 
 def arrivals_of(
-    stream: Stream, table: pa.Table, instants: Array, key_starts: Array, end: int, punctuations: Array
+    stream: WindowInput, table: pa.Table, instants: Array, key_starts: Array, end: int, punctuations: Array
 ) -> Arrivals:
     """What windows go by, of rows that are sorted already."""
     attributes = delta_values(stream.window, table)
@@ -155,7 +155,7 @@ def delta_values(window: WindowPolicies, table: pa.Table) -> dict[Attribute, Val
     return values
 
 
-def tie_order(stream: Stream, schema: pa.Schema) -> list[str]:
+def tie_order(stream: WindowInput, schema: pa.Schema) -> list[str]:
     """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
     # Those of an operator's other windows may be attributes of tuples that it makes itself.
     others = [policy.column for window in stream.others for policy in deltas_of(window)]

@@ -9,7 +9,7 @@ from panes.operators.policies import Partitions, SlidingPolicies, Time, WindowPo
 from panes.queries.measures import Punctuation, Rows
 from panes.queries.query import Query
 from panes.queries.windows import RowWindow, Window, tumbling
-from panes.row_windows.tables import Stream, check_output
+from panes.row_windows.window_input import WindowInput, check_output
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class RowsPart:
 
     query: Query
     windows: tuple[RowWindow | Window, ...]
-    streams: tuple[Stream, ...]
+    streams: tuple[WindowInput, ...]
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> WindowInput:
         """How rows arrive: what all windows have in common."""
         return self.streams[0]
 
@@ -109,7 +109,7 @@ def over_everything(query: Query) -> tuple[RowsPart, ...]:
         return by_rows
     windows = tuple(window for each in declared for window in each.windows)
     policies = [_on_the_clock(window, query.by) for window in windows]
-    streams = tuple(Stream(policy, query.by, query.at, query.where, ties=query.ties) for policy in policies)
+    streams = tuple(WindowInput(policy, query.by, query.at, query.where, ties=query.ties) for policy in policies)
     return (RowsPart(replace(query, over=declared), windows, streams), *by_rows)
 
 
@@ -154,5 +154,5 @@ def _part(query: Query, windows: tuple[RowWindow, ...]) -> RowsPart:
         check_output(alias, aggregate)
     policies = [policies_of(window, query.by if query.by else None, query.evict) for window in windows]
     at = query.at if query.timed else None
-    streams = tuple(Stream(policy, query.by, at, query.where, ties=query.ties) for policy in policies)
+    streams = tuple(WindowInput(policy, query.by, at, query.where, ties=query.ties) for policy in policies)
     return RowsPart(replace(query, over=windows), windows, streams)

@@ -8,20 +8,20 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from panes.row_windows.waiting import check_state
 from panes.spark.processor import Job
 from panes.spark.stateful_operator import MANIFEST
 from panes.state.manifest import read_manifest
+from panes.state.waiting import check_state
 
 _OPERATOR = "transformWithState"
 
 
 def check_checkpoint(session: SparkSession, place: str, job: Job) -> None:
-    """Refuse a checkpoint that was written by other queries or for other terms; where there is none, all is well."""
+    """Refuse a checkpoint that was written by other queries or for other options; where there is none, all is well."""
     manifests = _manifests(session, place)
     # Others are of windows of the same plan that go by events.
     for data in [data for data in manifests if _declared(data) is None] or manifests:
-        read_manifest(data, job.stores, job.terms)
+        read_manifest(data, job.stores, job.options)
 
 
 def check_declared(session: SparkSession, place: str, declared: dict[str, Any]) -> None:

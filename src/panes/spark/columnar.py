@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, answer_events, answer_panes, parts_per_event, side_by_side
-from panes.engine.level import next_edge
+from panes.engine.partials import next_edge
 from panes.engine.program import Program
 from panes.engine.schema import field_of, wide_columns
 from panes.frames import Positions
@@ -26,7 +26,7 @@ from panes.spark.batches import batch_of, large_batches
 from panes.spark.binding import Input
 from panes.spark.chunks import arguments_of, keys_of, whole_keys
 from panes.spark.naming import END, START, VIEW, floor_to_edges, key, micros, quoted, stored
-from panes.spark.prefilter import Sieve
+from panes.spark.prefilter import Prefilter
 
 # The columnar strategy: panes in the JVM, one shuffle by key, every window at once from sorted columns.
 #
@@ -65,7 +65,9 @@ def coarser_panes(fine: DataFrame, finer: StorePlan, store: StorePlan, program: 
     return fine.groupBy(*keys, F.col(lanes.PLACE)).agg(*merged)
 
 
-def answers_from_panes(rows: DataFrame, store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
+def answers_from_panes(
+    rows: DataFrame, store: StorePlan, program: Program, source: Input, prefilter: Prefilter
+) -> DataFrame:
     """Every view of a store, answered from its panes that ``by_key`` has sorted."""
     count, edges, side_by_side = len(store.keys), store.edges, store.lanes
 
@@ -75,10 +77,12 @@ def answers_from_panes(rows: DataFrame, store: StorePlan, program: Program, sour
             return answer_panes(program, *lanes.one_after_another(place, starts, columns, edges, side_by_side))
         return answer_panes(program, Positions(place, next_edge(edges, place), starts), columns)
 
-    return _answer(rows, store, program, source, sieve, answer)
+    return _answer(rows, store, program, source, prefilter, answer)
 
 
-def answers_from_events(rows: DataFrame, store: StorePlan, program: Program, source: Input, sieve: Sieve) -> DataFrame:
+def answers_from_events(
+    rows: DataFrame, store: StorePlan, program: Program, source: Input, prefilter: Prefilter
+) -> DataFrame:
     """Every view of a store, answered from raw events that ``events_by_key`` has sorted.
 
     For aggregates that only Python can build, and for answers per event.
@@ -88,7 +92,7 @@ def answers_from_events(rows: DataFrame, store: StorePlan, program: Program, sou
     def answer(chunk: pa.RecordBatch, starts: Array) -> Iterator[Answers]:
         return answer_events(program, chunk.column(count).to_numpy(), starts, arguments_of(chunk, count, names))
 
-    return _answer(rows, store, program, source, sieve, answer)
+    return _answer(rows, store, program, source, prefilter, answer)
 
 
 def events_by_key(store: StorePlan, program: Program, source: Input) -> DataFrame:
@@ -120,7 +124,7 @@ def _answer(
     store: StorePlan,
     program: Program,
     source: Input,
-    sieve: Sieve,
+    prefilter: Prefilter,
     answer: Callable[[pa.RecordBatch, Array], Iterator[Answers]],
 ) -> DataFrame:
     columns = {r.alias: r.bound.type for view in program.views for r in view.readings}
@@ -144,7 +148,7 @@ def _answer(
         for chunk, starts in whole_keys(batches, count, rows_per_chunk):
             keys = keys_of(chunk, count, starts)
             named = dict(zip(names, keys, strict=True))
-            found = (sieve.kept(program.views[some.view], some, named) for some in answer(chunk, starts))
+            found = (prefilter.kept(program.views[some.view], some, named) for some in answer(chunk, starts))
             yield from large_batches(
                 batch_of(program.views[answers.view], answers.view, answers, keys, columns, instant_type)
                 for answers in found

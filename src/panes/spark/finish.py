@@ -39,7 +39,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Answered:
+class WindowRows:
     """The answers of one query over one window: ``window``, its keys, its aggregates."""
 
     query: int
@@ -47,7 +47,7 @@ class Answered:
     rows: DataFrame
 
 
-def finish_one(answered: Answered, query: Query, shape: Shape) -> DataFrame:
+def finish_one(answered: WindowRows, query: Query, shape: Shape) -> DataFrame:
     """The answers of one view in the schema of all."""
     rows = answered.rows.withColumn("window_name", F.lit(answered.window.name))
     if query.expiring:

@@ -15,7 +15,7 @@ from panes.queries.query import Query
 from panes.queries.windows import Window
 from panes.spark.binding import Input
 from panes.spark.columnar import keep_events
-from panes.spark.finish import Answered
+from panes.spark.finish import WindowRows
 from panes.spark.naming import START, instant, key, micros, quoted, stored
 from panes.timeline import Geometry
 
@@ -115,7 +115,7 @@ def _instances(partials: DataFrame, window: Geometry, provider: Geometry) -> Dat
     return exploded.where(F.col(START).isNotNull())
 
 
-def read_view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame, source: Input) -> Answered:
+def read_view(store: StorePlan, view: View, geometry: Geometry, partials: DataFrame, source: Input) -> WindowRows:
     """What a query reads out of the groups of its window."""
     if view.exists is not None:
         partials = partials.where(F.expr(f"{stored(view.exists)} > 0"))
@@ -133,4 +133,4 @@ def read_view(store: StorePlan, view: View, geometry: Geometry, partials: DataFr
         for shift in (-view.window.shift, geometry.range - view.window.shift)
     ]
     window = F.struct(ends[0].alias("start"), ends[1].alias("end")).alias("window")
-    return Answered(view.query, view.window, partials.select(window, *keys, *columns))
+    return WindowRows(view.query, view.window, partials.select(window, *keys, *columns))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sieve:
+class Prefilter:
     """The conditions of some queries on their own answers, by number of query.
 
     Parameters
@@ -36,7 +36,7 @@ class Sieve:
     conditions: Mapping[int, tuple[str, frozenset[str]]]
 
     @classmethod
-    def of(cls, queries: Sequence[Query], keys: Mapping[str, pa.DataType], views: Sequence[View]) -> Sieve:
+    def of(cls, queries: Sequence[Query], keys: Mapping[str, pa.DataType], views: Sequence[View]) -> Prefilter:
         """What can be known of ``having`` from keys and aggregates alone."""
         readings = {view.query: view.readings for view in views}
         conditions = {}

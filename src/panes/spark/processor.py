@@ -18,10 +18,10 @@ from panes.expressions.expression import Expression
 from panes.spark.batches import batch_of, large_batches, parts_of
 from panes.spark.naming import END, START, VIEW, key
 from panes.spark.packing import EVENTS, READ, labels
-from panes.spark.prefilter import Sieve
-from panes.state.blob_store import Cabinet
+from panes.spark.prefilter import Prefilter
+from panes.state.blob_store import BlobStore
 from panes.state.blobs import pack, unpack
-from panes.state.job import Answered, Figures, Store, Terms
+from panes.state.job import Figures, JobOptions, Store, ViewAnswers
 from panes.state.packing import Delivered, unpack_panes
 from panes.state.shard import Shard
 
@@ -54,29 +54,29 @@ class Job:
         The key columns and the aggregate columns of all answers, with their types.
     instant
         The type of the bounds of windows.
-    sieve
+    prefilter
         Which answers need not come out.
     """
 
     stores: tuple[Store, ...]
-    terms: Terms
+    options: JobOptions
     keys: Mapping[str, pa.DataType]
     columns: Mapping[str, pa.DataType]
     instant: pa.DataType
-    sieve: Sieve
+    prefilter: Prefilter
 
-    def steps(self, cabinet: Cabinet) -> Steps:
+    def steps(self, blob_store: BlobStore) -> Steps:
         """The steps of the shards of one task."""
-        return Steps(self, cabinet)
+        return Steps(self, blob_store)
 
     @property
     def types(self) -> dict[str, pa.DataType]:
         """The columns of packed answers."""
         numbered = {key(i): type_ for i, type_ in enumerate(self.keys.values())}
         named = {VIEW: pa.int32(), START: self.instant, END: self.instant, **numbered, **self.columns}
-        return named | (REMARKS if self.terms.remarks else {})
+        return named | (REMARKS if self.options.remarks else {})
 
-    def batch(self, answered: Answered) -> pa.RecordBatch:
+    def batch(self, answered: ViewAnswers) -> pa.RecordBatch:
         """The answers of one view, with the columns of all."""
         names = {name.lower(): i for i, name in enumerate(self.stores[answered.store].keys.names)}
         known = answered.dictionary.keys
@@ -88,11 +88,11 @@ class Job:
         if answered.number is not None:
             number = answered.number + sum(len(other.program.views) for other in self.stores[: answered.store])
         answers, coverage = answered.answers, answered.coverage
-        wanted = self.sieve.wanted(answered.view, answers, dict(zip(self.keys, keys, strict=True)))
+        wanted = self.prefilter.wanted(answered.view, answers, dict(zip(self.keys, keys, strict=True)))
         if wanted is not None:
             answers, coverage = answers.where(wanted), coverage[wanted]
         batch = batch_of(answered.view, number, answers, keys, self.columns, self.instant)
-        if not self.terms.remarks:
+        if not self.options.remarks:
             return batch
         labelled = {KIND: ANSWER, NAME: answered.name, WINDOW_NAME: answered.view.window.name}
         remarks = {name: pa.repeat(pa.scalar(text, pa.string()), len(batch)) for name, text in labelled.items()}
@@ -139,12 +139,12 @@ class Steps:
 
     Parameters
     ----------
-    cabinet
+    blob_store
         Where the shard that is called keeps its state.
     """
 
-    def __init__(self, job: Job, cabinet: Cabinet) -> None:
-        self._job, self._cabinet = job, cabinet
+    def __init__(self, job: Job, blob_store: BlobStore) -> None:
+        self._job, self._blob_store = job, blob_store
         self._stepped: set[Any] = set()
         self.began = False
         """Whether the last step was the first of its shard."""
@@ -164,7 +164,7 @@ class Steps:
     def _step(self, key: Any, arrived: _Arrived, watermark: int) -> Iterator[Row]:
         self._stepped.add(tuple(key))
         job = self._job
-        shard = Shard(job.stores, self._cabinet, job.terms, _filter_keys)
+        shard = Shard(job.stores, self._blob_store, job.options, _filter_keys)
         self.began = not shard.opened
         if shard.opened and not arrived.anything and watermark <= shard.watermark:
             return

@@ -14,17 +14,18 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from panes.aggregates.operations import Array
-from panes.row_windows.operated_stream import OperatedShard
-from panes.row_windows.rows_stream import WHICH as MARKS_WHICH
-from panes.row_windows.rows_stream import KeySet, RowsShard, no_marks
-from panes.row_windows.user_operators import WindowedOperator
-from panes.row_windows.waiting import INSTANT
+from panes.applying.operator_shard import OperatedShard
+from panes.applying.user_operators import WindowedOperator
+from panes.row_windows.key_set import KeySet
+from panes.row_windows.rows_shard import WHICH as MARKS_WHICH
+from panes.row_windows.rows_shard import RowsShard, no_marks
 from panes.spark.batches import large_batches, parts_of
 from panes.spark.naming import VIEW
 from panes.spark.packing import READ, labels, sensible, typed
 from panes.spark.processor import BLOB, row_of
-from panes.state.blob_store import Cabinet
+from panes.state.blob_store import BlobStore
 from panes.state.blobs import pack, unpack
+from panes.state.waiting import INSTANT
 
 TRAVELLING = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **dict.fromkeys(READ, "BIGINT")}
 """Rows on their way to shards: packed rows, marks for all keys, counts."""
@@ -131,13 +132,13 @@ class RowsJob:
     keys: KeySet
     answering: Answering
 
-    def steps(self, cabinet: Cabinet) -> RowsSteps:
+    def steps(self, blob_store: BlobStore) -> RowsSteps:
         """The steps of the shards of one task."""
-        return RowsSteps(self, cabinet)
+        return RowsSteps(self, blob_store)
 
-    def open(self, cabinet: Cabinet) -> RowsShard:
+    def open(self, blob_store: BlobStore) -> RowsShard:
         """A shard as it left its state."""
-        return RowsShard(self.keys, self.declared_as, cabinet)
+        return RowsShard(self.keys, self.declared_as, blob_store)
 
     def batch(self, view: int, answers: pa.RecordBatch) -> pa.RecordBatch:
         """The answers of one window as they travel."""
@@ -160,13 +161,13 @@ class OperatorJob:
     declared: WindowedOperator
     columns: pa.Schema
 
-    def steps(self, cabinet: Cabinet) -> RowsSteps:
+    def steps(self, blob_store: BlobStore) -> RowsSteps:
         """The steps of the shards of one task."""
-        return RowsSteps(self, cabinet)
+        return RowsSteps(self, blob_store)
 
-    def open(self, cabinet: Cabinet) -> OperatedShard:
+    def open(self, blob_store: BlobStore) -> OperatedShard:
         """A shard as it left its state."""
-        return OperatedShard(self.declared, self.columns, self.declared_as, cabinet)
+        return OperatedShard(self.declared, self.columns, self.declared_as, blob_store)
 
     def batch(self, view: int, answers: pa.RecordBatch) -> pa.RecordBatch:
         """What was submitted, as it travels."""
@@ -178,12 +179,12 @@ class RowsSteps:
 
     Parameters
     ----------
-    cabinet
+    blob_store
         Where the shard that is called keeps its state.
     """
 
-    def __init__(self, job: RowsJob | OperatorJob, cabinet: Cabinet) -> None:
-        self._job, self._cabinet = job, cabinet
+    def __init__(self, job: RowsJob | OperatorJob, blob_store: BlobStore) -> None:
+        self._job, self._blob_store = job, blob_store
         self._stepped: set[Any] = set()
         self.began = False
         """Whether the last step was the first of its shard."""
@@ -211,7 +212,7 @@ class RowsSteps:
     ) -> Iterator[Row]:
         self._stepped.add(tuple(key))
         job = self._job
-        shard = job.open(self._cabinet)
+        shard = job.open(self._blob_store)
         self.began = not shard.opened
         if shard.opened and not came and not len(marks) and not any(read.values()) and watermark <= shard.watermark:
             return

@@ -27,10 +27,10 @@ from panes.spark.columnar import (
     panes,
     wide_per_event,
 )
-from panes.spark.finish import Answered, Shape, finish_many, finish_one, union, widen
+from panes.spark.finish import Shape, WindowRows, finish_many, finish_one, union, widen
 from panes.spark.group_bys import from_events, from_partials, native, read_view
 from panes.spark.naming import quoted
-from panes.spark.prefilter import Sieve
+from panes.spark.prefilter import Prefilter
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _add_native(steps: Steps, read: int, checked: Checked, number: int) -> list[
                 events: DataFrame, place: int = place, query: Query = query, window: Window = window
             ) -> DataFrame:
                 rows = native(query, window, replace(source, events=events))
-                return finish_one(Answered(place, window, rows), query, checked.shape)
+                return finish_one(WindowRows(place, window, rows), query, checked.shape)
 
             detail = f"events by {listed(query.by)} and Spark's own window"
             found.append(steps.add("group", detail, group, read, windows=[window.name]))
@@ -216,7 +216,7 @@ def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_a
     blueprint, program, source = checked.blueprint, checked.programs[number], checked.source
     store = blueprint.stores[number]
     keys = {name: field_of(source.schema, name).type for name in store.keys}
-    sieve = Sieve.of(blueprint.queries, keys, program.views)
+    prefilter = Prefilter.of(blueprint.queries, keys, program.views)
     if store.from_events:
         ordered = _add_sorted_events(steps, read, checked, number)
     else:
@@ -239,7 +239,7 @@ def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_a
 
     def answer(rows: DataFrame) -> DataFrame:
         answering = answers_from_events if store.from_events else answers_from_panes
-        answers = answering(rows, store, program, source, sieve)
+        answers = answering(rows, store, program, source, prefilter)
         return finish_many(answers, program.views, store.keys, blueprint.queries, checked.shape)
 
     return steps.add("answer", "all windows from sorted columns", answer, ordered, windows=describe_windows(program))

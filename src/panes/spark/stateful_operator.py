@@ -28,7 +28,7 @@ class ShardProcessor(StatefulProcessor):
     Parameters
     ----------
     job
-        Packed; it has a method ``steps`` that is given a cabinet.
+        Packed; it has a method ``steps`` that is given a blob store.
     """
 
     def __init__(self, job: bytes) -> None:
@@ -37,7 +37,7 @@ class ShardProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state: a manifest, and blobs."""
         self._handle = handle
-        self._cabinet = _StateStore(handle)
+        self._blob_store = _StateStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Rows came for a shard."""
@@ -57,7 +57,7 @@ class ShardProcessor(StatefulProcessor):
 
     @cached_property
     def _steps(self) -> _Steps:
-        steps: _Steps = _job(self._job).steps(self._cabinet)
+        steps: _Steps = _job(self._job).steps(self._blob_store)
         return steps
 
     def _wait_for(self, milliseconds: int) -> None:
@@ -82,7 +82,7 @@ def _job(packed: bytes) -> Any:
 
 
 class _StateStore:
-    """A cabinet in Spark's state store."""
+    """A blob store in Spark's state store."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._listed = handle.getValueState(MANIFEST, _DATA)

@@ -35,7 +35,7 @@ from panes.spark.checkpoints import check_checkpoint
 from panes.spark.finish import Remarks, Shape, check_wide, finish_many, widened
 from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
 from panes.spark.packing import EVENT, EVERYTHING, INSTANT, TRAVELLING, Intake, changes, packing
-from panes.spark.prefilter import Sieve
+from panes.spark.prefilter import Prefilter
 from panes.spark.processor import (
     COVERAGE,
     DATA,
@@ -50,7 +50,7 @@ from panes.spark.processor import (
     unpack_answers,
 )
 from panes.spark.stateful_operator import ShardProcessor
-from panes.state.job import Mode, Store, Terms
+from panes.state.job import JobOptions, Mode, Store
 from panes.state.limits import Bounds
 from panes.state.views import Offer
 from panes.timeline import format_duration, parse_duration
@@ -70,7 +70,7 @@ _MOST_SHARDS = 1024
 
 
 @dataclass(frozen=True)
-class Asked:
+class StreamOptions:
     """How a stream is to run.
 
     Parameters
@@ -106,7 +106,7 @@ class Asked:
     layout: Literal["long", "wide"] = "long"
 
 
-def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame, asked: Asked) -> int:
+def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame, options: StreamOptions) -> int:
     """List what is to be done to answer every query of a plan while events come, after every check.
 
     Parameters
@@ -114,52 +114,52 @@ def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame,
     read
         The step that has the events.
     """
-    _check(blueprint, events, asked)
+    _check(blueprint, events, options)
     source = examine(blueprint.queries, events)
     programs = [cut_into_ticks(bind(store, source)) for store in blueprint.stores]
     _check_components(programs)
-    if asked.emit_all:
+    if options.emit_all:
         programs = [emitting_all(program) for program in programs]
     schema = answer_schema(blueprint.queries, programs, source.schema)
     shape = Shape(
         {name: source.spark_type(name) for name in schema.keys},
         {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
     )
-    intakes, columns = _columns(blueprint.stores, programs, source, asked.shards)
+    intakes, columns = _columns(blueprint.stores, programs, source, options.shards)
     kept = _any_of([store.kept for store in blueprint.stores])
-    if asked.late == "emit":
+    if options.late == "emit":
         columns.append(f"to_json(struct(*)) AS {EVENT}")
     stores = [
-        _store(plan, program, source, blueprint, asked.history)
+        _store(plan, program, source, blueprint, options.history)
         for plan, program in zip(blueprint.stores, programs, strict=True)
     ]
     aggregates = {r.alias: r.bound.type for program in programs for view in program.views for r in view.readings}
-    partial = asked.catalogue is not None or (asked.limits is not None and asked.limits.emit)
-    remarked = partial or asked.late == "emit"
-    terms = Terms(asked.mode, asked.shards, partial=partial, remarks=remarked, bounds=_bounds(asked))
+    partial = options.catalogue is not None or (options.limits is not None and options.limits.emit)
+    remarked = partial or options.late == "emit"
+    job_options = JobOptions(options.mode, options.shards, partial=partial, remarks=remarked, bounds=_bounds(options))
     views = [view for program in programs for view in program.views]
-    sieve = Sieve.of(blueprint.queries, schema.keys, views)
-    job = Job(tuple(stores), terms, schema.keys, aggregates, schema.instant, sieve)
-    if asked.checkpoint is not None:
-        check_checkpoint(events.sparkSession, asked.checkpoint, job)
+    prefilter = Prefilter.of(blueprint.queries, schema.keys, views)
+    job = Job(tuple(stores), job_options, schema.keys, aggregates, schema.instant, prefilter)
+    if options.checkpoint is not None:
+        check_checkpoint(events.sparkSession, options.checkpoint, job)
     remarks = None
-    if terms.remarks:
+    if job_options.remarks:
         coverage = {"coverage": COVERAGE} if partial else {}
         remarks = Remarks(NAME, WINDOW_NAME, {**coverage, "kind": KIND, "detail": DETAIL})
 
     def pack(events: DataFrame) -> DataFrame:
         wanted = events if kept is None else events.where(kept)
-        work = packing(intakes, asked.shards, themselves=asked.late == "emit")
+        work = packing(intakes, options.shards, themselves=options.late == "emit")
         packed = wanted.selectExpr(*columns).mapInArrow(work, ", ".join(map(" ".join, TRAVELLING.items())))
-        if asked.catalogue is None:
+        if options.catalogue is None:
             return packed
-        told = changes(events.sparkSession, asked.catalogue, asked.shards)
+        told = changes(events.sparkSession, options.catalogue, options.shards)
         return packed.unionByName(told, allowMissingColumns=True)
 
     def work(packed: DataFrame) -> DataFrame:
         prepare(packed.sparkSession)
         operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
-        worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, asked.mode, "EventTime")
+        worked = packed.groupBy("shard").transformWithState(operator, OUTPUT, options.mode, "EventTime")
         figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
         return worked.observe(METRICS, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
 
@@ -174,35 +174,37 @@ def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame,
         else f"{describe_edges(program.edges)} by {listed(plan.keys)}"
         for plan, program in zip(blueprint.stores, programs, strict=True)
     )
-    told = "" if asked.catalogue is None else "; changes of the catalogue"
+    told = "" if options.catalogue is None else "; changes of the catalogue"
     packed = steps.add("pack", f"events into granules: {granules}{told}", pack, read)
     titles = [title for program in programs for title in describe_windows(from_panes(program.views, program))]
-    detail = f"granules by key, in {counted(asked.shards, 'shard')}, and every window from them"
+    detail = f"granules by key, in {counted(options.shards, 'shard')}, and every window from them"
     found = steps.add("state", detail, work, packed, windows=titles)
     answers = steps.add("unpack", "answers", unpack, found)
-    if asked.layout == "long":
+    if options.layout == "long":
         return answers
     detail = "a row per key and window end"
     return steps.add("widen", detail, lambda rows: widened(rows, blueprint.queries, shape), answers)
 
 
-def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
-    mode = asked.mode
+def _check(blueprint: Blueprint, events: DataFrame, options: StreamOptions) -> None:
+    mode = options.mode
     if mode not in ("append", "update"):
         raise PlanError(
             f"mode={mode!r}: write 'append' (an answer once, when the watermark has passed its end) or 'update' "
             "(early answers and corrections). All answers again and again ('complete') would never end."
         )
-    if asked.emit_all and mode != "append":
+    if options.emit_all and mode != "append":
         raise PlanError("empty=True needs mode='append': in update mode rows come out for what has changed.")
-    check_shards(asked.shards)
-    if asked.layout == "wide":
-        one_by_one = {"mode='update'": mode == "update", "late='emit'": asked.late == "emit"}
-        one_by_one |= {"limits=": asked.limits is not None, "catalogue=": asked.catalogue is not None}
+    check_shards(options.shards)
+    if options.layout == "wide":
+        one_by_one = {"mode='update'": mode == "update", "late='emit'": options.late == "emit"}
+        one_by_one |= {"limits=": options.limits is not None, "catalogue=": options.catalogue is not None}
         check_wide(blueprint.queries, one_by_one)
-    if asked.late not in ("count", "emit"):
-        raise PlanError(f"late={asked.late!r}: write 'count', or 'emit' to let late events out as rows of kind 'late'.")
-    _check_free(blueprint, asked)
+    if options.late not in ("count", "emit"):
+        raise PlanError(
+            f"late={options.late!r}: write 'count', or 'emit' to let late events out as rows of kind 'late'."
+        )
+    _check_free(blueprint, options)
     times = list(dict.fromkeys(query.at for query in blueprint.queries))
     if len(times) > 1:
         raise PlanError(
@@ -210,7 +212,7 @@ def _check(blueprint: Blueprint, events: DataFrame, asked: Asked) -> None:
             "Run the queries of each event time as a stream of their own."
         )
     check_watermark(events, times[0])
-    _warn_of_growth(blueprint, asked)
+    _warn_of_growth(blueprint, options)
     check_session(events.sparkSession)
 
 
@@ -220,11 +222,11 @@ def check_shards(shards: object) -> None:
         raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
 
 
-def _warn_of_growth(blueprint: Blueprint, asked: Asked) -> None:
+def _warn_of_growth(blueprint: Blueprint, options: StreamOptions) -> None:
     """Say what exact aggregates over values may cost where nothing bounds them."""
     found = [(query, aggregate) for query in blueprint.queries for _, aggregate in query.aggregates]
     kept = next(((query, aggregate) for query, aggregate in found if aggregate.collects), None)
-    if kept is None or asked.limits is not None:
+    if kept is None or options.limits is not None:
         return
     query, aggregate = kept
     widest = max((window.geometry.range for window in query.windows), default=0)
@@ -237,10 +239,10 @@ def _warn_of_growth(blueprint: Blueprint, asked: Asked) -> None:
     )
 
 
-def _check_free(blueprint: Blueprint, asked: Asked) -> None:
+def _check_free(blueprint: Blueprint, options: StreamOptions) -> None:
     """Refuse output columns that would hide what rows say about themselves."""
-    taken = {"kind", "detail"} if asked.late == "emit" else set()
-    if asked.catalogue is not None or asked.limits is not None:
+    taken = {"kind", "detail"} if options.late == "emit" else set()
+    if options.catalogue is not None or options.limits is not None:
         taken |= {"kind", "detail", "coverage"}
     for query in blueprint.queries:
         for column in (*query.by, *query.columns):
@@ -290,12 +292,12 @@ def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprin
     return Store(program, schema, offer, history, None if plan.kept is None else plan.kept.sql)
 
 
-def _bounds(asked: Asked) -> Bounds | None:
+def _bounds(options: StreamOptions) -> Bounds | None:
     """The limits of one shard: its part of those of the stream."""
-    if asked.limits is None:
+    if options.limits is None:
         return None
-    age, (keys, rows) = asked.limits.age, (asked.limits.keys, asked.limits.rows)
-    share = [None if limit is None else -(-limit // asked.shards) for limit in (keys, rows)]
+    age, (keys, rows) = options.limits.age, (options.limits.keys, options.limits.rows)
+    share = [None if limit is None else -(-limit // options.shards) for limit in (keys, rows)]
     return Bounds(None if age is None else parse_duration(age), *share)
 
 
@@ -346,7 +348,7 @@ def _where_wanted(sql: str, instant: str, condition: str | None) -> str:
 def _answers(job: Job, shape: Shape, instant: t.DataType) -> t.StructType:
     """The columns of packed answers as Spark types them; where all rows are answers, their bounds are never null."""
     known = {START: instant, END: instant} | {key(i): type_ for i, type_ in enumerate(shape.keys.values())}
-    never_null = {VIEW} if job.terms.remarks else {VIEW, START, END}
+    never_null = {VIEW} if job.options.remarks else {VIEW, START, END}
     return t.StructType(
         [
             t.StructField(name, known[name] if name in known else from_arrow_type(type_), name not in never_null)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from panes.state.blob_store import RECENT, Cabinet, new_name
+from panes.state.blob_store import CACHE, BlobStore, new_name
 from panes.state.blobs import pack, unpack
 
 
@@ -23,16 +23,16 @@ class BatchLog:
 
     Examples
     --------
-    >>> from panes.state.blob_store import InMemory
-    >>> log = BatchLog(pa.schema({"n": pa.int64()}), InMemory())
+    >>> from panes.state.blob_store import MemoryBlobStore
+    >>> log = BatchLog(pa.schema({"n": pa.int64()}), MemoryBlobStore())
     >>> for numbers in ([1, 2, 3, 4, 5], [6], [7]):
     ...     log.append(pa.record_batch({"n": numbers}))
     >>> [count for _, count in log.listed], log.all().column("n").to_pylist()
     ([5, 2], [1, 2, 3, 4, 5, 6, 7])
     """
 
-    def __init__(self, schema: pa.Schema, cabinet: Cabinet, listed: Sequence[Sequence[Any]] = ()) -> None:
-        self.schema, self._cabinet = schema, cabinet
+    def __init__(self, schema: pa.Schema, blob_store: BlobStore, listed: Sequence[Sequence[Any]] = ()) -> None:
+        self.schema, self._blob_store = schema, blob_store
         self.listed: list[tuple[str, int]] = [(name, count) for name, count in listed]
         self._batches = [self._read(name) for name, _ in self.listed]
 
@@ -56,8 +56,8 @@ class BatchLog:
             rows = _together(self.schema, [self._batches.pop(), rows])
             self._forget(self.listed.pop()[0])
         name, data = new_name(), pack(rows)
-        self._cabinet.put(name, data)
-        RECENT.put(name, rows, 2 * len(data))
+        self._blob_store.put(name, data)
+        CACHE.put(name, rows, 2 * len(data))
         self.listed.append((name, len(rows)))
         self._batches.append(rows)
 
@@ -70,14 +70,14 @@ class BatchLog:
 
     def _read(self, name: str) -> pa.RecordBatch:
         def load() -> tuple[pa.RecordBatch, int]:
-            data = self._cabinet.get(name)
+            data = self._blob_store.get(name)
             return unpack(data), 2 * len(data)
 
-        return RECENT.get(name, load)
+        return CACHE.get(name, load)
 
     def _forget(self, name: str) -> None:
-        self._cabinet.remove(name)
-        RECENT.drop(name)
+        self._blob_store.remove(name)
+        CACHE.drop(name)
 
 
 def _together(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

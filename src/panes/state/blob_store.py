@@ -15,7 +15,7 @@ from uuid import uuid4
 T = TypeVar("T")
 
 
-class Cabinet(Protocol):
+class BlobStore(Protocol):
     """Named blobs, and one more that lists them."""
 
     def manifest(self) -> bytes | None:
@@ -34,8 +34,8 @@ class Cabinet(Protocol):
         """Forget a blob."""
 
 
-class InMemory:
-    """A cabinet in this process, which counts what is written to it and read from it."""
+class MemoryBlobStore:
+    """A blob store in this process, which counts what is written to it and read from it."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
@@ -68,7 +68,7 @@ def new_name() -> str:
     return uuid4().hex
 
 
-class Recent:
+class BlobCache:
     """What a process has seen of blobs, up to a number of bytes; the least recently used goes first."""
 
     def __init__(self, limit: int = 512 << 20) -> None:
@@ -97,5 +97,5 @@ class Recent:
             self._size -= self._kept.pop(name)[1]
 
 
-RECENT = Recent()
+CACHE = BlobCache()
 """Shared by all shards that a process works for."""

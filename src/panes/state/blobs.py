@@ -13,9 +13,9 @@ import pyarrow as pa
 from panes.aggregates.component import Component
 from panes.errors import StateError
 from panes.frames.positions import Integers
-from panes.state.granules import Held
+from panes.state.granules import GranuleRows
 
-FORMAT = 2
+FORMAT = 3
 _FORMAT = b"panes.format"
 
 
@@ -52,18 +52,18 @@ def unpack(data: bytes) -> pa.RecordBatch:
     return batch
 
 
-def pack_held(held: Held, components: Sequence[Component]) -> bytes:
+def pack_granules(held: GranuleRows, components: Sequence[Component]) -> bytes:
     """Granules as bytes, each stored column under the name of its component."""
     columns = {"key": pa.array(held.key), "start": pa.array(held.start), "end": pa.array(held.end)}
     columns |= {f"={c.name}": column for c, column in zip(components, held.stored, strict=True)}
     return pack(pa.RecordBatch.from_pydict(columns))
 
 
-def unpack_held(data: bytes, components: Sequence[Component]) -> Held:
+def unpack_granules(data: bytes, components: Sequence[Component]) -> GranuleRows:
     """The granules that were packed, with the components that are asked for; a manifest says which there are."""
     batch = unpack(data)
     key, start, end = (_integers(batch.column(name)) for name in ("key", "start", "end"))
-    return Held(key, start, end, tuple(batch.column(f"={component.name}") for component in components))
+    return GranuleRows(key, start, end, tuple(batch.column(f"={component.name}") for component in components))
 
 
 def _integers(column: pa.Array) -> Integers:

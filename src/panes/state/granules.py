@@ -22,7 +22,7 @@ import pyarrow as pa
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, answer_per_event, read
-from panes.engine.level import Level, floor_to_edges, next_edge, partials_of, positive
+from panes.engine.partials import SortedColumn, floor_to_edges, next_edge, partials_of, positive
 from panes.engine.program import Node, Program
 from panes.frames import Frame, Positions, frame
 from panes.frames.positions import Integers
@@ -31,7 +31,7 @@ from panes.timeline import Geometry
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class GranuleRows:
     """Granules, or panes on their way to become some.
 
     Parameters
@@ -53,36 +53,36 @@ class Held:
         return len(self.key)
 
     @classmethod
-    def nothing(cls, components: Sequence[Component]) -> Held:
+    def empty(cls, components: Sequence[Component]) -> GranuleRows:
         """Before the first micro-batch."""
         none = np.zeros(0, np.int64)
         return cls(none, none, none, tuple(pa.array([], component.storage) for component in components))
 
-    def and_(self, other: Held) -> Held:
+    def and_(self, other: GranuleRows) -> GranuleRows:
         """The rows of both, one after another."""
-        return Held(
+        return GranuleRows(
             np.concatenate([self.key, other.key]),
             np.concatenate([self.start, other.start]),
             np.concatenate([self.end, other.end]),
             tuple(pa.concat_arrays(pair) for pair in zip(self.stored, other.stored, strict=True)),
         )
 
-    def where(self, keep: Array) -> Held:
+    def where(self, keep: Array) -> GranuleRows:
         """Some of the rows."""
         if keep.all():
             return self
         chosen = pa.array(keep)
         stored = tuple(column.filter(chosen) for column in self.stored)
-        return Held(self.key[keep], self.start[keep], self.end[keep], stored)
+        return GranuleRows(self.key[keep], self.start[keep], self.end[keep], stored)
 
 
 def settled(
-    rows: Held,
+    rows: GranuleRows,
     components: Sequence[Component],
     tiers: Sequence[Tier],
     watermark: int | None,
     cuts: Sequence[int] = (),
-) -> Held:
+) -> GranuleRows:
     """Rows as they are held under a watermark: sorted, merged, as coarse as their age allows, without the useless.
 
     Parameters
@@ -104,10 +104,10 @@ def settled(
                 partials_of(component, column).reduce(same).stored()
                 for component, column in zip(components, stored, strict=True)
             ]
-    return Held(key[lo], start[lo], end, tuple(stored))
+    return GranuleRows(key[lo], start[lo], end, tuple(stored))
 
 
-def level_of(components: Sequence[Component], held: Held, keys: int) -> Level:
+def level_of(components: Sequence[Component], held: GranuleRows, keys: int) -> SortedColumn:
     """Settled rows ready for kernels.
 
     Parameters
@@ -117,10 +117,10 @@ def level_of(components: Sequence[Component], held: Held, keys: int) -> Level:
     """
     columns = zip(components, held.stored, strict=True)
     positions = Positions(held.start, held.end, np.searchsorted(held.key, np.arange(keys + 1)))
-    return Level(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
+    return SortedColumn(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
 
 
-def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterator[Answers]:
+def answer_due(program: Program, level: SortedColumn, after: int, upto: int) -> Iterator[Answers]:
     """Every view's instances that end after one watermark and no later than the next."""
     if not len(level.positions):
         return
@@ -146,7 +146,7 @@ def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterato
                     yield from read(program, views, own, partials, level, held)
 
 
-def answer_touched(program: Program, level: Level, news: Level, watermark: int) -> Iterator[Answers]:
+def answer_touched(program: Program, level: SortedColumn, news: SortedColumn, watermark: int) -> Iterator[Answers]:
     """Every view's open instances that hold a row which a micro-batch has touched: early answers and corrections."""
     if not len(level.positions) or not len(news.positions):
         return
@@ -187,7 +187,7 @@ def _apart(key: Array, start: Array, end: Array) -> tuple[Integers, Array]:
     return lo, end
 
 
-def _coarsened(rows: Held, tiers: Sequence[Tier], watermark: int, cuts: Sequence[int]) -> Held:
+def _coarsened(rows: GranuleRows, tiers: Sequence[Tier], watermark: int, cuts: Sequence[int]) -> GranuleRows:
     """Give every row the span of the coarsest granule that only windows of its age look at."""
     start, end = rows.start, rows.end
     bounds = np.array([np.iinfo(np.int64).min, *cuts, np.iinfo(np.int64).max])
@@ -198,7 +198,7 @@ def _coarsened(rows: Held, tiers: Sequence[Tier], watermark: int, cuts: Sequence
         old = stop + younger.reach <= watermark
         begin, stop = np.maximum(begin, bounds[place - 1]), np.minimum(stop, bounds[place])
         start, end = np.where(old, begin, start), np.where(old, stop, end)
-    return Held(rows.key, start, end, rows.stored)
+    return GranuleRows(rows.key, start, end, rows.stored)
 
 
 def _any_ends(geometry: Geometry, after: int, upto: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from panes.engine.level import next_edge
+from panes.engine.partials import next_edge
 from panes.planning.granularity import Tier
 from panes.timeline import Edges, Geometry
 
@@ -23,7 +23,7 @@ class History:
     Parameters
     ----------
     dropped
-        Granules that start before it may be gone.
+        GranuleRows that start before it may be gone.
     coarse
         By edges: granules that end no later than an instant may be no finer than these edges.
     """

@@ -10,7 +10,7 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers
 from panes.engine.program import Program, View
-from panes.state.key_dictionary import Dictionary
+from panes.state.key_dictionary import KeyDictionary
 from panes.state.limits import Bounds
 from panes.state.views import Offer
 
@@ -37,7 +37,7 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Terms:
+class JobOptions:
     """What a job was asked for, beside its stores.
 
     Parameters
@@ -88,7 +88,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Answered:
+class ViewAnswers:
     """Answers of one view, with what a row needs to be told.
 
     Parameters
@@ -106,5 +106,5 @@ class Answered:
     number: int | None
     name: str | None
     answers: Answers
-    dictionary: Dictionary
+    dictionary: KeyDictionary
     coverage: Array

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from panes.engine.keys import key_ordinals
 from panes.frames.positions import Integers
 from panes.state.batch_log import BatchLog
-from panes.state.blob_store import Cabinet
+from panes.state.blob_store import BlobStore
 
 _PLAIN = (pa.types.is_integer, pa.types.is_string, pa.types.is_binary, pa.types.is_date, pa.types.is_timestamp)
 
 
-class Dictionary:
+class KeyDictionary:
     """Keys in the order of their first appearance, in a log: new keys are written alone.
 
     Parameters
@@ -29,8 +29,8 @@ class Dictionary:
         Names and lengths of the chunks, as a manifest lists them.
     """
 
-    def __init__(self, schema: pa.Schema, cabinet: Cabinet, listed: Sequence[Sequence[Any]] = ()) -> None:
-        self._schema, self._log = schema, BatchLog(schema, cabinet, listed)
+    def __init__(self, schema: pa.Schema, blob_store: BlobStore, listed: Sequence[Sequence[Any]] = ()) -> None:
+        self._schema, self._log = schema, BatchLog(schema, blob_store, listed)
 
     @property
     def listed(self) -> list[tuple[str, int]]:

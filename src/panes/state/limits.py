@@ -30,7 +30,7 @@ class Bounds:
 
 
 @dataclass
-class Doubts:
+class Evictions:
     """From which ordinal on keys may have been evicted before, and until when.
 
     Parameters
@@ -57,13 +57,13 @@ class Doubts:
         self.listed = [(int(kept[ordinal]), instant) for ordinal, instant in self.listed]
 
     def settle(self, horizon: int) -> None:
-        """Forget doubts about times that no window looks back to any more."""
+        """Forget evictions about times that no window looks back to any more."""
         self.listed = [(ordinal, instant) for ordinal, instant in self.listed if instant > horizon]
 
 
-def overdue(runs: Runs, keys: int, bounds: Bounds, doubts: Doubts, watermark: int) -> Array | None:
+def overdue(runs: Runs, keys: int, bounds: Bounds, evictions: Evictions, watermark: int) -> Array | None:
     """Which keys have to go, or None. Granules are looked at only where a limit may have been reached."""
-    aged = bounds.age is not None and watermark >= doubts.looked + bounds.age // 8
+    aged = bounds.age is not None and watermark >= evictions.looked + bounds.age // 8
     crowded = bounds.keys is not None and keys > bounds.keys
     full = bounds.rows is not None and runs.rows > bounds.rows
     if not (aged or crowded or full):
@@ -72,7 +72,7 @@ def overdue(runs: Runs, keys: int, bounds: Bounds, doubts: Doubts, watermark: in
     order = np.argsort(latest, kind="stable")[::-1]
     stay = count[order] > 0
     if bounds.age is not None:
-        doubts.looked = watermark
+        evictions.looked = watermark
         stay &= latest[order] + bounds.age > watermark
     if bounds.keys is not None and stay.sum() > bounds.keys:
         stay &= np.cumsum(stay) <= math.ceil(_ROOM * bounds.keys)

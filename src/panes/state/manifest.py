@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 from panes.errors import StateError
 from panes.state.blobs import FORMAT
-from panes.state.job import Store, Terms
+from panes.state.job import JobOptions, Store
 
 Manifest: TypeAlias = dict[str, Any]
 Identity: TypeAlias = tuple[bool, tuple[str, ...]]
 
 
-def read_manifest(data: bytes | None, stores: Sequence[Store], terms: Terms) -> Manifest:
+def read_manifest(data: bytes | None, stores: Sequence[Store], options: JobOptions) -> Manifest:
     """What was written last, or nothing before the first time; a manifest that cannot serve the job is refused."""
     if data is None:
         return {}
@@ -29,7 +29,7 @@ def read_manifest(data: bytes | None, stores: Sequence[Store], terms: Terms) -> 
             "the checkpoint was written by windows that go by policies or by events, and this run has windows over "
             "time. Start with a new checkpoint, or with the queries of before."
         )
-    for name, now in (("shards", terms.shards), ("mode", terms.mode)):
+    for name, now in (("shards", options.shards), ("mode", options.mode)):
         if manifest[name] != now:
             raise StateError(
                 f"the checkpoint was written with {name}={manifest[name]!r}, and this run has {name}={now!r}. Give it "

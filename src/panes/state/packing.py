@@ -15,10 +15,10 @@ from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
 from panes.engine.answer import lift_panes
 from panes.engine.keys import key_ordinals
-from panes.engine.level import next_edge
+from panes.engine.partials import next_edge
 from panes.engine.program import Program
 from panes.state.blobs import pack, unpack
-from panes.state.granules import Held
+from panes.state.granules import GranuleRows
 from panes.timeline import Edges
 
 _KEY, _START, _EVENTS = "key", "start", "events"
@@ -48,7 +48,7 @@ class Delivered:
     """
 
     keys: pa.RecordBatch
-    panes: Held
+    panes: GranuleRows
     events: Array
 
 
@@ -93,4 +93,4 @@ def unpack_panes(keys: bytes, panes: bytes, components: Sequence[Component], edg
     batch = unpack(panes)
     key, start, events = (batch.column(name).to_numpy() for name in (_KEY, _START, _EVENTS))
     stored = tuple(batch.column(f"={i}") for i in range(len(components)))
-    return Delivered(unpack(keys), Held(key, start, next_edge(edges, start), stored), events)
+    return Delivered(unpack(keys), GranuleRows(key, start, next_edge(edges, start), stored), events)

@@ -17,9 +17,9 @@ import numpy as np
 from panes.aggregates.component import Component
 from panes.frames.positions import Integers
 from panes.planning.granularity import Tier
-from panes.state.blob_store import RECENT, Cabinet, new_name
-from panes.state.blobs import pack_held, unpack_held
-from panes.state.granules import Held, settled
+from panes.state.blob_store import CACHE, BlobStore, new_name
+from panes.state.blobs import pack_granules, unpack_granules
+from panes.state.granules import GranuleRows, settled
 
 _TOGETHER = 4
 _LARGE = 1 << 17
@@ -59,15 +59,15 @@ class Run:
 class Runs:
     """The runs of a store, from the oldest to the youngest."""
 
-    def __init__(self, components: Sequence[Component], cabinet: Cabinet, listed: Iterable[Run] = ()) -> None:
-        self._components, self._cabinet = components, cabinet
+    def __init__(self, components: Sequence[Component], blob_store: BlobStore, listed: Iterable[Run] = ()) -> None:
+        self._components, self._blob_store = components, blob_store
         self._mark = "/" + ", ".join(component.name for component in components)
         self.listed = list(listed)
 
     @classmethod
-    def from_json(cls, components: Sequence[Component], cabinet: Cabinet, data: list[dict[str, Any]]) -> Runs:
+    def from_json(cls, components: Sequence[Component], blob_store: BlobStore, data: list[dict[str, Any]]) -> Runs:
         """The runs that a manifest lists."""
-        return cls(components, cabinet, (Run(**run) for run in data))
+        return cls(components, blob_store, (Run(**run) for run in data))
 
     def to_json(self) -> list[dict[str, Any]]:
         """The runs as a manifest lists them."""
@@ -83,12 +83,12 @@ class Runs:
         """How many bytes are held."""
         return sum(run.size for run in self.listed)
 
-    def starting_from(self, instant: int) -> Held:
+    def starting_from(self, instant: int) -> GranuleRows:
         """The granules of every run that has some from an instant on, one run after another."""
         found = [self._read(run) for run in self.listed if run.last >= instant]
-        return reduce(Held.and_, found, Held.nothing(self._components))
+        return reduce(GranuleRows.and_, found, GranuleRows.empty(self._components))
 
-    def add(self, rows: Held) -> None:
+    def add(self, rows: GranuleRows) -> None:
         """Write what a micro-batch has touched."""
         if len(rows):
             self.listed.append(self._write(rows, tier=0))
@@ -100,7 +100,7 @@ class Runs:
         for run in self.listed[:]:
             self._coarsen(run, tiers, watermark, cuts)
         while (chosen := self._alike()) is not None:
-            rows = reduce(Held.and_, map(self._read, chosen))
+            rows = reduce(GranuleRows.and_, map(self._read, chosen))
             for run in chosen:
                 self._forget(run)
             rows = settled(rows, self._components, tiers, watermark, cuts)
@@ -114,7 +114,7 @@ class Runs:
             rows = self._read(run)
             self._forget(run)
             new = keys[rows.key]
-            rows = Held(new, rows.start, rows.end, rows.stored).where(new >= 0)
+            rows = GranuleRows(new, rows.start, rows.end, rows.stored).where(new >= 0)
             if len(rows):
                 self.listed.append(self._write(rows, run.tier))
 
@@ -159,22 +159,22 @@ class Runs:
         else:
             self.listed[at] = Run(run.name, run.rows, run.size, run.first, run.last, tier)
 
-    def _read(self, run: Run) -> Held:
-        def load() -> tuple[Held, int]:
-            return unpack_held(self._cabinet.get(run.name), self._components), 3 * run.size
+    def _read(self, run: Run) -> GranuleRows:
+        def load() -> tuple[GranuleRows, int]:
+            return unpack_granules(self._blob_store.get(run.name), self._components), 3 * run.size
 
-        return RECENT.get(run.name + self._mark, load)
+        return CACHE.get(run.name + self._mark, load)
 
-    def _write(self, rows: Held, tier: int) -> Run:
-        data, name = pack_held(rows, self._components), new_name()
-        self._cabinet.put(name, data)
-        RECENT.put(name + self._mark, rows, 3 * len(data))
+    def _write(self, rows: GranuleRows, tier: int) -> Run:
+        data, name = pack_granules(rows, self._components), new_name()
+        self._blob_store.put(name, data)
+        CACHE.put(name + self._mark, rows, 3 * len(data))
         return Run(name, len(rows), len(data), int(rows.start.min()), int(rows.start.max()), tier)
 
     def _forget(self, run: Run) -> None:
         self.listed.remove(run)
-        self._cabinet.remove(run.name)
-        RECENT.drop(run.name + self._mark)
+        self._blob_store.remove(run.name)
+        CACHE.drop(run.name + self._mark)
 
 
 def _widest(tier: Tier) -> int:

@@ -1,8 +1,8 @@
 """One shard of a stream: what it does in a micro-batch.
 
-All windows of all queries are answered here, from granules that the shard keeps in a cabinet. Spark shows an operator
-the watermark of this micro-batch only, while its own windows tell late rows by the watermark of the one before; so a
-shard remembers the last watermark it saw, and is called in every micro-batch.
+All windows of all queries are answered here, from granules that the shard keeps in a blob store. Spark shows an
+operator the watermark of this micro-batch only, while its own windows tell late rows by the watermark of the one
+before; so a shard remembers the last watermark it saw, and is called in every micro-batch.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from panes.engine.program import Program, View, from_panes
 from panes.expressions.expression import Expression
 from panes.planning.granularity import Tier, worthwhile
 from panes.planning.window_classes import WindowManager
-from panes.state.blob_store import Cabinet
+from panes.state.blob_store import BlobStore
 from panes.state.blobs import FORMAT
-from panes.state.granules import Held, answer_due, answer_touched, level_of, settled
+from panes.state.granules import GranuleRows, answer_due, answer_touched, level_of, settled
 from panes.state.history import ALWAYS
-from panes.state.job import Answered, Figures, Store, Terms
+from panes.state.job import Figures, JobOptions, Store, ViewAnswers
 from panes.state.limits import Bounds, overdue
 from panes.state.manifest import Manifest, entries_of, identity, read_manifest
 from panes.state.packing import Delivered
-from panes.state.store import Stock, blobs_of
-from panes.state.views import KeyFilter, Roll, Served, fulfilled
+from panes.state.store import StoreState, blobs_of
+from panes.state.views import KeyFilter, RegisteredQuery, Registry, fulfilled
 from panes.state.watermark import NEVER, due_from, lateness, open_from, open_instances
 from panes.timeline import Edges, Geometry
 
@@ -67,31 +67,35 @@ class Shard:
         Evaluates conditions of registered queries on keys.
     """
 
-    def __init__(self, stores: Sequence[Store], cabinet: Cabinet, terms: Terms, filter_keys: KeyFilter) -> None:
+    def __init__(
+        self, stores: Sequence[Store], blob_store: BlobStore, options: JobOptions, filter_keys: KeyFilter
+    ) -> None:
         self.figures = Figures()
-        self._cabinet, self._terms, self._filter_keys = cabinet, terms, filter_keys
-        manifest = read_manifest(cabinet.manifest(), stores, terms)
+        self._blob_store, self._options, self._filter_keys = blob_store, options, filter_keys
+        manifest = read_manifest(blob_store.manifest(), stores, options)
         self.opened = bool(manifest)
         self.watermark: int = manifest.get("watermark", EPOCH)
         entries = entries_of(manifest)
-        self._stocks = [self._open(store, entries.pop(identity(store), None)) for store in stores]
+        self._states = [self._open(store, entries.pop(identity(store), None)) for store in stores]
         self._left_out = list(entries.values())
         declared = frozenset(query.name for store in stores for query, _, _ in store.offer.queries)
-        self._roll = Roll([store.offer for store in stores], declared, manifest.get("views", {}), self._admit)
-        self.refused: list[str] = self._roll.unserved
+        self._registry = Registry([store.offer for store in stores], declared, manifest.get("views", {}), self._admit)
+        self.refused: list[str] = self._registry.unserved
         """Changes that no shard accepts, with the reasons."""
         self.failed: list[str] = []
         """What went wrong with keys of this shard."""
 
     def step(
         self, news: Sequence[tuple[int, Delivered]], watermark: int, changes: Sequence[str] = ()
-    ) -> Iterator[Answered]:
+    ) -> Iterator[ViewAnswers]:
         """Take in the panes and changes of a micro-batch, and answer what it makes due or changes."""
-        self.refused += [reason for text in changes if (reason := self._roll.change(text)) is not None]
-        for number, stock in enumerate(self._stocks):
+        self.refused += [reason for text in changes if (reason := self._registry.change(text)) is not None]
+        for number, state in enumerate(self._states):
             delivered = [delivery for i, delivery in news if i == number]
-            asked = self._asked(stock, [active for active in self._roll.active.values() if active[0].store == number])
-            for answered in self._answer(number, stock, asked, delivered, watermark):
+            asked = self._asked(
+                state, [active for active in self._registry.active.values() if active[0].store == number]
+            )
+            for answered in self._answer(number, state, asked, delivered, watermark):
                 self.figures.answers += len(answered.answers.start)
                 yield answered
         self.watermark = watermark
@@ -100,26 +104,30 @@ class Shard:
 
     def too_late(self, instants: Array) -> Array:
         """Which events of this micro-batch are too late for at least one window that would hold them."""
-        views = [view for stock in self._stocks for view in stock.store.program.views]
-        views += [view for served, _ in self._roll.active.values() for view in served.views]
+        views = [view for state in self._states for view in state.store.program.views]
+        views += [view for served, _ in self._registry.active.values() for view in served.views]
         return lateness({view.window.lifespan for view in views}, instants, self.watermark)[0]
 
-    def _open(self, store: Store, entry: Manifest | None) -> Stock:
-        return Stock.new(store, self._cabinet) if entry is None else Stock.from_json(store, self._cabinet, entry)
+    def _open(self, store: Store, entry: Manifest | None) -> StoreState:
+        return (
+            StoreState.new(store, self._blob_store)
+            if entry is None
+            else StoreState.from_json(store, self._blob_store, entry)
+        )
 
-    def _admit(self, served: Served) -> dict[str, int]:
+    def _admit(self, served: RegisteredQuery) -> dict[str, int]:
         """Since when each window of a query that is registered now sees everything."""
-        stock = self._stocks[served.store]
+        state = self._states[served.store]
         if served.keys is not None:
-            self._filter_keys(served.keys, stock.dictionary.keys.slice(0, 0))
-        return {str(view.window.lifespan): stock.sees_from(view.window.lifespan) for view in served.views}
+            self._filter_keys(served.keys, state.dictionary.keys.slice(0, 0))
+        return {str(view.window.lifespan): state.sees_from(view.window.lifespan) for view in served.views}
 
-    def _asked(self, stock: Stock, registered: Sequence[tuple[Served, dict[str, int]]]) -> list[_Asked]:
+    def _asked(self, state: StoreState, registered: Sequence[tuple[RegisteredQuery, dict[str, int]]]) -> list[_Asked]:
         """All views of a store, by the instant since which they see everything."""
-        program = stock.store.program
+        program = state.store.program
         groups: dict[int, list[tuple[View, _Label]]] = {}
         for number, view in enumerate(program.views):
-            since = self._matters(stock.declared_since(view.window.lifespan), view)
+            since = self._matters(state.declared_since(view.window.lifespan), view)
             groups.setdefault(since, []).append((view, _Label(number)))
         if groups.keys() == {ALWAYS} and not registered:
             return [_Asked(program, ALWAYS, tuple(label for _, label in groups[ALWAYS]))]
@@ -137,27 +145,27 @@ class Shard:
         return since if since > self.watermark - view.window.lifespan.range else ALWAYS
 
     def _answer(
-        self, number: int, stock: Stock, asked: Sequence[_Asked], delivered: list[Delivered], watermark: int
-    ) -> Iterator[Answered]:
-        components, edges = stock.store.program.components, stock.store.program.edges
+        self, number: int, state: StoreState, asked: Sequence[_Asked], delivered: list[Delivered], watermark: int
+    ) -> Iterator[ViewAnswers]:
+        components, edges = state.store.program.components, state.store.program.edges
         windows = frozenset(view.window.lifespan for some in asked for view in some.program.views)
-        tiers = _tiers(windows, edges, stock.store.history, any(component.ticks for component in components))
+        tiers = _tiers(windows, edges, state.store.history, any(component.ticks for component in components))
         # What a window has not seen all of must not be merged with what it has.
         cuts = sorted({some.since for some in asked} - {ALWAYS})
         self._count(windows, delivered)
-        news = stock.taken_in(delivered, self.watermark - tiers[-1].reach)
+        news = state.taken_in(delivered, self.watermark - tiers[-1].reach)
         news = settled(news, components, tiers, self.watermark, cuts)
-        update = self._terms.mode == "update"
+        update = self._options.mode == "update"
         from_ = (
             open_from(windows, news.start, self.watermark) if update else due_from(windows, self.watermark, watermark)
         )
         if from_ < NEVER:
             # Where empty instances are answered, every key that is held is.
-            held = stock.runs.starting_from(ALWAYS if stock.store.program.emit_all else from_)
+            held = state.runs.starting_from(ALWAYS if state.store.program.emit_all else from_)
             rows = settled(held.and_(news), components, tiers, self.watermark, cuts)
-            touched = level_of(components, news, len(stock.dictionary))
+            touched = level_of(components, news, len(state.dictionary))
             for some in asked:
-                level = level_of(components, _seen(rows, some), len(stock.dictionary))
+                level = level_of(components, _seen(rows, some), len(state.dictionary))
                 found = (
                     answer_touched(some.program, level, touched, self.watermark)
                     if update
@@ -165,55 +173,55 @@ class Shard:
                 )
                 for answers in found:
                     yield from self._told(number, some, answers)
-        stock.runs.add(settled(news, components, tiers, watermark, cuts))
-        stock.runs.age(tiers, watermark, cuts)
-        stock.history.age(tiers, watermark)
-        stock.doubts.settle(watermark - tiers[-1].reach)
-        if self._terms.bounds is not None:
-            yield from self._evict(number, asked, self._terms.bounds, watermark)
-        stock.forget_unused_keys()
-        if stock.runs.listed:
-            first, last = min(run.first for run in stock.runs.listed), max(run.last for run in stock.runs.listed)
+        state.runs.add(settled(news, components, tiers, watermark, cuts))
+        state.runs.age(tiers, watermark, cuts)
+        state.history.age(tiers, watermark)
+        state.evictions.settle(watermark - tiers[-1].reach)
+        if self._options.bounds is not None:
+            yield from self._evict(number, asked, self._options.bounds, watermark)
+        state.forget_unused_keys()
+        if state.runs.listed:
+            first, last = min(run.first for run in state.runs.listed), max(run.last for run in state.runs.listed)
             # Where there is an answer per event, what is open are events and not instances.
             asking = {view.window for some in asked for view in some.program.views}
             counted = {window.geometry for window in asking if not window.per_event}
             self.figures.open_windows += open_instances(counted, last, max(watermark, first))
 
-    def _evict(self, number: int, asked: Sequence[_Asked], bounds: Bounds, watermark: int) -> Iterator[Answered]:
+    def _evict(self, number: int, asked: Sequence[_Asked], bounds: Bounds, watermark: int) -> Iterator[ViewAnswers]:
         """Forget keys that are beyond the bounds; their open instances come out as far as they were seen."""
-        stock = self._stocks[number]
-        components, keys = stock.store.program.components, len(stock.dictionary)
-        gone = overdue(stock.runs, keys, bounds, stock.doubts, watermark)
+        state = self._states[number]
+        components, keys = state.store.program.components, len(state.dictionary)
+        gone = overdue(state.runs, keys, bounds, state.evictions, watermark)
         if gone is None:
             return
-        rows = stock.runs.starting_from(ALWAYS)
+        rows = state.runs.starting_from(ALWAYS)
         rows = settled(rows.where(gone[rows.key]), components, (), None)
-        if self._terms.partial and self._terms.mode == "append":
+        if self._options.partial and self._options.mode == "append":
             for some in asked:
                 level = level_of(components, _seen(rows, some), keys)
                 for answers in answer_due(replace(some.program, emit_all=False), level, watermark, NEVER // 2):
                     yield from self._told(number, some, answers, seen_until=watermark)
-        stock.keep_keys(np.flatnonzero(~gone))
-        stock.doubts.listed.append((len(stock.dictionary), int(rows.end.max())))
+        state.keep_keys(np.flatnonzero(~gone))
+        state.evictions.listed.append((len(state.dictionary), int(rows.end.max())))
         self.figures.evicted += int(gone.sum())
 
-    def _told(self, number: int, asked: _Asked, answers: Answers, seen_until: int = NEVER) -> Iterator[Answered]:
+    def _told(self, number: int, asked: _Asked, answers: Answers, seen_until: int = NEVER) -> Iterator[ViewAnswers]:
         """Answers with what their rows need to be told; those that must not come out are left out."""
-        stock, view, label = self._stocks[number], asked.program.views[answers.view], asked.labels[answers.view]
+        state, view, label = self._states[number], asked.program.views[answers.view], asked.labels[answers.view]
         end = answers.start + view.window.geometry.range
-        since = np.maximum(stock.doubts.since(answers.key), asked.since)
+        since = np.maximum(state.evictions.since(answers.key), asked.since)
         begin = view.window.begins(answers.start)
         seen = np.minimum(end, seen_until) - np.maximum(begin, since)
         coverage = np.maximum(seen, 0) / (end - begin)
         # What is evicted comes out however little of it was seen: it will not come again.
-        keep = coverage >= (0 if seen_until < NEVER else _LEAST) if self._terms.partial else coverage >= 1
+        keep = coverage >= (0 if seen_until < NEVER else _LEAST) if self._options.partial else coverage >= 1
         if label.keys is not None:
-            chosen, failure = fulfilled(self._filter_keys, label.keys, stock.dictionary.keys)
+            chosen, failure = fulfilled(self._filter_keys, label.keys, state.dictionary.keys)
             keep = keep & chosen[answers.key]
             self.failed += [] if failure is None else [f"{label.name}: {failure}"]
         if keep.any():
             kept = answers.where(keep)
-            yield Answered(number, view, label.number, label.name, kept, stock.dictionary, coverage[keep])
+            yield ViewAnswers(number, view, label.number, label.name, kept, state.dictionary, coverage[keep])
 
     def _count(self, windows: frozenset[Geometry], delivered: Sequence[Delivered]) -> None:
         for delivery in delivered:
@@ -225,25 +233,25 @@ class Shard:
         """Drop what belongs to queries that this run does not have."""
         for entry in self._left_out:
             for name in blobs_of(entry):
-                self._cabinet.remove(name)
+                self._blob_store.remove(name)
         self._left_out = []
 
     def _write(self) -> None:
         manifest = {
             "format": FORMAT,
-            "mode": self._terms.mode,
-            "shards": self._terms.shards,
+            "mode": self._options.mode,
+            "shards": self._options.shards,
             "watermark": self.watermark,
-            "stores": [stock.to_json() for stock in self._stocks],
-            "views": self._roll.listed,
+            "stores": [state.to_json() for state in self._states],
+            "views": self._registry.listed,
         }
-        self._cabinet.write_manifest(json.dumps(manifest).encode())
-        self.figures.keys = sum(len(stock.dictionary) for stock in self._stocks)
-        self.figures.granules = sum(stock.runs.rows for stock in self._stocks)
-        self.figures.bytes = sum(stock.runs.size for stock in self._stocks)
+        self._blob_store.write_manifest(json.dumps(manifest).encode())
+        self.figures.keys = sum(len(state.dictionary) for state in self._states)
+        self.figures.granules = sum(state.runs.rows for state in self._states)
+        self.figures.bytes = sum(state.runs.size for state in self._states)
 
 
-def _seen(rows: Held, asked: _Asked) -> Held:
+def _seen(rows: GranuleRows, asked: _Asked) -> GranuleRows:
     """The rows that some views have seen all of."""
     return rows if asked.since == ALWAYS else rows.where(rows.start >= asked.since)
 

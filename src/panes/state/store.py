@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from panes.frames.positions import Integers
-from panes.state.blob_store import Cabinet
-from panes.state.granules import Held
+from panes.state.blob_store import BlobStore
+from panes.state.granules import GranuleRows
 from panes.state.history import ALWAYS, History
 from panes.state.job import Store
-from panes.state.key_dictionary import Dictionary
-from panes.state.limits import Doubts
+from panes.state.key_dictionary import KeyDictionary
+from panes.state.limits import Evictions
 from panes.state.packing import Delivered
 from panes.state.runs import Runs
 from panes.timeline import Edges, Geometry
@@ -25,7 +25,7 @@ _FEW_KEYS = 1024
 
 
 @dataclass
-class Stock:
+class StoreState:
     """The keys and granules of one store in one shard, and what is known about them.
 
     Parameters
@@ -37,21 +37,21 @@ class Stock:
     """
 
     store: Store
-    dictionary: Dictionary
+    dictionary: KeyDictionary
     runs: Runs
     history: History
     since: dict[str, int]
-    doubts: Doubts
+    evictions: Evictions
     checked: int = 0
 
     @classmethod
-    def new(cls, store: Store, cabinet: Cabinet) -> Stock:
+    def new(cls, store: Store, blob_store: BlobStore) -> StoreState:
         """Before the first micro-batch."""
-        runs = Runs(store.program.components, cabinet)
-        return cls(store, Dictionary(store.keys, cabinet), runs, History(), {}, Doubts())
+        runs = Runs(store.program.components, blob_store)
+        return cls(store, KeyDictionary(store.keys, blob_store), runs, History(), {}, Evictions())
 
     @classmethod
-    def from_json(cls, store: Store, cabinet: Cabinet, data: dict[str, Any]) -> Stock:
+    def from_json(cls, store: Store, blob_store: BlobStore, data: dict[str, Any]) -> StoreState:
         """As a manifest has it."""
         history = History.from_json(data["history"])
         before = tuple(Edges(period, offset) for period, offset in data["edges"])
@@ -59,10 +59,10 @@ class Stock:
             # What is held has the panes of before, whatever the panes are from now on.
             upto = max((run["last"] for run in data["runs"]), default=ALWAYS)
             history.coarse[before] = max(upto + max(e.period for e in before), history.coarse.get(before, ALWAYS))
-        doubts = Doubts([(ordinal, instant) for ordinal, instant in data["doubts"][0]], data["doubts"][1])
-        runs = Runs.from_json(store.program.components, cabinet, data["runs"])
-        dictionary = Dictionary(store.keys, cabinet, data["keys"])
-        return cls(store, dictionary, runs, history, data["since"], doubts, data["checked"])
+        evictions = Evictions([(ordinal, instant) for ordinal, instant in data["evictions"][0]], data["evictions"][1])
+        runs = Runs.from_json(store.program.components, blob_store, data["runs"])
+        dictionary = KeyDictionary(store.keys, blob_store, data["keys"])
+        return cls(store, dictionary, runs, history, data["since"], evictions, data["checked"])
 
     def to_json(self) -> dict[str, Any]:
         """For a manifest."""
@@ -76,7 +76,7 @@ class Stock:
             "keys": self.dictionary.listed,
             "runs": self.runs.to_json(),
             "checked": self.checked,
-            "doubts": [self.doubts.listed, self.doubts.looked],
+            "evictions": [self.evictions.listed, self.evictions.looked],
             "since": {window: self.since[window] for window in windows if window in self.since},
             "history": self.history.to_json(),
         }
@@ -89,7 +89,7 @@ class Stock:
         """Since when a declared window sees everything: from the start of the run that first declared it."""
         return self.since.setdefault(str(geometry), self.sees_from(geometry))
 
-    def taken_in(self, delivered: Sequence[Delivered], later_than: int) -> Held:
+    def taken_in(self, delivered: Sequence[Delivered], later_than: int) -> GranuleRows:
         """Panes of a micro-batch that start later than an instant, under the ordinals of the dictionary."""
         parts = []
         for delivery in delivered:
@@ -97,14 +97,14 @@ class Stock:
             if len(panes):
                 used, local = np.unique(panes.key, return_inverse=True)
                 ordinals = self.dictionary.ordinals(delivery.keys.take(pa.array(used)))
-                parts.append(Held(ordinals[local], panes.start, panes.end, panes.stored))
-        return reduce(Held.and_, parts, Held.nothing(self.store.program.components))
+                parts.append(GranuleRows(ordinals[local], panes.start, panes.end, panes.stored))
+        return reduce(GranuleRows.and_, parts, GranuleRows.empty(self.store.program.components))
 
     def keep_keys(self, chosen: Integers) -> None:
         """Forget all other keys, and their granules."""
         new = self.dictionary.keep(chosen)
         self.runs.renumber(new)
-        self.doubts.renumber(new)
+        self.evictions.renumber(new)
 
     def forget_unused_keys(self) -> None:
         """Forget keys without granules, looking only when their number has doubled."""

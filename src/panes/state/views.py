@@ -32,7 +32,7 @@ REGISTERED = -1
 
 
 @dataclass(frozen=True)
-class Served:
+class RegisteredQuery:
     """A registered query as its job answers it.
 
     Parameters
@@ -69,7 +69,7 @@ class Offer:
         return not self.per_event and {key.lower() for key in self.keys} == keys
 
 
-def serve(entry: Entry, offers: Sequence[Offer]) -> Served:
+def serve(entry: Entry, offers: Sequence[Offer]) -> RegisteredQuery:
     """A registration as views; an error says why it cannot be served, and what to declare."""
     by = {key.lower() for key in entry.by}
     number = next((i for i, offer in enumerate(offers) if offer.has(by)), None)
@@ -93,7 +93,7 @@ def serve(entry: Entry, offers: Sequence[Offer]) -> Served:
                     "the job a finer resolution."
                 )
     views = tuple(View(REGISTERED, window, readings, exists) for window in entry.over)
-    return Served(entry.name, number, views, filter_)
+    return RegisteredQuery(entry.name, number, views, filter_)
 
 
 def _condition(entry: Entry, offer: Offer) -> tuple[Expression | None, Expression | None]:
@@ -153,7 +153,7 @@ def fulfilled(evaluate: KeyFilter, condition: Expression, keys: pa.RecordBatch) 
     return found, reason
 
 
-class Roll:
+class Registry:
     """Which registered queries a job has, and since when each sees everything.
 
     Parameters
@@ -180,11 +180,11 @@ class Roll:
         offers: Sequence[Offer],
         declared: frozenset[str],
         listed: Mapping[str, tuple[str, bool, dict[str, int]]],
-        admit: Callable[[Served], dict[str, int]],
+        admit: Callable[[RegisteredQuery], dict[str, int]],
     ) -> None:
         self._offers, self._declared, self._admit = offers, declared, admit
         self.listed = dict(listed)
-        self.active: dict[str, tuple[Served, dict[str, int]]] = {}
+        self.active: dict[str, tuple[RegisteredQuery, dict[str, int]]] = {}
         self.unserved: list[str] = []
         for name, (text, on, since) in listed.items():
             try:

@@ -10,13 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from panes.operators.policies import (
-    SlidingPolicies,
-    Time,
-    TumblingPolicies,
-    WindowPolicies,
-    kind_of,
-)
+from panes.operators.policies import SlidingPolicies, Time, TumblingPolicies, WindowPolicies, kind_of
 from panes.queries.eviction import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST, Evict
 from panes.queries.measures import Delta, Rows
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.frames.positions import ranges
 from panes.state.batch_log import BatchLog
-from panes.state.blob_store import Cabinet
-from panes.state.key_dictionary import Dictionary
+from panes.state.blob_store import BlobStore
+from panes.state.key_dictionary import KeyDictionary
 
 KEY, HELD = "key", "held"
 _FEW = 4096
@@ -65,12 +65,17 @@ class KeyedRows:
     """
 
     def __init__(
-        self, keys: pa.Schema, rows: pa.Schema, figures: dict[str, pa.DataType], cabinet: Cabinet, state: dict[str, Any]
+        self,
+        keys: pa.Schema,
+        rows: pa.Schema,
+        figures: dict[str, pa.DataType],
+        blob_store: BlobStore,
+        state: dict[str, Any],
     ) -> None:
-        self.keys = Dictionary(keys, cabinet, state.get("keys", ()))
-        self._rows = BatchLog(rows.insert(0, pa.field(KEY, pa.int64())), cabinet, state.get("rows", ()))
+        self.keys = KeyDictionary(keys, blob_store, state.get("keys", ()))
+        self._rows = BatchLog(rows.insert(0, pa.field(KEY, pa.int64())), blob_store, state.get("rows", ()))
         self._figures = pa.schema([(HELD, pa.int64()), *figures.items()])
-        self._lines = BatchLog(self._figures.insert(0, pa.field(KEY, pa.int64())), cabinet, state.get("lines", ()))
+        self._lines = BatchLog(self._figures.insert(0, pa.field(KEY, pa.int64())), blob_store, state.get("lines", ()))
 
     @property
     def state(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ most as many of others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +20,13 @@ from panes.frames.positions import ranges
 from panes.frames.tumbling import tumbling_by_gap
 from panes.operators.policies import Gap
 from panes.row_windows.arrival import in_order
+from panes.row_windows.key_set import KeySet, PartRows
 from panes.row_windows.vectorised import Arrivals
-from panes.row_windows.waiting import INSTANT, Counted
-from panes.row_windows.windows_stream import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
+from panes.row_windows.windows_shard import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
 from panes.state.batch_log import BatchLog
-from panes.state.blob_store import Cabinet
-from panes.state.key_dictionary import Dictionary
-
-if TYPE_CHECKING:
-    from panes.row_windows.rows_stream import KeySet, PartRows
+from panes.state.blob_store import BlobStore
+from panes.state.key_dictionary import KeyDictionary
+from panes.state.waiting import INSTANT, Counted
 
 _KEY, _SEEN = "key", "seen"
 _DONE = pa.schema([("gap", pa.int64()), (_KEY, pa.int64()), (INSTANT, pa.int64())])
@@ -48,7 +46,7 @@ class SessionShard:
     """
 
     def __init__(
-        self, keys: KeySet, part: int, chosen: tuple[int, ...], cabinet: Cabinet, state: dict[str, Any]
+        self, keys: KeySet, part: int, chosen: tuple[int, ...], blob_store: BlobStore, state: dict[str, Any]
     ) -> None:
         self._bound, self._shape, self._own = keys.bounds[part], keys.shape, keys.own[part]
         self._chosen, self._gaps = chosen, list[int]()
@@ -60,14 +58,14 @@ class SessionShard:
         """A row that came so many µs behind the watermark is too late for some session, and for all."""
         self.counted = Counted()
         self.watermark: int = state.get("watermark", 0)
-        self._keys = Dictionary(keys_schema(self._shape), cabinet, state.get("keys", ()))
+        self._keys = KeyDictionary(keys_schema(self._shape), blob_store, state.get("keys", ()))
         self._travelling = waiting_schema(keys, part)
         own = [field for field in self._travelling if field.name not in keys_schema(self._shape).names]
         # How far the watermark was when a row came, which says for which gaps it was in time.
         held = pa.schema([(_KEY, pa.int64()), (_SEEN, pa.int64()), *own])
-        self._rows = BatchLog(held, cabinet, state.get("rows", ()))
+        self._rows = BatchLog(held, blob_store, state.get("rows", ()))
         # Up to when sessions of a key have ended whose rows are still among the others.
-        self._done = BatchLog(_DONE, cabinet, state.get("done", ()))
+        self._done = BatchLog(_DONE, blob_store, state.get("done", ()))
 
     @property
     def state(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from panes.operators.policies import policies_of
 from panes.queries.joins import Join as Declared
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
-from panes.row_windows.tables import Stream
+from panes.row_windows.window_input import WindowInput
 
 AT, PORT = "__panes_at", "__panes_port"
 """What the rows of both sides have in common, beside their keys and the column that a window goes by."""
@@ -81,9 +81,9 @@ class BothSides:
         return tuple(map(key_name, range(len(self.declared.on))))
 
     @cached_property
-    def stream(self) -> Stream:
+    def stream(self) -> WindowInput:
         """How they arrive."""
-        return Stream(policies_of(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
+        return WindowInput(policies_of(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
 
     @property
     def ties(self) -> tuple[str, ...]:

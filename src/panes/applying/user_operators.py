@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from panes.applying.user_functions import check_schema
 from panes.errors import DeclarationError
 from panes.expressions.expression import ExpressionLike, expression
 from panes.operators.clocks import Clock, EventClock
@@ -19,8 +20,7 @@ from panes.queries.eviction import Evict
 from panes.queries.kinds import AnyWindow
 from panes.queries.measures import Punctuation, Rows
 from panes.queries.windows import RowWindow, Window
-from panes.row_windows.functions import check_schema
-from panes.row_windows.tables import Stream, check_times
+from panes.row_windows.window_input import WindowInput, check_times
 from panes.suggestions import each_of, shown
 
 MakeOperator: TypeAlias = "Callable[..., Operator]"
@@ -41,7 +41,7 @@ class WindowedOperator:
         Of a sort the columns that it goes by: it submits rows as they are.
     """
 
-    stream: Stream
+    stream: WindowInput
     make: MakeOperator
     schema: pa.Schema | None
     declaration: str = ""
@@ -75,7 +75,7 @@ def stream_of(
     ties: str | Iterable[str] = (),
     evict: Evict | None = None,
     port: str | None = None,
-) -> Stream:
+) -> WindowInput:
     """Check how rows arrive at the one window of an operator."""
     keys, order = (_names(what, value) for what, value in (("by", by), ("ties", ties)))
     for what, name in (("at", at), ("port", port)):
@@ -101,7 +101,7 @@ def stream_of(
                 "evict= gives all keys to one operator, which is told of marks for all of them. Write "
                 "pn.punctuation(...) without scope='key', or leave evict= out."
             )
-    return Stream(policies, keys, at, None if where is None else expression(where), port, ties=order)
+    return WindowInput(policies, keys, at, None if where is None else expression(where), port, ties=order)
 
 
 def _names(what: str, value: str | Iterable[str]) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def _names(what: str, value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def operator_of(
-    stream: Stream, operator: MakeOperator, schema: pa.Schema | None = None, order: tuple[str, ...] = ()
+    stream: WindowInput, operator: MakeOperator, schema: pa.Schema | None = None, order: tuple[str, ...] = ()
 ) -> WindowedOperator:
     """Check an operator, by making one: its windows, and those it does not support, are known before any row is."""
     if not callable(operator):
@@ -138,7 +138,7 @@ def operator_of(
     return WindowedOperator(stream, operator, schema, f"{type(probe).__name__}: {probe.declaration()}", order)
 
 
-def sort_of(stream: Stream, order: Sequence[tuple[str, bool]]) -> WindowedOperator:
+def sort_of(stream: WindowInput, order: Sequence[tuple[str, bool]]) -> WindowedOperator:
     """Check a sort of tumbling windows, or one of a stream as far as a window up to each row reaches."""
     if not isinstance(stream.window, TumblingPolicies) and stream.window.trigger != Rows(1):
         raise DeclarationError(

@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
+from panes.applying.tuple_by_tuple import Running, rows_of, since
+from panes.applying.user_operators import WindowedOperator
 from panes.engine.schema import field_of
 from panes.row_windows.arrival import in_order, tie_order
-from panes.row_windows.operated import Running, rows_of, since
-from panes.row_windows.user_operators import WindowedOperator
-from panes.row_windows.waiting import INSTANT, Counted, Waiting, read_state, write_state
 from panes.state.batch_log import BatchLog
-from panes.state.blob_store import Cabinet
-from panes.state.key_dictionary import Dictionary
+from panes.state.blob_store import BlobStore
+from panes.state.key_dictionary import KeyDictionary
 from panes.state.plain_values import from_text, to_text
+from panes.state.waiting import INSTANT, Counted, Waiting, read_state, write_state
 
 _ONE = pa.schema([("everything", pa.int32())])
 _SAVED = pa.schema([("key", pa.int64()), ("saved", pa.string()), ("due", pa.int64())])
@@ -42,20 +42,20 @@ class OperatedShard:
     """
 
     def __init__(
-        self, declared: WindowedOperator, columns: pa.Schema, declared_as: dict[str, Any], cabinet: Cabinet
+        self, declared: WindowedOperator, columns: pa.Schema, declared_as: dict[str, Any], blob_store: BlobStore
     ) -> None:
-        self._declared, self._columns, self._cabinet = declared, columns, cabinet
+        self._declared, self._columns, self._blob_store = declared, columns, blob_store
         self._declared_as = declared_as
-        state = read_state(cabinet, declared_as)
+        state = read_state(blob_store, declared_as)
         self.opened = bool(state)
         self.counted = Counted()
         stream = declared.stream
         # Where partitions have an influence on each other, one operator has them all.
         self._by = () if stream.alone else tuple(field_of(columns, name).name for name in stream.by)
-        self._waiting = Waiting(columns.insert(0, pa.field(INSTANT, pa.int64())), cabinet, state)
+        self._waiting = Waiting(columns.insert(0, pa.field(INSTANT, pa.int64())), blob_store, state)
         keys = pa.schema([columns.field(name) for name in self._by]) if self._by else _ONE
-        self._keys = Dictionary(keys, cabinet, state.get("keys", ()))
-        self._saved = BatchLog(_SAVED, cabinet, state.get("saved", ()))
+        self._keys = KeyDictionary(keys, blob_store, state.get("keys", ()))
+        self._saved = BatchLog(_SAVED, blob_store, state.get("saved", ()))
 
     @property
     def watermark(self) -> int:
@@ -82,7 +82,7 @@ class OperatedShard:
         counted.answers, counted.keys = table.num_rows, len(self._keys)
         counted.rows, counted.bytes = len(waiting), waiting.bytes + self._saved.bytes
         state = {"keys": self._keys.listed, "saved": self._saved.listed}
-        write_state(self._cabinet, self._declared_as, **waiting.state, **state)
+        write_state(self._blob_store, self._declared_as, **waiting.state, **state)
         yield [(0, table)]
 
     def _submitted(self, came: pa.RecordBatch, marks: Array, until: int) -> Iterator[Any]:

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.aggregates.ordering import codes, is_ordered
+from panes.applying.user_operators import WindowedOperator, made
 from panes.engine.columns import column_of, whole
 from panes.engine.keys import key_ordinals, one_zero
 from panes.frames import Positions
@@ -33,9 +34,8 @@ from panes.operators.join_operator import Join
 from panes.operators.policies import SlidingPolicies, Time, TumblingPolicies
 from panes.operators.sort_operator import Sort
 from panes.queries.measures import Rows
-from panes.row_windows.answer import ENDLESS
 from panes.row_windows.arrival import delta_values
-from panes.row_windows.user_operators import WindowedOperator, made
+from panes.row_windows.bound_rows import ENDLESS
 from panes.row_windows.vectorised import Arrivals, check_order, kept_at, processed
 
 _AT_ONCE = 1 << 14

@@ -16,7 +16,7 @@ from panes.engine.answer import Answers
 from panes.local.run import program_of
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
-from panes.spark.prefilter import Sieve
+from panes.spark.prefilter import Prefilter
 from tests.spark.test_corner_cases import setting
 
 KEYS = {"k": pa.string()}
@@ -29,12 +29,12 @@ def kept(having: str, select: dict[str, Any] | None = None) -> list[int] | None:
     query = pn.query("q", by="k", at="ts", select=select, over=pn.tumbling("1 min"), having=having)
     store = plan_queries([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
     view = program_of(store, EVENTS).views[0]
-    sieve = Sieve.of([query], KEYS, [view])
+    prefilter = Prefilter.of([query], KEYS, [view])
     answers = Answers(0, np.arange(4), np.arange(4), (pa.array([0, 1, 2, None], pa.int64()),))
-    wanted = sieve.wanted(view, answers, {"k": pa.array(["a", "b", "c", "d"])})
+    wanted = prefilter.wanted(view, answers, {"k": pa.array(["a", "b", "c", "d"])})
     if wanted is None:
         return None
-    found = sieve.kept(view, answers, {"k": pa.array(["a", "b", "c", "d"])})
+    found = prefilter.kept(view, answers, {"k": pa.array(["a", "b", "c", "d"])})
     assert found.key.tolist() == np.flatnonzero(wanted).tolist() == found.start.tolist()
     return found.key.tolist()
 

@@ -16,7 +16,7 @@ _AGES = 2**59
 
 
 @dataclass(frozen=True)
-class Stream:
+class WindowInput:
     """How the rows of a table arrive at a window.
 
     Parameters

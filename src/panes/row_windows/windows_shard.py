@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,18 +21,16 @@ from panes.frames import Positions
 from panes.frames.row_windows import Begun, Processed
 from panes.operators.policies import SlidingPolicies, WindowPolicies
 from panes.queries.measures import Delta
-from panes.row_windows.answer import BoundRows, leaves_out
 from panes.row_windows.arrival import delta_values, in_order, marks_of, ranks
+from panes.row_windows.bound_rows import BoundRows, leaves_out
 from panes.row_windows.continued import continued
-from panes.row_windows.held_rows import HELD, Column, KeyedRows
+from panes.row_windows.key_set import KeySet, PartRows, Shape
 from panes.row_windows.recorded import Recording
-from panes.row_windows.tables import Stream
 from panes.row_windows.vectorised import Arrivals, moments_on_the_clock
-from panes.row_windows.waiting import INSTANT, Counted, Waiting
-from panes.state.blob_store import Cabinet
-
-if TYPE_CHECKING:
-    from panes.row_windows.rows_stream import KeySet, PartRows, Shape
+from panes.row_windows.window_input import WindowInput
+from panes.state.blob_store import BlobStore
+from panes.state.held_rows import HELD, Column, KeyedRows
+from panes.state.waiting import INSTANT, Counted, Waiting
 
 _ONE = pa.schema([("everything", pa.int32())])
 """The key of a window that has none."""
@@ -97,7 +95,7 @@ class WindowedShard:
     """
 
     def __init__(
-        self, keys: KeySet, part: int, chosen: tuple[int, ...], cabinet: Cabinet, state: dict[str, Any]
+        self, keys: KeySet, part: int, chosen: tuple[int, ...], blob_store: BlobStore, state: dict[str, Any]
     ) -> None:
         self._bound, self._shape, self._own = keys.bounds[part], keys.shape, keys.own[part]
         self._chosen = chosen
@@ -106,14 +104,14 @@ class WindowedShard:
         """A row that came so many µs behind the watermark is too late for some window, and for all."""
         self.counted = Counted()
         self._schema = waiting_schema(keys, part)
-        self._waiting = Waiting(self._schema, cabinet, state)
+        self._waiting = Waiting(self._schema, blob_store, state)
         held = [f for f in self._schema if not f.name.startswith(("key", "tie")) and f.name != MARK]
         figures: dict[str, pa.DataType] = {}
         for number, stream in enumerate(self._streams):
             kinds = dict.fromkeys((*_FIGURES, _OWN, _NUMBERED), pa.int64()) | {"known": pa.bool_(), "full": pa.bool_()}
             kinds["reference"] = self._reference(stream.window)
             figures |= {f"{name}{number}": kind for name, kind in kinds.items()}
-        self._held = KeyedRows(keys_schema(self._shape), pa.schema(held), figures, cabinet, state)
+        self._held = KeyedRows(keys_schema(self._shape), pa.schema(held), figures, blob_store, state)
         self._saved: dict[str, Any] | None = state.get("saved")
 
     @property
@@ -177,7 +175,7 @@ class WindowedShard:
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(touched)
         lines = self._held.lines()
         column = self._column(wanted, lines[HELD], came, owner)
-        todo = list[tuple[Stream, dict[str, Array], Column, Arrivals, Begun]]()
+        todo = list[tuple[WindowInput, dict[str, Array], Column, Arrivals, Begun]]()
         moments = 0.0
         for number, stream in enumerate(self._streams):
             own = {name: lines[f"{name}{number}"] for name in (*_FIGURES, _OWN, _NUMBERED)}
@@ -240,7 +238,7 @@ class WindowedShard:
         order = in_order(owner, came.column(INSTANT).to_numpy(), [pa.chunked_array([tie]) for tie in ties])
         return self._held.column(wanted, held, came.take(pa.array(order)), owner[order])
 
-    def _arrivals(self, stream: Stream, column: Column, marks: Array, end: int) -> Arrivals:
+    def _arrivals(self, stream: WindowInput, column: Column, marks: Array, end: int) -> Arrivals:
         names = self._bound.part.deltas
         deltas = pa.table([column.rows.column(f"delta{i}") for i in range(len(names))], names=list(names))
         instants = column.rows.column(INSTANT).to_numpy()

@@ -13,7 +13,7 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.errors import StateError
 from panes.state.batch_log import BatchLog
-from panes.state.blob_store import Cabinet
+from panes.state.blob_store import BlobStore
 from panes.state.blobs import FORMAT
 
 INSTANT = "instant"
@@ -43,9 +43,9 @@ class Waiting:
         What ``state`` gave.
     """
 
-    def __init__(self, schema: pa.Schema, cabinet: Cabinet, state: dict[str, Any]) -> None:
+    def __init__(self, schema: pa.Schema, blob_store: BlobStore, state: dict[str, Any]) -> None:
         self.watermark: int = state.get("watermark", 0)
-        self._rows = BatchLog(schema, cabinet, state.get("waiting", ()))
+        self._rows = BatchLog(schema, blob_store, state.get("waiting", ()))
         self._punctuations: list[int] = state.get("punctuations", [])
         self.late = self._waiting = 0
 
@@ -89,9 +89,9 @@ class Waiting:
         return self._rows.bytes
 
 
-def read_state(cabinet: Cabinet, declared: dict[str, Any]) -> dict[str, Any]:
+def read_state(blob_store: BlobStore, declared: dict[str, Any]) -> dict[str, Any]:
     """What a shard has written, or nothing before the first time; that of another declaration is refused."""
-    data = cabinet.manifest()
+    data = blob_store.manifest()
     return {} if data is None else check_state(data, declared)
 
 
@@ -113,6 +113,6 @@ def check_state(data: bytes, declared: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def write_state(cabinet: Cabinet, declared: dict[str, Any], **state: Any) -> None:
+def write_state(blob_store: BlobStore, declared: dict[str, Any], **state: Any) -> None:
     """What ``read_state`` reads."""
-    cabinet.write_manifest(json.dumps({"format": FORMAT, "declared": declared, **state}).encode())
+    blob_store.write_manifest(json.dumps({"format": FORMAT, "declared": declared, **state}).encode())
