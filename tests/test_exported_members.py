@@ -30,7 +30,7 @@ def test_what_is_loaded_on_demand_is_what_is_exported():
     import panes
 
     assert sorted(panes._HOME_OF) == panes.__all__
-    assert set(panes.__all__) <= set(dir(panes))
+    assert set(dir(panes)) == {*panes.__all__, "__version__"}
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         panes.nothing  # noqa: B018
 

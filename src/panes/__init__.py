@@ -1,4 +1,9 @@
-"""Thousands of windowed queries over one event stream for about the price of one, on Apache Spark."""
+"""Run thousands of windowed queries over one event stream for about the price of one, on Apache Spark.
+
+``import panes as pn`` gives everything that most programs need. ``panes.operators`` (windows tuple by tuple) and
+``panes.testing`` (generators, oracles, laws) are imported by name. To read the code, start with ``panes.api.plan``,
+which has the verbs; ``docs/architecture.md`` walks each of them through the rooms.
+"""
 
 from __future__ import annotations
 
@@ -41,44 +46,27 @@ if TYPE_CHECKING:
     from panes.queries.query import Query, query
     from panes.queries.window_constructors import cumulate, hopping, session, sliding, tumbling
 
-# Loaded when they are first asked for: the command line and the workers of Spark start without what they do not use.
+__version__ = "0.1.0"
+
+# A name is imported when it is first used, so that the command line and Spark's workers load only what they need.
 _HOMES = {
-    "panes.aggregates.aggregates": ("Aggregate",),
-    "panes.aggregates.approximate": ("approx_count_distinct", "approx_quantile", "top"),
-    "panes.aggregates.constructors": (
-        "aged",
-        "aggregate",
-        "arg_max",
-        "arg_min",
-        "corr",
-        "count",
-        "count_distinct",
-        "distinct",
-        "first",
-        "last",
-        "max",
-        "mean",
-        "min",
-        "quantile",
-        "recurring",
-        "std",
-        "sum",
-        "trend",
-        "var",
-    ),
-    "panes.api.plan": ("Plan", "explain", "plan", "show_progress", "sql", "to_sql"),
-    "panes.api.apply": ("apply", "sort"),
-    "panes.api.catalogue": ("Catalogue",),
-    "panes.expressions.expression": ("Expression",),
-    "panes.queries.eviction": ("Limits", "evict"),
-    "panes.queries.measures": ("delta", "punctuation", "rows"),
-    "panes.queries.nested": ("nested",),
-    "panes.queries.query": ("Query", "query"),
-    "panes.queries.window_constructors": ("cumulate", "hopping", "session", "sliding", "tumbling"),
-    "panes.errors": ("PanesError",),
-    "panes.api.join": ("join",),
+    "panes.aggregates.aggregates": "Aggregate",
+    "panes.aggregates.approximate": "approx_count_distinct approx_quantile top",
+    "panes.aggregates.constructors": "aged aggregate arg_max arg_min corr count count_distinct distinct first last max "
+    "mean min quantile recurring std sum trend var",
+    "panes.api.apply": "apply sort",
+    "panes.api.catalogue": "Catalogue",
+    "panes.api.join": "join",
+    "panes.api.plan": "Plan explain plan show_progress sql to_sql",
+    "panes.errors": "PanesError",
+    "panes.expressions.expression": "Expression",
+    "panes.queries.eviction": "Limits evict",
+    "panes.queries.measures": "delta punctuation rows",
+    "panes.queries.nested": "nested",
+    "panes.queries.query": "Query query",
+    "panes.queries.windows": "cumulate hopping session sliding tumbling",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Aggregate",
@@ -143,4 +131,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return [*__all__, "__version__"]

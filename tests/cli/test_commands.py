@@ -177,7 +177,7 @@ def test_ctrl_c_stops_a_stream(spark, queries, tmp_path):
     finally:
         done.set()
         pressing.join()
-    assert "stopped; the same command goes on from here" in said
+    assert "stopped; run the same command again to continue" in said
     assert "from 60 events" in said
     assert not spark.streams.active
 
@@ -192,7 +192,7 @@ def test_compare_convinces(spark, queries, tmp_path):
 def test_a_catalogue_from_the_shell(queries, tmp_path):
     where = ["--catalogue", tmp_path / "catalogue"]
     assert "registered temps" in panes("register", queries, *where)
-    with pytest.raises(PanesError, match="already"):
+    with pytest.raises(PanesError, match="already has a query"):
         panes("register", queries, *where)
     panes("suspend", "temps", *where)
     assert re.search(r"temps\s+suspended\s+20m, 1h/10m", panes("list", *where))
@@ -235,7 +235,7 @@ def test_the_doctor_looks_at_everything(monkeypatch):
     assert re.search(r"WRONG Java: Spark needs Java 17 or newer, and JAVA_HOME is /nowhere, which has none", said)
     assert re.search(r"ok    packages: pyspark", said)
     assert "memory: " in said
-    assert "a small job on Spark: not tried" in said
+    assert "a small job on Spark: skipped" in said
 
 
 def test_mistakes_are_sentences(queries, tmp_path):
@@ -248,15 +248,33 @@ def test_mistakes_are_sentences(queries, tmp_path):
     kept = ["--watermark", "0 s", "--history", "1 day"]
     with pytest.raises(PanesError, match="add --catalogue"):
         panes("stream", queries, "-i", "x.csv", "-o", "y", *kept)
-    with pytest.raises(PanesError, match="no rate"):
+    with pytest.raises(PanesError, match="not a rate"):
         panes("explain", queries, "--rate", "often")
     wrong = tmp_path / "wrong.sql"
     wrong.write_text("SELECT x FROM")
     done = subprocess.run(
-        [sys.executable, "-m", "panes.cli", "explain", wrong], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "panes", "explain", wrong], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("panes: line 1, column 10: expected the name of a stream here.\n")
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_a_missing_package_is_a_sentence(missing):
+    blocked = f"import sys, runpy; sys.modules[{missing!r}] = None; sys.argv = ['panes', 'doctor']; "
+    done = subprocess.run(
+        [sys.executable, "-c", blocked + "runpy.run_module('panes', run_name='__main__')"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"panes: the command line needs {missing}: run pip install 'panes[cli]'.\n"
+
+
+def test_the_command_prints_its_version():
+    done = subprocess.run([sys.executable, "-m", "panes", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"panes {pn.__version__}\n"
 
 
 def test_help_needs_no_spark():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import panes.cli.__main__ as entry
+import panes.__main__ as entry
 from panes.spark import session
 
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from panes.errors import StateError
-from panes.row_windows.waiting import check_state
 from panes.state import blobs
 from panes.state.job import JobOptions
 from panes.state.manifest import read_manifest
+from panes.state.waiting import check_state
 
 SENTENCE = r"was written in format \d+, and this version of Panes reads \d+\. Start with a new checkpoint"
 

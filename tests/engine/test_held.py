@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.engine.answer import Answers
-from panes.engine.level import floor_to_edges, next_edge
+from panes.engine.partials import floor_to_edges, next_edge
 from panes.engine.program import Program
 from panes.planning.granularity import Tier, tiers
 from panes.planning.window_classes import WindowManager

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panes.engine.level import floor_to_edges, next_edge
+from panes.engine.partials import floor_to_edges, next_edge
 from panes.spark.lanes import bounds_of, number_of
 from panes.timeline import DAY, SECOND, Edges
 

@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.applying.joined_rows import AT, PORT
+from panes.applying.operator_shard import OperatedShard
+from panes.applying.user_operators import operator_of
 from panes.engine.input_columns import join_columns
 from panes.errors import OrderError, SchemaError
 from panes.local.join import Condition, both_sides
 from panes.queries.join_declarations import declare_join
 from panes.queries.measures import Delta
-from panes.row_windows.joins import AT, PORT
-from panes.row_windows.operated_stream import OperatedShard
-from panes.row_windows.rows_stream import no_marks
-from panes.row_windows.user_operators import operator_of
-from panes.row_windows.waiting import INSTANT
+from panes.row_windows.rows_shard import no_marks
 from panes.state.blob_store import MemoryBlobStore
+from panes.state.waiting import INSTANT
 from panes.testing import assert_same_answers
 from panes.testing.reference import comparable
 from tests.local.test_joining import CONDITIONS, HOWS, KEYS, TIME, double_loop, rows_of, side

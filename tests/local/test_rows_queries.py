@@ -18,9 +18,10 @@ import panes as pn
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression
-from panes.row_windows.answer import END, START, bind_rows, order_of
+from panes.row_windows.bound_rows import END, START, bind_rows, order_of
+from panes.row_windows.key_set import KeySet, Own, Shape
 from panes.row_windows.parts import over_rows
-from panes.row_windows.rows_stream import KeySet, Own, RowsShard, Shape, no_marks
+from panes.row_windows.rows_shard import RowsShard, no_marks
 from panes.state.blob_store import MemoryBlobStore
 
 EPOCH = dt.datetime(1970, 1, 1)

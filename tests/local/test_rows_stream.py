@@ -16,10 +16,11 @@ from panes.errors import OrderError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression
 from panes.frames import sliding
-from panes.row_windows import windows_stream
-from panes.row_windows.answer import bind_rows, labelled, order_of
+from panes.row_windows import windows_shard
+from panes.row_windows.bound_rows import bind_rows, labelled, order_of
+from panes.row_windows.key_set import KeySet, Own, Shape
 from panes.row_windows.parts import over_rows
-from panes.row_windows.rows_stream import KeySet, Own, RowsShard, Shape, no_marks
+from panes.row_windows.rows_shard import RowsShard, no_marks
 from panes.state.blob_store import MemoryBlobStore
 from tests.local.test_operated import MOVING, WINDOWS, table_of, tables
 from tests.local.test_operated_stream import micro_batches
@@ -74,7 +75,7 @@ def shown(rows):
 def test_a_watermark_that_jumps_far_does_not_stop_a_stream(size, monkeypatch):
     """More moments than may be looked at together, here 64 instead of 2 ** 27."""
     monkeypatch.setattr(sliding, "_MOST", 64)
-    monkeypatch.setattr(windows_stream, "_AT_ONCE", 32)
+    monkeypatch.setattr(windows_shard, "_AT_ONCE", 32)
     stream = Stream(pn.hopping(size, every="1 us", origin="first"), "k")
     now = 10**15
     rows = [{**row, "ts": now + row["ts"]} for row in ROWS[:3]]
@@ -96,7 +97,7 @@ def test_a_watermark_that_jumps_is_passed_in_pieces(window, data, by, at_once):
     rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
     stream = Stream(window, by)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows_stream, "_AT_ONCE", at_once)
+        patch.setattr(windows_shard, "_AT_ONCE", at_once)
         for part, watermark in data.draw(micro_batches(rows)):
             stream.step(part, watermark)
     assert shown(stream.found) == shown(whole(rows, window, by))
@@ -127,7 +128,7 @@ def test_an_attribute_that_falls_after_its_row_was_evicted(size):
 @pytest.mark.parametrize("window", BY_ROWS[::3], ids=str)
 def test_state_does_not_grow(window, monkeypatch):
     """Neither with the number of rows nor with that of micro-batches."""
-    monkeypatch.setattr("panes.row_windows.held_rows._FEW", 20)
+    monkeypatch.setattr("panes.state.held_rows._FEW", 20)
     stream = Stream(window, "k")
     held = [stream.step(ROWS[i : i + 20], i + 15) for i in range(0, 2_000, 20)]
     assert max(counted.rows for counted in held) <= 100
@@ -158,7 +159,7 @@ def test_rows_that_wait_are_not_written_again_and_again():
 
 
 def test_compacting_rows_loses_none(monkeypatch):
-    monkeypatch.setattr("panes.row_windows.held_rows._FEW", 0)
+    monkeypatch.setattr("panes.state.held_rows._FEW", 0)
     window = pn.hopping(pn.rows(5), every=pn.rows(3))
     stream = Stream(window, "k")
     for i in range(0, 600, 20):
@@ -172,5 +173,5 @@ def test_another_window_cannot_go_on():
     one, other = Stream(pn.tumbling(pn.rows(2))), Stream(pn.tumbling(pn.rows(3)))
     one.step(ROWS[:3], 2)
     other.blob_store = one.blob_store
-    with pytest.raises(StateError, match=r"written with windows=\['tumbling, count\(2\)'\], and this run has"):
+    with pytest.raises(StateError, match=r"written with windows=\['pn.tumbling\(pn.rows\(2\)\)'\], and this run has"):
         other.step(ROWS[3:6], 5)

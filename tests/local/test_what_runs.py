@@ -13,8 +13,8 @@ import pytest
 import panes as pn
 from panes.errors import DeclarationError, PlanError
 from panes.local import lookup as lookups
+from panes.local import rows as by_rows
 from panes.local import run as runs
-from panes.row_windows import answer as by_rows
 
 SELECT = {"n": pn.count(), "total": pn.sum("x")}
 CLOCK = [pn.tumbling("20 min"), pn.tumbling("30 min"), pn.tumbling("40 min")]

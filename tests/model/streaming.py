@@ -19,10 +19,9 @@ from panes.local.run import program_of
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import RowWindow, Sliding
-from panes.row_windows.answer import bind_rows, labelled
+from panes.row_windows.bound_rows import bind_rows, labelled
 from panes.row_windows.parts import key_sets
-from panes.row_windows.rows_stream import WHICH, RowsShard
-from panes.row_windows.waiting import INSTANT
+from panes.row_windows.rows_shard import WHICH, RowsShard
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
 from panes.state.blob_store import MemoryBlobStore
@@ -30,6 +29,7 @@ from panes.state.job import JobOptions, Store
 from panes.state.packing import pack_panes, unpack_panes
 from panes.state.shard import Shard
 from panes.state.views import Offer
+from panes.state.waiting import INSTANT
 
 SHARDS = 2
 

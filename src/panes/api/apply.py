@@ -8,14 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from panes.errors import DeclarationError, PlanError
-from panes.expressions.expression import ExpressionLike
-from panes.inputs import check_one, is_spark
-from panes.queries.eviction import Evict
-from panes.queries.windows import AnyWindow
-from panes.row_windows.functions import Function, WindowedFunction, function_of
-from panes.row_windows.parts import is_session
-from panes.row_windows.user_operators import (
+from panes.applying.user_functions import Function, WindowedFunction, function_of
+from panes.applying.user_operators import (
     MakeOperator,
     WindowedOperator,
     follows,
@@ -25,6 +19,12 @@ from panes.row_windows.user_operators import (
     sort_of,
     stream_of,
 )
+from panes.errors import DeclarationError, PlanError
+from panes.expressions.expression import ExpressionLike
+from panes.inputs import check_one, is_spark
+from panes.queries.eviction import Evict
+from panes.queries.windows import AnyWindow
+from panes.row_windows.parts import is_session
 from panes.suggestions import helpful
 
 _RENAMED = {
@@ -196,7 +196,7 @@ def sort(
     asked: dict[str, Any] = {"by": by, "at": at, "where": where, "ties": ties}
     by_what = order_of(order)
     if is_session(window := one_window(over)) or (streaming and follows(window)):
-        from panes.row_windows.operators_in_columns import SortRows
+        from panes.applying.operators_in_columns import SortRows
 
         function = function_of(SortRows(by_what), over=window, evict=None, schema=None, **asked)
         sorts = replace(function, order=tuple(name for name, _ in by_what))
@@ -227,7 +227,7 @@ def _operated(declared: WindowedOperator, data: Any, streaming: bool, shards: in
         from panes.spark.operated import operated as operated_on_spark
 
         return operated_on_spark(declared, data)
-    from panes.row_windows.operated import operated as operated_here
+    from panes.local.apply import operated as operated_here
 
     return operated_here(declared, data)
 

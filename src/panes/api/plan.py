@@ -434,7 +434,7 @@ class Plan:
         if self._over_time:
             parts.append(add_steps(steps, read, self._in_process, data, layout=layout, emit_all=empty))
         if self._over_rows:
-            from panes.row_windows.answer import add_rows
+            from panes.local.rows import add_rows
 
             parts += [add_rows(steps, read, some, data) for some in key_sets(self._over_rows)]
         if len(parts) > 1:

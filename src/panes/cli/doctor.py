@@ -1,4 +1,4 @@
-"""Is everything there that Panes needs?"""
+"""Check that this machine has everything Panes needs."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from panes.cli.reporting import console, working
+from panes.cli.console import console, working
 from panes.errors import PanesError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MEMORY = 4 << 30
+_LEAST_MEMORY = 4 << 30
 
 
 def examine(start: Callable[[], SparkSession]) -> bool:
-    """Go through everything; whether all is well."""
+    """Run every check, print its result, and return whether all passed."""
     checks: dict[str, Callable[[], str]] = {
         "Python": _python,
         "Java": _java,
@@ -26,28 +26,28 @@ def examine(start: Callable[[], SparkSession]) -> bool:
         "memory": _memory,
         "a small job on Spark": lambda: _job(start),
     }
-    wrong: list[str] = []
+    failed: list[str] = []
     for name, check in checks.items():
-        if name == "a small job on Spark" and {"Java", "packages"} & set(wrong):
-            console().print(f"      {name}: not tried without the above", markup=False)
+        if name == "a small job on Spark" and {"Java", "packages"} & set(failed):
+            console().print(f"      {name}: skipped until the above is fixed", markup=False)
             continue
         try:
-            said, mark = check(), "ok"
-        except _Wrong as error:
-            said, mark = str(error), "WRONG"
-            wrong.append(name)
-        console().print(f"{mark:6}{name}: {said}", markup=False)
-    return not wrong
+            finding, mark = check(), "ok"
+        except _Failed as error:
+            finding, mark = str(error), "WRONG"
+            failed.append(name)
+        console().print(f"{mark:6}{name}: {finding}", markup=False)
+    return not failed
 
 
-class _Wrong(Exception):
-    """What is wrong, and how to mend it."""
+class _Failed(Exception):
+    """What is wrong, and how to fix it."""
 
 
 def _python() -> str:
-    found = ".".join(map(str, sys.version_info[:3]))
+    version_here = ".".join(map(str, sys.version_info[:3]))
     workers = os.environ.get("PYSPARK_PYTHON")
-    return f"{found}" + (f", workers run {workers}" if workers else "")
+    return version_here + (f", workers run {workers}" if workers else "")
 
 
 def _java() -> str:
@@ -56,20 +56,20 @@ def _java() -> str:
     try:
         version, java = find_java()
     except PanesError as error:
-        raise _Wrong(str(error)) from error
+        raise _Failed(str(error)) from error
     return f"{version} ({java})"
 
 
 def _packages() -> str:
-    found, missing = [], []
+    installed, missing = [], []
     for package in ("pyspark", "pyarrow", "numpy", "pandas", "protobuf", "sqlglot"):
         try:
-            found.append(f"{package} {version(package)}")
+            installed.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             missing.append(package)
     if missing:
-        raise _Wrong(f"{', '.join(missing)} missing: pip install {' '.join(missing)}.")
-    return ", ".join(found)
+        raise _Failed(f"{', '.join(missing)} missing: pip install {' '.join(missing)}.")
+    return ", ".join(installed)
 
 
 def _memory() -> str:
@@ -77,9 +77,9 @@ def _memory() -> str:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return "unknown on this system"
-    if total < _MEMORY:
-        raise _Wrong(
-            f"{total / 2**30:.1f} GiB is little for Spark: run elsewhere, or with --conf spark.driver.memory=1g."
+    if total < _LEAST_MEMORY:
+        raise _Failed(
+            f"{total / 2**30:.1f} GiB is little for Spark: use a larger machine, or --conf spark.driver.memory=1g."
         )
     return f"{total / 2**30:.1f} GiB"
 
@@ -95,9 +95,9 @@ def _job(start: Callable[[], SparkSession]) -> str:
             query = pn.query(
                 "q", by="k", at="ts", select={"n": pn.count()}, over=[pn.tumbling("1h"), pn.tumbling("2h")]
             )
-            found = pn.plan(query).run(events, strategy="columnar").count()
+            answers = pn.plan(query).run(events, strategy="columnar").count()
     except Exception as error:
-        raise _Wrong(f"it failed: {str(error).splitlines()[0]}") from error
-    if found != 3 * (10 + 5):
-        raise _Wrong(f"{found} answers came, and 45 should have.")
+        raise _Failed(f"it failed: {str(error).splitlines()[0]}") from error
+    if answers != 3 * (10 + 5):
+        raise _Failed(f"expected 45 answers and got {answers}.")
     return f"45 answers, on Spark {spark.version}"

@@ -17,9 +17,9 @@ import pyarrow as pa
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
 from panes.aggregates.ordering import codes, is_ordered
-from panes.engine.level import (
-    Level,
+from panes.engine.partials import (
     Partials,
+    SortedColumn,
     Spans,
     gathered_partials,
     key_starts_of,
@@ -82,7 +82,7 @@ def read(
     views: tuple[int, ...],
     instances: Frame,
     partials: dict[int, Partials | Spans],
-    level: Level,
+    level: SortedColumn,
     spans: Callable[[int], tuple[Array, Array]] | None = None,
 ) -> Iterator[Answers]:
     """Some views of a window, read out of its partials.
@@ -108,7 +108,11 @@ def read(
 
 
 def lowered(
-    program: Program, views: tuple[int, ...], instances: Frame, partials: dict[int, Partials | Spans], level: Level
+    program: Program,
+    views: tuple[int, ...],
+    instances: Frame,
+    partials: dict[int, Partials | Spans],
+    level: SortedColumn,
 ) -> Iterator[Answers]:
     """Some views of a window at all of its instances, whether these hold events of the view's query or not."""
     stored = {i: partials[i].answers() for i in _read_components([program.views[v] for v in views])}
@@ -124,7 +128,7 @@ def _column(
     instances: Frame,
     partials: dict[int, Partials | Spans],
     stored: dict[int, Any],
-    level: Level,
+    level: SortedColumn,
 ) -> pa.Array:
     """One output column of a view."""
     bound, window = reading.bound, view.window
@@ -147,7 +151,7 @@ def _read_components(views: list[View]) -> set[int]:
     return {c for r in readings if not r.bound.by_level and r.bound.answer is None for c in r.components}
 
 
-def _by_level(reading: Reading, window: Window, instances: Frame, level: Level) -> pa.Array:
+def _by_level(reading: Reading, window: Window, instances: Frame, level: SortedColumn) -> pa.Array:
     """An aggregate that looks at the levels of a nested window apart: each without those below it, the finest first."""
     end = instances.start + window.geometry.range
     ages = (0, *window.finer, window.geometry.range)
@@ -191,14 +195,14 @@ def _before(instants: Array, key_starts: Array, row: int, reach: int) -> int:
     return len(own) - int(np.searchsorted(own, max(int(instants[row]) - reach, _EARLIEST), side="right"))
 
 
-def answer_per_event(program: Program, level: Level, rows: Integers) -> Iterator[Answers]:
+def answer_per_event(program: Program, level: SortedColumn, rows: Integers) -> Iterator[Answers]:
     """Every view that has an answer per event, at the events of some rows of a column."""
     for first in range(0, len(rows), _AT_ONCE):
         for answers, _, times in _answers_at(program, level, rows[first : first + _AT_ONCE]):
             yield answers.repeated(times)
 
 
-def side_by_side(program: Program, level: Level, rows: Integers) -> Iterator[pa.Array]:
+def side_by_side(program: Program, level: SortedColumn, rows: Integers) -> Iterator[pa.Array]:
     """The columns of all views, one view after another, at some rows; null where a view's query has no event."""
     found: dict[int, tuple[pa.Array, ...]] = {}
     for answers, own, _ in _answers_at(program, level, rows):
@@ -212,7 +216,7 @@ def side_by_side(program: Program, level: Level, rows: Integers) -> Iterator[pa.
         yield from found.get(number, nothing)
 
 
-def _answers_at(program: Program, level: Level, rows: Integers) -> Iterator[tuple[Answers, Integers, Array]]:
+def _answers_at(program: Program, level: SortedColumn, rows: Integers) -> Iterator[tuple[Answers, Integers, Array]]:
     """The answers of every view, the rows that they are for, and how many events of its query each of these has."""
     key = level.positions.keys_at(rows)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -242,7 +246,7 @@ def answer_panes(
         One stored column per component.
     """
     partials = {i: partials_of(c, a, kernel) for i, (c, a) in enumerate(zip(program.components, stored, strict=True))}
-    yield from _answer(program, Level(panes, partials))
+    yield from _answer(program, SortedColumn(panes, partials))
 
 
 def answer_events(
@@ -259,7 +263,7 @@ def answer_events(
 
 def parts_per_event(
     program: Program, instants: Array, key_starts: Array, arguments: dict[str, pa.Array], *, kernel: str | None = None
-) -> Iterator[tuple[Level, Array]]:
+) -> Iterator[tuple[SortedColumn, Array]]:
     """Single events, sorted by key and time, in parts for answers per event: a column, and its rows to answer."""
     for first, begin, end in parts_of(program, instants, key_starts):
         starts = np.clip(key_starts, first, end) - first
@@ -273,11 +277,11 @@ def parts_per_event(
 
 def _lifted(
     program: Program, instants: Array, key_starts: Array, arguments: dict[str, pa.Array], kernel: str | None
-) -> tuple[Level, Frame]:
+) -> tuple[SortedColumn, Frame]:
     panes, partials = lift_panes(program, instants, key_starts, arguments, kernel=kernel)
     ends = next_edge(program.edges, panes.start)
     positions = Positions(panes.start, ends, key_starts_of(panes, len(key_starts) - 1))
-    return Level(positions, dict(enumerate(partials))), panes
+    return SortedColumn(positions, dict(enumerate(partials))), panes
 
 
 def lift_panes(
@@ -311,10 +315,10 @@ def in_order(component: Component, values: list[pa.Array], events: Positions) ->
     return [array.take(order) for array in values]
 
 
-def _answer(program: Program, base: Level) -> Iterator[Answers]:
+def _answer(program: Program, base: SortedColumn) -> Iterator[Answers]:
     if not len(base.positions):
         return
-    levels: dict[int, Level] = {}
+    levels: dict[int, SortedColumn] = {}
     readers = _last_readers(program)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for number, node in enumerate(program.nodes):
@@ -328,7 +332,7 @@ def _answer(program: Program, base: Level) -> Iterator[Answers]:
             if number in readers:
                 ends = instances.start + node.geometry.range
                 starts = key_starts_of(instances, provider.positions.keys)
-                levels[number] = Level(Positions(instances.start, ends, starts), partials)
+                levels[number] = SortedColumn(Positions(instances.start, ends, starts), partials)
             for done in [p for p, last in readers.items() if last == number]:
                 del levels[done]
             for since, views in asked.items():

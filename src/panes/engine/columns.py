@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from panes.aggregates.operations import Array
 from panes.aggregates.ordering import is_ordered
-from panes.engine.lookup import NEVER
+from panes.engine.lookback import NEVER
 from panes.engine.schema import field_of
 from panes.errors import SchemaError, nearest
 from panes.expressions.evaluate import evaluate

@@ -11,7 +11,7 @@ import pyarrow as pa
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
 from panes.engine.answer import in_order
-from panes.engine.level import Partials, Spans, gathered_partials, partials_of, state_of
+from panes.engine.partials import Partials, Spans, gathered_partials, partials_of, state_of
 from panes.engine.program import Reading
 from panes.frames import Frame, Positions
 from panes.kernels.distinct import Distinct

@@ -21,7 +21,7 @@ from panes.aggregates.aggregates import is_number
 from panes.aggregates.operations import Array
 from panes.engine.columns import column_of, instants_of, whole
 from panes.engine.input_columns import check_added
-from panes.engine.lookup import NEVER, BoundLookup
+from panes.engine.lookback import NEVER, BoundLookup
 from panes.engine.schema import check_key, check_times, field_of, one_type_each, position, time_position
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError, nearest
 from panes.expressions.evaluate import evaluate, require_boolean

@@ -16,7 +16,7 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, lift_panes
 from panes.engine.columns import whole
-from panes.engine.level import partials_of
+from panes.engine.partials import partials_of
 from panes.engine.program import Program
 from panes.engine.results import piece_of
 from panes.engine.schema import answer_schema, check_columns, check_same_types, field_of

@@ -15,7 +15,7 @@ from panes.aggregates.custom import Custom
 from panes.aggregates.operations import Array
 from panes.engine.columns import column_of, counting, tie_columns, whole
 from panes.engine.keys import key_ordinals, one_zero
-from panes.engine.lookup import BoundLookup, bind_lookup
+from panes.engine.lookback import BoundLookup, bind_lookup
 from panes.engine.schema import check_columns, check_same_types, field_of
 from panes.expressions.evaluate import evaluate, require_boolean, result_type
 from panes.expressions.expression import expression

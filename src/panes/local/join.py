@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
+from panes.applying.joined_rows import PORT, BothSides
+from panes.applying.operators_in_columns import pairs
 from panes.engine.input_columns import JoinColumns, Side, join_columns
 from panes.engine.keys import key_ordinals
 from panes.errors import SchemaError
@@ -18,12 +20,10 @@ from panes.expressions.evaluate import evaluate, require_boolean
 from panes.expressions.expression import Expression
 from panes.frames.matching import levels, near
 from panes.inputs import as_table
-from panes.operators.join import Join
+from panes.operators.join_operator import Join
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import arrivals_of, by_time, check_delta, sort_ties
-from panes.row_windows.joins import PORT, BothSides
-from panes.row_windows.operators_in_columns import pairs
 from panes.row_windows.vectorised import deltas_of
 
 

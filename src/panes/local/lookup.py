@@ -14,7 +14,7 @@ from panes.aggregates.ordering import is_ordered
 from panes.engine.columns import column_of, counting, instants_of, tie_columns, whole
 from panes.engine.input_columns import RequestColumns, check_added, request_columns
 from panes.engine.keys import key_ordinals
-from panes.engine.lookup import Asked, BoundLookup, Lookback, bind_lookup
+from panes.engine.lookback import Asked, BoundLookup, Lookback, bind_lookup
 from panes.engine.schema import check_columns, field_of, one_type_each, output_types
 from panes.expressions.evaluate import evaluate, require_boolean, result_type
 from panes.expressions.expression import expression

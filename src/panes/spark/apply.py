@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from panes.applying.function_calls import OUTPUT, bind_function
+from panes.applying.user_functions import WindowedFunction
 from panes.engine.schema import ResultSchema, field_of
 from panes.errors import PlanError
-from panes.local.apply import OUTPUT, bind_function
 from panes.planning.steps import Steps
-from panes.row_windows.answer import END as ROWS_END
-from panes.row_windows.answer import START as ROWS_START
-from panes.row_windows.functions import WindowedFunction
+from panes.row_windows.bound_rows import END as ROWS_END
+from panes.row_windows.bound_rows import START as ROWS_START
 from panes.row_windows.parts import RowsPart, key_sets
 from panes.spark.binding import arrow_field, examine
 from panes.spark.naming import END, START, VIEW, key, quoted

@@ -8,10 +8,10 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from panes.row_windows.waiting import check_state
 from panes.spark.processor import Job
 from panes.spark.stateful_operator import MANIFEST
 from panes.state.manifest import read_manifest
+from panes.state.waiting import check_state
 
 _OPERATOR = "transformWithState"
 

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, answer_events, answer_panes, parts_per_event, side_by_side
-from panes.engine.level import next_edge
+from panes.engine.partials import next_edge
 from panes.engine.program import Program
 from panes.engine.schema import field_of, wide_columns
 from panes.frames import Positions

@@ -18,13 +18,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
+from panes.applying.joined_rows import PORT, BothSides, key_name
+from panes.applying.user_operators import operator_of
 from panes.errors import PlanError
 from panes.local.join import Condition, both_sides, result_schema
 from panes.local.join import join as join_tables
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
-from panes.row_windows.joins import PORT, BothSides, key_name
-from panes.row_windows.user_operators import operator_of
 from panes.spark.batches import large_batches
 from panes.spark.chunks import whole_keys
 from panes.spark.naming import quoted, text

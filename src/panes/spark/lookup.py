@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from panes.aggregates.operations import Array
 from panes.engine.columns import instants_of, tie_columns
 from panes.engine.input_columns import check_added, request_columns
-from panes.engine.lookup import BoundLookup, Lookback, bind_lookup
+from panes.engine.lookback import BoundLookup, Lookback, bind_lookup
 from panes.engine.program import argument_expressions
 from panes.engine.schema import field_of, one_type_each
 from panes.errors import PlanError

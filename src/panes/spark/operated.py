@@ -18,12 +18,12 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
+from panes.applying.tuple_by_tuple import answered, rows_of, submitted
+from panes.applying.user_operators import WindowedOperator
 from panes.errors import PlanError
+from panes.operators.policies import eviction_text
 from panes.row_windows.arrival import arrivals_of, check_tuples, marks_of, tie_order
-from panes.row_windows.operated import answered, rows_of, submitted
-from panes.row_windows.tables import Stream
-from panes.row_windows.user_operators import WindowedOperator
-from panes.row_windows.waiting import INSTANT
+from panes.row_windows.window_input import WindowInput
 from panes.spark.batches import large_batches
 from panes.spark.binding import arrow_field, check_watermark
 from panes.spark.checkpoints import check_declared
@@ -34,6 +34,7 @@ from panes.spark.processor import unpack_answers
 from panes.spark.rows import packed, worked
 from panes.spark.rows_job import OperatorJob
 from panes.spark.stream import METRICS, check_session, check_shards
+from panes.state.waiting import INSTANT
 
 _INSTANT, _TIE = "__panes_instant", "__panes_tie"
 _ROWS = 1 << 18
@@ -118,19 +119,19 @@ def _output(declared: WindowedOperator) -> t.StructType:
     return t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in declared.schema])
 
 
-def _instant_of(stream: Stream, events: DataFrame) -> str:
+def _instant_of(stream: WindowInput, events: DataFrame) -> str:
     """SQL for the time of a row in µs."""
     assert stream.at is not None
     name = stream.at.lower()
     return micros(quoted(stream.at), next(f.dataType for f in events.schema if f.name.lower() == name))
 
 
-def _of_key(stream: Stream) -> bool:
+def _of_key(stream: WindowInput) -> bool:
     """Whether marks end windows of their own key, and so travel with its rows."""
     return stream.mark is not None and stream.mark.scope == "key"
 
 
-def _arriving(stream: Stream, events: DataFrame, *, marks: bool = False) -> DataFrame:
+def _arriving(stream: WindowInput, events: DataFrame, *, marks: bool = False) -> DataFrame:
     """The rows that are tuples, and marks if they are asked for."""
     where = "true" if stream.where is None else f"coalesce({stream.where.sql}, false)"
     if stream.mark is not None:
@@ -138,7 +139,7 @@ def _arriving(stream: Stream, events: DataFrame, *, marks: bool = False) -> Data
     return events.where(f"{quoted(str(stream.at))} IS NOT NULL AND {where}")
 
 
-def _when(stream: Stream, events: DataFrame) -> tuple[int | None, Array]:
+def _when(stream: WindowInput, events: DataFrame) -> tuple[int | None, Array]:
     """What every task has to know of all rows: until when the clock runs, and when marks for all keys come."""
     end, marks = None, np.zeros(0, np.int64)
     instant = F.expr(_instant_of(stream, events)).alias(_INSTANT)
@@ -195,8 +196,7 @@ def _declared_as(declared: WindowedOperator, shards: int, columns: pa.Schema) ->
     stream = declared.stream
     partitioned, evicted = stream.window.partitioned, None
     if partitioned is not None and partitioned.evict is not None:
-        selected = partitioned.select if isinstance(partitioned.select, str) else "by a function"
-        evicted = f"{partitioned.evict}, {selected}"
+        evicted = eviction_text(partitioned.evict)
     return {
         "window": str(stream.window),
         "by": list(stream.by),

@@ -14,17 +14,18 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from panes.aggregates.operations import Array
-from panes.row_windows.operated_stream import OperatedShard
-from panes.row_windows.rows_stream import WHICH as MARKS_WHICH
-from panes.row_windows.rows_stream import KeySet, RowsShard, no_marks
-from panes.row_windows.user_operators import WindowedOperator
-from panes.row_windows.waiting import INSTANT
+from panes.applying.operator_shard import OperatedShard
+from panes.applying.user_operators import WindowedOperator
+from panes.row_windows.key_set import KeySet
+from panes.row_windows.rows_shard import WHICH as MARKS_WHICH
+from panes.row_windows.rows_shard import RowsShard, no_marks
 from panes.spark.batches import large_batches, parts_of
 from panes.spark.naming import VIEW
 from panes.spark.packing import READ, labels, sensible, typed
 from panes.spark.processor import BLOB, row_of
 from panes.state.blob_store import BlobStore
 from panes.state.blobs import pack, unpack
+from panes.state.waiting import INSTANT
 
 TRAVELLING = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **dict.fromkeys(READ, "BIGINT")}
 """Rows on their way to shards: packed rows, marks for all keys, counts."""

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from panes.applying.joined_rows import left_name, right_name
 from panes.engine.input_columns import JoinColumns, Side, join_columns
 from panes.expressions.evaluate import require_boolean
 from panes.queries.join_declarations import JoinDeclaration
-from panes.row_windows.joins import left_name, right_name
 from panes.spark.binding import arrow_field, check_watermark
 from panes.spark.naming import instant, micros, quoted, text
 from panes.timeline import SECOND

@@ -22,7 +22,7 @@ import pyarrow as pa
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, answer_per_event, read
-from panes.engine.level import Level, floor_to_edges, next_edge, partials_of, positive
+from panes.engine.partials import SortedColumn, floor_to_edges, next_edge, partials_of, positive
 from panes.engine.program import Node, Program
 from panes.frames import Frame, Positions, frame
 from panes.frames.positions import Integers
@@ -107,7 +107,7 @@ def settled(
     return GranuleRows(key[lo], start[lo], end, tuple(stored))
 
 
-def level_of(components: Sequence[Component], held: GranuleRows, keys: int) -> Level:
+def level_of(components: Sequence[Component], held: GranuleRows, keys: int) -> SortedColumn:
     """Settled rows ready for kernels.
 
     Parameters
@@ -117,10 +117,10 @@ def level_of(components: Sequence[Component], held: GranuleRows, keys: int) -> L
     """
     columns = zip(components, held.stored, strict=True)
     positions = Positions(held.start, held.end, np.searchsorted(held.key, np.arange(keys + 1)))
-    return Level(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
+    return SortedColumn(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
 
 
-def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterator[Answers]:
+def answer_due(program: Program, level: SortedColumn, after: int, upto: int) -> Iterator[Answers]:
     """Every view's instances that end after one watermark and no later than the next."""
     if not len(level.positions):
         return
@@ -146,7 +146,7 @@ def answer_due(program: Program, level: Level, after: int, upto: int) -> Iterato
                     yield from read(program, views, own, partials, level, held)
 
 
-def answer_touched(program: Program, level: Level, news: Level, watermark: int) -> Iterator[Answers]:
+def answer_touched(program: Program, level: SortedColumn, news: SortedColumn, watermark: int) -> Iterator[Answers]:
     """Every view's open instances that hold a row which a micro-batch has touched: early answers and corrections."""
     if not len(level.positions) or not len(news.positions):
         return

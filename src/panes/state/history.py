@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from panes.engine.level import next_edge
+from panes.engine.partials import next_edge
 from panes.planning.granularity import Tier
 from panes.timeline import Edges, Geometry
 

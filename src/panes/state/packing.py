@@ -15,7 +15,7 @@ from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
 from panes.engine.answer import lift_panes
 from panes.engine.keys import key_ordinals
-from panes.engine.level import next_edge
+from panes.engine.partials import next_edge
 from panes.engine.program import Program
 from panes.state.blobs import pack, unpack
 from panes.state.granules import GranuleRows

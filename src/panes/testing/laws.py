@@ -17,7 +17,7 @@ import pyarrow as pa
 from panes.aggregates.aggregates import Aggregate, Bound
 from panes.aggregates.component import Component, Decoded, numbers
 from panes.aggregates.operations import Array, Operations, State, concatenate, take
-from panes.engine.level import partials_of
+from panes.engine.partials import partials_of
 from panes.errors import AlgebraError
 from panes.expressions.evaluate import evaluate
 

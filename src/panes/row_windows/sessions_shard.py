@@ -9,7 +9,7 @@ most as many of others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +18,15 @@ from panes.aggregates.operations import Array
 from panes.frames import Positions
 from panes.frames.positions import ranges
 from panes.frames.tumbling import tumbling_by_gap
-from panes.operators.declarations import Gap
+from panes.operators.policies import Gap
 from panes.row_windows.arrival import in_order
+from panes.row_windows.key_set import KeySet, PartRows
 from panes.row_windows.vectorised import Arrivals
-from panes.row_windows.waiting import INSTANT, Counted
-from panes.row_windows.windows_stream import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
+from panes.row_windows.windows_shard import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
 from panes.state.batch_log import BatchLog
 from panes.state.blob_store import BlobStore
 from panes.state.key_dictionary import KeyDictionary
-
-if TYPE_CHECKING:
-    from panes.row_windows.rows_stream import KeySet, PartRows
+from panes.state.waiting import INSTANT, Counted
 
 _KEY, _SEEN = "key", "seen"
 _DONE = pa.schema([("gap", pa.int64()), (_KEY, pa.int64()), (INSTANT, pa.int64())])

@@ -9,17 +9,17 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from panes.applying.user_functions import check_schema
 from panes.errors import DeclarationError
 from panes.expressions.expression import ExpressionLike, expression
 from panes.operators.clocks import Clock, EventClock
-from panes.operators.declarations import Count, Punctuation, Tumbling
-from panes.operators.lowering import lowered
 from panes.operators.operator import Operator
-from panes.operators.sort import Sort
+from panes.operators.policies import TumblingPolicies, policies_of
+from panes.operators.sort_operator import Sort
 from panes.queries.eviction import Evict
+from panes.queries.measures import Punctuation, Rows
 from panes.queries.windows import AnyWindow, RowWindow, Window
-from panes.row_windows.functions import check_schema
-from panes.row_windows.tables import Stream, check_times
+from panes.row_windows.window_input import WindowInput, check_times
 from panes.suggestions import each_of, shown
 
 MakeOperator: TypeAlias = "Callable[..., Operator]"
@@ -40,7 +40,7 @@ class WindowedOperator:
         Of a sort the columns that it goes by: it submits rows as they are.
     """
 
-    stream: Stream
+    stream: WindowInput
     make: MakeOperator
     schema: pa.Schema | None
     declaration: str = ""
@@ -74,7 +74,7 @@ def stream_of(
     ties: str | Iterable[str] = (),
     evict: Evict | None = None,
     port: str | None = None,
-) -> Stream:
+) -> WindowInput:
     """Check how rows arrive at the one window of an operator."""
     keys, order = (_names(what, value) for what, value in (("by", by), ("ties", ties)))
     for what, name in (("at", at), ("port", port)):
@@ -89,7 +89,7 @@ def stream_of(
         raise DeclarationError(
             f"{window} {what}, which an operator cannot see tuple by tuple. Write a function of key, window and rows."
         )
-    policies = lowered(window, keys if keys else None, evict)
+    policies = policies_of(window, keys if keys else None, evict)
     check_times(policies, at)
     if isinstance(policies.evict, Punctuation) and policies.evict.scope == "key":
         if not keys:
@@ -100,7 +100,7 @@ def stream_of(
                 "evict= gives all keys to one operator, which is told of marks for all of them. Write "
                 "pn.punctuation(...) without scope='key', or leave evict= out."
             )
-    return Stream(policies, keys, at, None if where is None else expression(where), port, ties=order)
+    return WindowInput(policies, keys, at, None if where is None else expression(where), port, ties=order)
 
 
 def _names(what: str, value: str | Iterable[str]) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def _names(what: str, value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def operator_of(
-    stream: Stream, operator: MakeOperator, schema: pa.Schema | None = None, order: tuple[str, ...] = ()
+    stream: WindowInput, operator: MakeOperator, schema: pa.Schema | None = None, order: tuple[str, ...] = ()
 ) -> WindowedOperator:
     """Check an operator, by making one: its windows, and those it does not support, are known before any row is."""
     if not callable(operator):
@@ -137,9 +137,9 @@ def operator_of(
     return WindowedOperator(stream, operator, schema, f"{type(probe).__name__}: {probe.declaration()}", order)
 
 
-def sort_of(stream: Stream, order: Sequence[tuple[str, bool]]) -> WindowedOperator:
+def sort_of(stream: WindowInput, order: Sequence[tuple[str, bool]]) -> WindowedOperator:
     """Check a sort of tumbling windows, or one of a stream as far as a window up to each row reaches."""
-    if not isinstance(stream.window, Tumbling) and stream.window.trigger != Count(1):
+    if not isinstance(stream.window, TumblingPolicies) and stream.window.trigger != Rows(1):
         raise DeclarationError(
             "pn.sort puts windows in order that follow one another, as pn.tumbling('1 min'), or a stream as far as a "
             "window up to each row reaches, as pn.sliding('10 s'). Rows of windows that overlap would come out several "

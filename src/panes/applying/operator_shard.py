@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
+from panes.applying.tuple_by_tuple import Running, rows_of, since
+from panes.applying.user_operators import WindowedOperator
 from panes.engine.schema import field_of
 from panes.row_windows.arrival import in_order, tie_order
-from panes.row_windows.operated import Running, rows_of, since
-from panes.row_windows.user_operators import WindowedOperator
-from panes.row_windows.waiting import INSTANT, Counted, Waiting, read_state, write_state
 from panes.state.batch_log import BatchLog
 from panes.state.blob_store import BlobStore
 from panes.state.key_dictionary import KeyDictionary
 from panes.state.plain_values import from_text, to_text
+from panes.state.waiting import INSTANT, Counted, Waiting, read_state, write_state
 
 _ONE = pa.schema([("everything", pa.int32())])
 _SAVED = pa.schema([("key", pa.int64()), ("saved", pa.string()), ("due", pa.int64())])

@@ -18,12 +18,12 @@ from panes.engine.input_columns import JoinColumns, Side
 from panes.engine.schema import plain, position, shown
 from panes.errors import SchemaError
 from panes.operators.clocks import EventClock
-from panes.operators.join import Join
-from panes.operators.lowering import lowered
+from panes.operators.join_operator import Join
+from panes.operators.policies import policies_of
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
-from panes.row_windows.tables import Stream
+from panes.row_windows.window_input import WindowInput
 
 AT, PORT = "__panes_at", "__panes_port"
 """What the rows of both sides have in common, beside their keys and the column that a window goes by."""
@@ -81,9 +81,9 @@ class BothSides:
         return tuple(map(key_name, range(len(self.declared.on))))
 
     @cached_property
-    def stream(self) -> Stream:
+    def stream(self) -> WindowInput:
         """How they arrive."""
-        return Stream(lowered(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
+        return WindowInput(policies_of(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
 
     @property
     def ties(self) -> tuple[str, ...]:

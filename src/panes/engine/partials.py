@@ -224,7 +224,7 @@ _NOWHERE = 2**62
 
 
 @dataclass(frozen=True)
-class Level:
+class SortedColumn:
     """Positions, and the components that are known there."""
 
     positions: Positions

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,19 +19,18 @@ from panes.aggregates.ordering import is_ordered
 from panes.engine.keys import one_zero
 from panes.frames import Positions
 from panes.frames.row_windows import Begun, Processed
-from panes.operators.declarations import Delta, Sliding, WindowDeclaration
-from panes.row_windows.answer import BoundRows, leaves_out
+from panes.operators.policies import SlidingPolicies, WindowPolicies
+from panes.queries.measures import Delta
 from panes.row_windows.arrival import delta_values, in_order, marks_of, ranks
+from panes.row_windows.bound_rows import BoundRows, leaves_out
 from panes.row_windows.continued import continued
-from panes.row_windows.held_rows import HELD, Column, KeyedRows
+from panes.row_windows.key_set import KeySet, PartRows, Shape
 from panes.row_windows.recorded import Recording
-from panes.row_windows.tables import Stream
 from panes.row_windows.vectorised import Arrivals, moments_on_the_clock
-from panes.row_windows.waiting import INSTANT, Counted, Waiting
+from panes.row_windows.window_input import WindowInput
 from panes.state.blob_store import BlobStore
-
-if TYPE_CHECKING:
-    from panes.row_windows.rows_stream import KeySet, PartRows, Shape
+from panes.state.held_rows import HELD, Column, KeyedRows
+from panes.state.waiting import INSTANT, Counted, Waiting
 
 _ONE = pa.schema([("everything", pa.int32())])
 """The key of a window that has none."""
@@ -120,11 +119,11 @@ class WindowedShard:
         """For a manifest."""
         return {**self._waiting.state, **self._held.state, "saved": self._saved}
 
-    def _reference(self, window: WindowDeclaration) -> pa.DataType:
+    def _reference(self, window: WindowPolicies) -> pa.DataType:
         """The type of the values that triggers by delta go by."""
-        if not isinstance(window, Sliding) or not isinstance(window.trigger, Delta):
+        if not isinstance(window, SlidingPolicies) or not isinstance(window.trigger, Delta):
             return pa.int64()
-        type_ = self._shape.deltas[self._bound.part.deltas.index(str(window.trigger.attribute))]
+        type_ = self._shape.deltas[self._bound.part.deltas.index(str(window.trigger.column))]
         return pa.float64() if pa.types.is_floating(type_) else pa.int64()
 
     def steps(
@@ -176,7 +175,7 @@ class WindowedShard:
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(touched)
         lines = self._held.lines()
         column = self._column(wanted, lines[HELD], came, owner)
-        todo = list[tuple[Stream, dict[str, Array], Column, Arrivals, Begun]]()
+        todo = list[tuple[WindowInput, dict[str, Array], Column, Arrivals, Begun]]()
         moments = 0.0
         for number, stream in enumerate(self._streams):
             own = {name: lines[f"{name}{number}"] for name in (*_FIGURES, _OWN, _NUMBERED)}
@@ -239,7 +238,7 @@ class WindowedShard:
         order = in_order(owner, came.column(INSTANT).to_numpy(), [pa.chunked_array([tie]) for tie in ties])
         return self._held.column(wanted, held, came.take(pa.array(order)), owner[order])
 
-    def _arrivals(self, stream: Stream, column: Column, marks: Array, end: int) -> Arrivals:
+    def _arrivals(self, stream: WindowInput, column: Column, marks: Array, end: int) -> Arrivals:
         names = self._bound.part.deltas
         deltas = pa.table([column.rows.column(f"delta{i}") for i in range(len(names))], names=list(names))
         instants = column.rows.column(INSTANT).to_numpy()

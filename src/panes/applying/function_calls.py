@@ -1,0 +1,153 @@
+"""A function over windows, in process: it is called for every window with a slice of the sorted rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panes.aggregates.operations import Array
+from panes.applying.outputs import Collected
+from panes.applying.user_functions import BEFORE, Function, Instance, WindowedFunction
+from panes.engine.columns import whole
+from panes.engine.schema import ResultSchema, field_of
+from panes.expressions.evaluate import require_boolean
+from panes.frames.row_windows import Processed
+from panes.queries.query import ARRIVAL
+from panes.queries.windows import Window
+from panes.row_windows.arrival import check_order
+from panes.row_windows.bound_rows import END, START, BoundRows, bounds_of, check_part
+from panes.row_windows.parts import RowsPart, is_complete
+from panes.row_windows.vectorised import Arrivals
+
+OUTPUT = "__panes_output_"
+"""What the names of the function's columns begin with, until results are labelled: a key may have the same name."""
+
+_AT_ONCE = 1 << 14
+"""Calls whose windows are described at a time."""
+
+
+@dataclass(frozen=True)
+class AppliedRows(BoundRows):
+    """Windows that a function is called for.
+
+    Parameters
+    ----------
+    columns
+        The columns of the rows that it is given.
+    output
+        Those of what it returns; None to see from the values.
+    bare
+        Whether results are what it returns alone.
+    """
+
+    columns: tuple[str, ...] = ()
+    function: Function | None = None
+    output: pa.Schema | None = None
+    bare: bool = False
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The SQL of what is needed of each row: all columns."""
+        return tuple("`" + name.replace("`", "``") + "`" for name in self.columns)
+
+    @property
+    def outputs(self) -> dict[str, pa.DataType]:
+        """What the function returns."""
+        return {OUTPUT + field.name: field.type for field in self.output or ()}
+
+    @property
+    def answers(self) -> pa.Schema:
+        """The columns of answers before they are labelled: keys, bounds, what the function returns."""
+        bounds = [(START, self.schema.instant), (END, self.schema.instant)]
+        return pa.schema([*self.schema.keys.items(), *bounds, *self.outputs.items()])
+
+    def answer(
+        self,
+        number: int,
+        arrivals: Arrivals,
+        found: Processed,
+        numbers: Array,
+        keys: Sequence[pa.Array],
+        groups: Sequence[pa.Array],
+        arguments: Mapping[str, pa.Array],
+    ) -> pa.Table:
+        """Call the function for every instance of a window."""
+        assert self.function is not None
+        window, instant = self.part.windows[number], self.schema.instant
+        found, numbers = held_by(window, arrivals, found, numbers)
+        start, end = bounds_of(window, found, arrivals.events.start)
+        rows = pa.table(list(arguments.values()), names=list(self.columns))
+        names, key_rows = list(self.schema.keys), list(zip(*(key.to_pylist() for key in keys), strict=True)) or [()]
+        collected = Collected(self.output, () if self.bare else (*BEFORE, *names))
+        for begin in range(0, len(found), _AT_ONCE):
+            some = slice(begin, begin + _AT_ONCE)
+            told = self._told(window, found.instant[some], start[some], end[some], numbers[some])
+            held = (found.key[some].tolist(), found.lo[some].tolist(), found.hi[some].tolist())
+            for call, (key, lo, hi, instance) in enumerate(zip(*held, told, strict=True), begin):
+                own = dict(zip(names, key_rows[key], strict=True))
+                collected.add(call, self.function(own, instance, rows.slice(lo, hi - lo)))
+        owner, table = collected.found()
+        owners = pa.array(found.key[owner])
+        columns = {name: key.take(owners) for name, key in zip(names, keys, strict=True)}
+        columns |= {START: pa.array(start[owner]).view(instant), END: pa.array(end[owner]).view(instant)}
+        columns |= {OUTPUT + name: whole(table.column(name)) for name in table.column_names}
+        return pa.table(columns)
+
+    def _told(self, window: Any, instants: Array, start: Array, end: Array, numbers: Array) -> Iterator[Instance]:
+        """What the function is told of windows."""
+        time, count = self.schema.instant, len(start)
+        nothing = [None] * count
+        timed, by_rows = self.part.query.timed, not is_complete(window)
+        bounds = [pa.array(edge).view(time).to_pylist() if timed else nothing for edge in (start, end)]
+        processed = pa.array(instants).view(time).to_pylist() if timed and by_rows else nothing
+        which = numbers.tolist() if by_rows else nothing
+        return map(Instance, [window.name] * count, *bounds, which, processed)
+
+
+def held_by(window: Any, arrivals: Arrivals, found: Processed, numbers: Array) -> tuple[Processed, Array]:
+    """The rows that windows on the clock hold, where policies hold more."""
+    if not isinstance(window, Window):
+        return found, numbers
+    events, lo, hi = arrivals.events, found.lo, found.hi
+    if window.per_event:
+        # Rows of one instant share an answer, and each is answered.
+        last = found.instant + 1 - window.ago
+        lo, hi = events.search(found.key, last - window.geometry.range), events.search(found.key, last)
+        return Processed(found.key, found.instant, lo, hi), numbers
+    if window.since is None:
+        return found, numbers
+    lo = np.maximum(lo, events.search(found.key, np.full_like(found.key, window.since)))
+    some = hi > lo
+    return Processed(found.key, found.instant, lo, hi).where(some), numbers[some]
+
+
+def bind_function(declared: WindowedFunction, part: RowsPart, schema: pa.Schema) -> AppliedRows:
+    """Fix the types, and refuse what does not fit the data."""
+    check_part(part, schema)
+    check_order(declared.order, schema)
+    if part.query.where is not None:
+        require_boolean(part.query.where, schema)
+    keys = {name: field_of(schema, name).type for name in part.query.by}
+    result = ResultSchema(keys, {}, field_of(schema, part.query.at).type)
+    columns = tuple(name for name in schema.names if name != ARRIVAL)
+    return AppliedRows(part, (), (), result, columns, declared.function, declared.schema, bool(declared.order))
+
+
+def label_calls(bound: AppliedRows, number: int, answers: pa.Table) -> pa.Table:
+    """What the function returned with windows and keys as results show them."""
+    instant = bound.schema.instant
+    own = {name.removeprefix(OUTPUT): answers.column(name) for name in answers.column_names if name.startswith(OUTPUT)}
+    if bound.bare:
+        return pa.table(own)
+    edges = [whole(answers.column(name)) for name in (START, END)]
+    if not bound.part.query.timed:
+        edges = [pa.nulls(len(answers), instant)] * 2
+    columns = {
+        "window_name": pa.repeat(pa.scalar(bound.part.windows[number].name), len(answers)),
+        "window": pa.StructArray.from_arrays(edges, names=["start", "end"]),
+    }
+    return pa.table(columns | {name: answers.column(name) for name in bound.schema.keys} | own)
