@@ -64,7 +64,7 @@ _HOMES = {
     "panes.queries.measures": "delta punctuation rows",
     "panes.queries.nested": "nested",
     "panes.queries.query": "Query query",
-    "panes.queries.windows": "cumulate hopping session sliding tumbling",
+    "panes.queries.window_constructors": "cumulate hopping session sliding tumbling",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
