@@ -18,7 +18,6 @@ from panes.expressions.evaluate import evaluate, result_type
 from panes.local.run import program_of
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
-from panes.queries.kinds import names_of
 from panes.queries.windows import RowWindow, Sliding
 from panes.row_windows.bound_rows import bind_rows, labelled
 from panes.row_windows.parts import key_sets
@@ -160,7 +159,7 @@ def _shard_of(keys, rows: int) -> np.ndarray:
 
 def passed(over, answers: pa.Table, watermark: int) -> pa.Table:
     """The answers that a watermark behind all rows completes; a run also has those that the future may change."""
-    windows = {name: window for window in over for name in names_of(window)}
+    windows = {name: window for window in over for name in window.names}
     ends = answers.column("window").combine_chunks().field("end").cast(pa.int64()).to_pylist()
     kept = []
     for name, end in zip(answers.column("window_name").to_pylist(), ends, strict=True):

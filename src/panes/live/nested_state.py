@@ -26,9 +26,8 @@ from panes.kernels.stairwise import Stairwise
 from panes.local.run import Sorted, program_of, sorted_events
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
-from panes.queries.nested import Nested
 from panes.queries.query import Query
-from panes.queries.windows import Window
+from panes.queries.windows import Nested, Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import GranuleRows, settle
 from panes.state.key_dictionary import KeyDictionary
@@ -77,7 +76,7 @@ class Granules:
         for what, given in (("groups", query.groups), ("evict", query.evict)):
             if given:
                 raise DeclarationError(f"query {query.name!r} has {what}=, which is for windows by rows. Leave it out.")
-        if query.expiring:
+        if query.uses_expires:
             raise DeclarationError(f"query {query.name!r} asks when answers expire, but at any time they just have.")
         for _, aggregate in query.aggregates:
             if aggregate.levels or aggregate.in_order:

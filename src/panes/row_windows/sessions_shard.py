@@ -18,7 +18,7 @@ from panes.aggregates.operations import Array
 from panes.frames import Positions
 from panes.frames.positions import ranges
 from panes.frames.tumbling import tumbling_by_gap
-from panes.operators.declarations import Gap
+from panes.operators.policies import Gap
 from panes.row_windows.arrival import in_order
 from panes.row_windows.key_set import KeySet, PartRows
 from panes.row_windows.vectorised import Arrivals
