@@ -1,7 +1,7 @@
 """Fit the Markdown pages, which are written for reading in the repository, to the documentation site.
 
-Pages of the repository's root become pages of the site, links between the two keep working, and doctests are rendered as
-sessions of the interpreter.
+Pages of the repository's root become pages of the site, links between the two keep working, and doctests are rendered
+as sessions of the interpreter.
 """
 
 from __future__ import annotations

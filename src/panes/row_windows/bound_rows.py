@@ -19,7 +19,7 @@ from panes.errors import SchemaError, nearest
 from panes.frames import Frame
 from panes.frames.positions import FARTHEST
 from panes.frames.row_windows import Processed, key_of_rows
-from panes.operators.declarations import Sliding
+from panes.operators.policies import SlidingPolicies
 from panes.queries.query import NUMBER, Query
 from panes.queries.windows import RowWindow, Window
 from panes.row_windows.arrival import check_delta
@@ -121,7 +121,7 @@ def check_part(part: RowsPart, schema: pa.Schema) -> None:
         _check_name(part, "delta", name, schema)
     for stream in part.streams:
         for policy in deltas_of(stream.window):
-            check_delta(policy, field_of(schema, str(policy.attribute)).type)
+            check_delta(policy, field_of(schema, str(policy.column)).type)
     mark = part.stream.mark
     if mark is not None:
         _check_name(part, "punctuation", mark.column, schema)
@@ -163,7 +163,7 @@ def windows_of(stream: WindowInput, arrivals: Arrivals) -> tuple[Processed, Arra
 
 def leaves_out(stream: WindowInput) -> bool:
     """Whether windows leave out the latest rows, and are answered though they hold none."""
-    return isinstance(stream.window, Sliding) and (stream.window.before or stream.window.ago > 0)
+    return isinstance(stream.window, SlidingPolicies) and (stream.window.before or stream.window.ago > 0)
 
 
 def _answer(
@@ -226,7 +226,7 @@ def labelled(bound: BoundRows, number: int, answers: pa.Table) -> pa.Table:
     """Answers as results show them: derived columns, those that ``having`` wants, all columns."""
     query, window = flat(bound.part.query), bound.part.windows[number]
     columns = {name: answers.column(name) for name in answers.column_names if name not in (START, END, NUMBERED)}
-    if query.asks_for(NUMBER):
+    if query.refers_to(NUMBER):
         columns[NUMBER] = answers.column(NUMBERED)
     bounds = [whole(answers.column(name)) for name in (START, END)]
     if not query.timed:

@@ -19,7 +19,8 @@ from panes.aggregates.ordering import is_ordered
 from panes.engine.keys import one_zero
 from panes.frames import Positions
 from panes.frames.row_windows import Begun, Processed
-from panes.operators.declarations import Delta, Sliding, WindowDeclaration
+from panes.operators.policies import SlidingPolicies, WindowPolicies
+from panes.queries.measures import Delta
 from panes.row_windows.arrival import delta_values, in_order, marks_of, ranks
 from panes.row_windows.bound_rows import BoundRows, leaves_out
 from panes.row_windows.continued import continued
@@ -28,8 +29,8 @@ from panes.row_windows.recorded import Recording
 from panes.row_windows.vectorised import Arrivals, moments_on_the_clock
 from panes.row_windows.window_input import WindowInput
 from panes.state.blob_store import BlobStore
-from panes.state.held_rows import HELD, Column, KeyedRows
-from panes.state.waiting import INSTANT, Counted, Waiting
+from panes.state.held_rows import HELD, INSTANT, Column, KeyedRows, Waiting
+from panes.state.job import ShardMetrics
 
 _ONE = pa.schema([("everything", pa.int32())])
 """The key of a window that has none."""
@@ -101,7 +102,7 @@ class WindowedShard:
         self._streams = [self._bound.part.streams[i] for i in chosen]
         self.reach = 1, 1
         """A row that came so many µs behind the watermark is too late for some window, and for all."""
-        self.counted = Counted()
+        self.metrics = ShardMetrics()
         self._schema = waiting_schema(keys, part)
         self._waiting = Waiting(self._schema, blob_store, state)
         held = [f for f in self._schema if not f.name.startswith(("key", "tie")) and f.name != MARK]
@@ -118,11 +119,11 @@ class WindowedShard:
         """For a manifest."""
         return {**self._waiting.state, **self._held.state, "saved": self._saved}
 
-    def _reference(self, window: WindowDeclaration) -> pa.DataType:
+    def _reference(self, window: WindowPolicies) -> pa.DataType:
         """The type of the values that triggers by delta go by."""
-        if not isinstance(window, Sliding) or not isinstance(window.trigger, Delta):
+        if not isinstance(window, SlidingPolicies) or not isinstance(window.trigger, Delta):
             return pa.int64()
-        type_ = self._shape.deltas[self._bound.part.deltas.index(str(window.trigger.attribute))]
+        type_ = self._shape.deltas[self._bound.part.deltas.index(str(window.trigger.column))]
         return pa.float64() if pa.types.is_floating(type_) else pa.int64()
 
     def steps(
@@ -141,7 +142,7 @@ class WindowedShard:
             ended = arrived.filter(is_mark)
             arrived = arrived.filter(pa.array(~is_mark.to_numpy(zero_copy_only=False)))
         timed = any(stream.timed for stream in self._streams)
-        counted, held, waiting = self.counted, self._held, self._waiting
+        metrics, held, waiting = self.metrics, self._held, self._waiting
         many = len(marks) or (ended is not None and len(ended))
         if len(arrived) or many or (timed and len(held.keys)):
             # The first rows of all may have come long after the clock began.
@@ -150,7 +151,8 @@ class WindowedShard:
                 yield self._together(arrived, marks, until)
             else:
                 yield from self._apart(arrived, marks, ended, until, since, waiting.watermark)
-        counted.keys, counted.rows, counted.bytes = len(held.keys), len(held) + len(waiting), held.bytes + waiting.bytes
+        metrics.keys, metrics.granules = len(held.keys), len(held) + len(waiting)
+        metrics.bytes = held.bytes + waiting.bytes
 
     def _apart(
         self, came: pa.RecordBatch, marks: Array, ended: pa.RecordBatch | None, until: int, since: int, end: int

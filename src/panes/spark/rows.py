@@ -20,9 +20,9 @@ from panes.engine.program import View, argument_expressions
 from panes.engine.schema import ResultSchema, field_of, output_types, result_schema
 from panes.errors import PlanError
 from panes.frames import Positions
-from panes.operators.declarations import Punctuation
 from panes.planning.explanation import counted, listed
 from panes.planning.steps import Steps
+from panes.queries.measures import Punctuation
 from panes.queries.windows import Window
 from panes.row_windows.arrival import delta_values, marks_of
 from panes.row_windows.bound_rows import END as ROWS_END
@@ -44,7 +44,7 @@ from panes.spark.rows_job import SHARD, TRAVELLING, WHICH, Answering, OperatorJo
 from panes.spark.stateful_operator import ShardProcessor
 from panes.spark.stream import check_session, check_shards, prepare
 from panes.state.blob_store import new_name
-from panes.state.waiting import INSTANT
+from panes.state.held_rows import INSTANT
 from panes.timeline import Geometry
 
 _ROWS = 1 << 18
