@@ -20,7 +20,7 @@ from panes.errors import SchemaError
 from panes.operators.clocks import EventClock
 from panes.operators.join_operator import Join
 from panes.operators.policies import policies_of
-from panes.queries.joins import Join as Declared
+from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
 from panes.row_windows.window_input import WindowInput
@@ -54,7 +54,7 @@ class BothSides:
         Of the left side and of the right.
     """
 
-    declared: Declared
+    declared: JoinDeclaration
     columns: JoinColumns
     schemas: tuple[pa.Schema, pa.Schema]
     window: RowWindow

@@ -21,12 +21,12 @@ from panes.expressions.expression import Expression
 from panes.frames.matching import levels, near
 from panes.inputs import as_table
 from panes.operators.join_operator import Join
-from panes.queries.joins import Join as Declared
+from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import arrivals_of, by_time, check_delta, sort_ties
 
 
-def join(declared: Declared, left: Any, right: Any) -> pa.Table:
+def join(declared: JoinDeclaration, left: Any, right: Any) -> pa.Table:
     """Join two tables over all windows.
 
     Parameters
@@ -51,7 +51,7 @@ def result_schema(columns: JoinColumns) -> pa.Schema:
 
 
 def both_sides(
-    declared: Declared, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
+    declared: JoinDeclaration, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
 ) -> BothSides:
     """The rows of both sides on their way to a window of rows, which may go by a column that both have."""
     both = BothSides(declared, columns, schemas, window)
@@ -97,7 +97,7 @@ class _Matches:
 class _Pair:
     """Two tables and what is asked of them. A row of -1 stands for the nulls of a side without a match."""
 
-    declared: Declared
+    declared: JoinDeclaration
     columns: JoinColumns
     left: pa.Table
     right: pa.Table
