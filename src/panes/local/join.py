@@ -24,7 +24,6 @@ from panes.operators.join_operator import Join
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import arrivals_of, by_time, check_delta, sort_ties
-from panes.row_windows.vectorised import deltas_of
 
 
 def join(declared: JoinDeclaration, left: Any, right: Any) -> pa.Table:
@@ -57,7 +56,7 @@ def both_sides(
     """The rows of both sides on their way to a window of rows, which may go by a column that both have."""
     both = BothSides(declared, columns, schemas, window)
     if both.delta is not None:
-        for policy in deltas_of(both.stream.window):
+        for policy in both.stream.window.deltas:
             check_delta(policy, schemas[0].field(both.delta[1]).type)
     return both
 
