@@ -18,9 +18,9 @@ from panes.engine.input_columns import JoinColumns, Side
 from panes.engine.schema import plain, position, shown
 from panes.errors import SchemaError
 from panes.operators.clocks import EventClock
-from panes.operators.join import Join
-from panes.operators.lowering import lowered
-from panes.queries.joins import Join as Declared
+from panes.operators.join_operator import Join
+from panes.operators.policies import policies_of
+from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
 from panes.row_windows.window_input import WindowInput
@@ -54,7 +54,7 @@ class BothSides:
         Of the left side and of the right.
     """
 
-    declared: Declared
+    declared: JoinDeclaration
     columns: JoinColumns
     schemas: tuple[pa.Schema, pa.Schema]
     window: RowWindow
@@ -83,7 +83,7 @@ class BothSides:
     @cached_property
     def stream(self) -> WindowInput:
         """How they arrive."""
-        return WindowInput(lowered(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
+        return WindowInput(policies_of(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
 
     @property
     def ties(self) -> tuple[str, ...]:

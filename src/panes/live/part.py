@@ -26,7 +26,7 @@ from panes.live.log import EventLog
 from panes.live.store import Keep, Store
 from panes.live.threshold import Threshold
 from panes.local.lookup import Types, feature_types, order_ties
-from panes.queries.lookups import LookupPart
+from panes.queries.lookup_declarations import LookupPart
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.key_dictionary import KeyDictionary
 

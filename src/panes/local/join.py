@@ -20,14 +20,13 @@ from panes.expressions.evaluate import evaluate, require_boolean
 from panes.expressions.expression import Expression
 from panes.frames.matching import levels, near
 from panes.inputs import as_table
-from panes.operators.join import Join
-from panes.queries.joins import Join as Declared
+from panes.operators.join_operator import Join
+from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import arrivals_of, by_time, check_delta, sort_ties
-from panes.row_windows.vectorised import deltas_of
 
 
-def join(declared: Declared, left: Any, right: Any) -> pa.Table:
+def join(declared: JoinDeclaration, left: Any, right: Any) -> pa.Table:
     """Join two tables over all windows.
 
     Parameters
@@ -52,12 +51,12 @@ def result_schema(columns: JoinColumns) -> pa.Schema:
 
 
 def both_sides(
-    declared: Declared, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
+    declared: JoinDeclaration, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
 ) -> BothSides:
     """The rows of both sides on their way to a window of rows, which may go by a column that both have."""
     both = BothSides(declared, columns, schemas, window)
     if both.delta is not None:
-        for policy in deltas_of(both.stream.window):
+        for policy in both.stream.window.deltas:
             check_delta(policy, schemas[0].field(both.delta[1]).type)
     return both
 
@@ -98,7 +97,7 @@ class _Matches:
 class _Pair:
     """Two tables and what is asked of them. A row of -1 stands for the nulls of a side without a match."""
 
-    declared: Declared
+    declared: JoinDeclaration
     columns: JoinColumns
     left: pa.Table
     right: pa.Table

@@ -21,7 +21,7 @@ from panes.expressions.expression import expression
 from panes.inputs import as_table, with_the_rest
 from panes.planning.explanation import listed
 from panes.planning.steps import Steps
-from panes.queries.lookups import Answered, Lookup, LookupLayout, LookupPart, features
+from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupPart, LookupWindow, features
 from panes.queries.query import EXPIRES, Query
 from panes.queries.windows import Cumulate, Window
 from panes.row_windows.arrival import sort_ties
@@ -31,7 +31,7 @@ Answers: TypeAlias = dict[tuple[str, str], dict[str, pa.Array]]
 """The output columns by the names of query and window."""
 
 
-def lookup_steps(declared: Lookup, events: Any, requests: Any) -> Steps:
+def lookup_steps(declared: LookupDeclaration, events: Any, requests: Any) -> Steps:
     """What is to be done to answer every request, after every check.
 
     Parameters
@@ -209,7 +209,12 @@ def answers_of(
 
 
 def _answers_over(
-    bound: BoundLookup, requests: Asked, number: int, window: Answered, keys: Mapping[str, pa.Array], time: pa.DataType
+    bound: BoundLookup,
+    requests: Asked,
+    number: int,
+    window: LookupWindow,
+    keys: Mapping[str, pa.Array],
+    time: pa.DataType,
 ) -> dict[str, pa.Array]:
     """The aggregates of a query over one window, and what is derived from them."""
     query, answers = bound.part.queries[number], requests.answer(number, window)
@@ -227,17 +232,17 @@ def _answers_over(
             "window_name": pa.repeat(window.name, len(missing)),
         }
     )
-    if query.expiring:
+    if query.uses_expires:
         piece = piece.append_column(EXPIRES, pa.array(answers.end + _pace(window), mask=missing).view(time))
     for alias, value in query.derived:
         found[alias] = whole(evaluate(value, piece))
-        if alias.lower() == EXPIRES and query.expiring:
+        if alias.lower() == EXPIRES and query.uses_expires:
             piece = piece.drop_columns([EXPIRES])
         piece = piece.append_column(alias, found[alias])
     return found
 
 
-def _pace(window: Answered) -> int:
+def _pace(window: LookupWindow) -> int:
     """How long after an instance the next one of its size ends."""
     assert isinstance(window, (Window, Cumulate))
     return window.upto if isinstance(window, Cumulate) else window.geometry.slide

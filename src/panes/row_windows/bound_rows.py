@@ -18,15 +18,11 @@ from panes.engine.schema import ResultSchema, check_columns, field_of, output_ty
 from panes.errors import SchemaError, nearest
 from panes.frames import Frame
 from panes.frames.positions import FARTHEST
-from panes.frames.row_windows import Processed, key_of_rows
-from panes.operators.declarations import Sliding
+from panes.frames.row_frame import Arrivals, RowFrame, key_of_rows
 from panes.queries.query import NUMBER, Query
 from panes.queries.windows import RowWindow, Window
 from panes.row_windows.arrival import check_delta
 from panes.row_windows.parts import RowsPart, is_session
-from panes.row_windows.recorded import recorded
-from panes.row_windows.vectorised import Arrivals, deltas_of, processed
-from panes.row_windows.window_input import WindowInput
 
 ENDLESS = 4 * FARTHEST
 """Later than anything is ever due."""
@@ -76,7 +72,7 @@ class BoundRows:
         self,
         number: int,
         arrivals: Arrivals,
-        found: Processed,
+        found: RowFrame,
         numbers: Array,
         keys: Sequence[pa.Array],
         groups: Sequence[pa.Array],
@@ -120,8 +116,8 @@ def check_part(part: RowsPart, schema: pa.Schema) -> None:
     for name in part.deltas:
         _check_name(part, "delta", name, schema)
     for stream in part.streams:
-        for policy in deltas_of(stream.window):
-            check_delta(policy, field_of(schema, str(policy.attribute)).type)
+        for policy in stream.window.deltas:
+            check_delta(policy, field_of(schema, str(policy.column)).type)
     mark = part.stream.mark
     if mark is not None:
         _check_name(part, "punctuation", mark.column, schema)
@@ -152,25 +148,11 @@ def order_of(parts: Sequence[RowsPart], schema: pa.Schema) -> list[str]:
 # Answers, wherever the rows come from
 
 
-def windows_of(stream: WindowInput, arrivals: Arrivals) -> tuple[Processed, Array]:
-    """The windows that are answered, and which one of its key each is."""
-    if stream.together:
-        return recorded(stream.window, arrivals)
-    found = processed(stream.window, arrivals)
-    found = found if leaves_out(stream) else found.held()
-    return found, found.numbers()
-
-
-def leaves_out(stream: WindowInput) -> bool:
-    """Whether windows leave out the latest rows, and are answered though they hold none."""
-    return isinstance(stream.window, Sliding) and (stream.window.before or stream.window.ago > 0)
-
-
 def _answer(
     bound: BoundRows,
     number: int,
     arrivals: Arrivals,
-    found: Processed,
+    found: RowFrame,
     numbers: Array,
     keys: Sequence[pa.Array],
     groups: Sequence[pa.Array],
@@ -203,7 +185,7 @@ def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
     return array if array.type == type_ else array.cast(type_)
 
 
-def bounds_of(window: RowWindow | Window, found: Processed, instants: Array) -> tuple[Array, Array]:
+def bounds_of(window: RowWindow | Window, found: RowFrame, instants: Array) -> tuple[Array, Array]:
     """Where results say that instances start and end.
 
     An instance ends when it is answered. It starts as long before as its size says where that is in time, and with its
@@ -226,7 +208,7 @@ def labelled(bound: BoundRows, number: int, answers: pa.Table) -> pa.Table:
     """Answers as results show them: derived columns, those that ``having`` wants, all columns."""
     query, window = flat(bound.part.query), bound.part.windows[number]
     columns = {name: answers.column(name) for name in answers.column_names if name not in (START, END, NUMBERED)}
-    if query.asks_for(NUMBER):
+    if query.refers_to(NUMBER):
         columns[NUMBER] = answers.column(NUMBERED)
     bounds = [whole(answers.column(name)) for name in (START, END)]
     if not query.timed:

@@ -18,18 +18,18 @@ from panes.aggregates.operations import Array
 from panes.aggregates.ordering import is_ordered
 from panes.engine.keys import one_zero
 from panes.frames import Positions
-from panes.frames.row_windows import Begun, Processed
-from panes.operators.declarations import Delta, Sliding, WindowDeclaration
+from panes.frames.row_frame import Arrivals, Progress, RowFrame
+from panes.operators.policies import SlidingPolicies, WindowPolicies
+from panes.queries.measures import Delta
 from panes.row_windows.arrival import delta_values, in_order, marks_of, ranks
-from panes.row_windows.bound_rows import BoundRows, leaves_out
-from panes.row_windows.continued import continued
+from panes.row_windows.bound_rows import BoundRows
+from panes.row_windows.framing import Framing, leaves_out, moments_on_the_clock
+from panes.row_windows.framing_by_events import Recording
 from panes.row_windows.key_set import KeySet, PartRows, Shape
-from panes.row_windows.recorded import Recording
-from panes.row_windows.vectorised import Arrivals, moments_on_the_clock
 from panes.row_windows.window_input import WindowInput
 from panes.state.blob_store import BlobStore
-from panes.state.held_rows import HELD, Column, KeyedRows
-from panes.state.waiting import INSTANT, Counted, Waiting
+from panes.state.held_rows import HELD, INSTANT, Column, KeyedRows, Waiting
+from panes.state.job import ShardMetrics
 
 _ONE = pa.schema([("everything", pa.int32())])
 """The key of a window that has none."""
@@ -101,7 +101,7 @@ class WindowedShard:
         self._streams = [self._bound.part.streams[i] for i in chosen]
         self.reach = 1, 1
         """A row that came so many µs behind the watermark is too late for some window, and for all."""
-        self.counted = Counted()
+        self.metrics = ShardMetrics()
         self._schema = waiting_schema(keys, part)
         self._waiting = Waiting(self._schema, blob_store, state)
         held = [f for f in self._schema if not f.name.startswith(("key", "tie")) and f.name != MARK]
@@ -118,11 +118,11 @@ class WindowedShard:
         """For a manifest."""
         return {**self._waiting.state, **self._held.state, "saved": self._saved}
 
-    def _reference(self, window: WindowDeclaration) -> pa.DataType:
+    def _reference(self, window: WindowPolicies) -> pa.DataType:
         """The type of the values that triggers by delta go by."""
-        if not isinstance(window, Sliding) or not isinstance(window.trigger, Delta):
+        if not isinstance(window, SlidingPolicies) or not isinstance(window.trigger, Delta):
             return pa.int64()
-        type_ = self._shape.deltas[self._bound.part.deltas.index(str(window.trigger.attribute))]
+        type_ = self._shape.deltas[self._bound.part.deltas.index(str(window.trigger.column))]
         return pa.float64() if pa.types.is_floating(type_) else pa.int64()
 
     def steps(
@@ -141,7 +141,7 @@ class WindowedShard:
             ended = arrived.filter(is_mark)
             arrived = arrived.filter(pa.array(~is_mark.to_numpy(zero_copy_only=False)))
         timed = any(stream.timed for stream in self._streams)
-        counted, held, waiting = self.counted, self._held, self._waiting
+        metrics, held, waiting = self.metrics, self._held, self._waiting
         many = len(marks) or (ended is not None and len(ended))
         if len(arrived) or many or (timed and len(held.keys)):
             # The first rows of all may have come long after the clock began.
@@ -150,7 +150,8 @@ class WindowedShard:
                 yield self._together(arrived, marks, until)
             else:
                 yield from self._apart(arrived, marks, ended, until, since, waiting.watermark)
-        counted.keys, counted.rows, counted.bytes = len(held.keys), len(held) + len(waiting), held.bytes + waiting.bytes
+        metrics.keys, metrics.granules = len(held.keys), len(held) + len(waiting)
+        metrics.bytes = held.bytes + waiting.bytes
 
     def _apart(
         self, came: pa.RecordBatch, marks: Array, ended: pa.RecordBatch | None, until: int, since: int, end: int
@@ -174,7 +175,7 @@ class WindowedShard:
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(touched)
         lines = self._held.lines()
         column = self._column(wanted, lines[HELD], came, owner)
-        todo = list[tuple[WindowInput, dict[str, Array], Column, Arrivals, Begun]]()
+        todo = list[tuple[WindowInput, dict[str, Array], Column, Arrivals, Progress]]()
         moments = 0.0
         for number, stream in enumerate(self._streams):
             own = {name: lines[f"{name}{number}"] for name in (*_FIGURES, _OWN, _NUMBERED)}
@@ -183,7 +184,7 @@ class WindowedShard:
             if ended is not None and marked is not None:
                 instants = ended.column(INSTANT).to_numpy()
                 arrivals = replace(arrivals, marks=marks_of(marked, instants, wanted))
-            begun = Begun(held=mine.held, until=until, **{name: own[name][wanted] for name in _FIGURES})
+            begun = Progress(held=mine.held, until=until, **{name: own[name][wanted] for name in _FIGURES})
             todo.append((stream, own, mine, arrivals, begun))
             moments += moments_on_the_clock(stream.window, arrivals, begun)
         if moments > _AT_ONCE and end - since > 1 and ended is None:
@@ -195,15 +196,16 @@ class WindowedShard:
             return
         tables, still = [], np.zeros(len(wanted), np.int64)
         for number, (stream, own, mine, arrivals, begun) in enumerate(todo):
-            after = continued(stream.window, arrivals, begun)
-            found = after.found if leaves_out(stream) else after.found.held()
+            framing = Framing(stream.window, arrivals, begun)
+            found = framing.frame if leaves_out(stream.window) else framing.frame.held()
             numbers = found.numbers() + own[_NUMBERED][wanted][found.key]
             tables.append((self._chosen[number], self._answers(number, mine, arrivals, found, numbers)))
+            after = framing.progress_after()
             for name in _FIGURES:
-                own[name][wanted] = getattr(after.begun, name)
+                own[name][wanted] = getattr(after, name)
             own[_NUMBERED][wanted] += np.bincount(found.key, minlength=len(wanted))
-            own[_OWN][wanted] = after.begun.held
-            still = np.maximum(still, after.begun.held)
+            own[_OWN][wanted] = after.held
+            still = np.maximum(still, after.held)
         self._held.keep(column, column.starts[1:] - still, lines)
         yield tables
 
@@ -221,7 +223,7 @@ class WindowedShard:
         if self._saved is not None:
             recording.load(self._saved, arrivals, dict(zip(wanted.tolist(), range(len(wanted)), strict=True)))
         recording.run(arrivals, column.new)
-        table = self._answers(0, column, arrivals, *recording.found())
+        table = self._answers(0, column, arrivals, *recording.frame())
         # Keys that have no subwindow any more are forgotten; the others are numbered anew.
         state = recording.save()
         live = [saved["partition"] for saved in state["subwindows"]]
@@ -244,7 +246,7 @@ class WindowedShard:
         events = Positions.of_events(instants, column.starts)
         return Arrivals(events, end, delta_values(stream.window, deltas), marks)
 
-    def _answers(self, number: int, column: Column, arrivals: Arrivals, found: Processed, numbers: Array) -> pa.Table:
+    def _answers(self, number: int, column: Column, arrivals: Arrivals, found: RowFrame, numbers: Array) -> pa.Table:
         known = self._held.keys.keys.take(pa.array(column.keys))
         keys = known.columns if self._shape.keys else []
         return answers_of(self._bound, self._own, self._chosen[number], column.rows, arrivals, found, numbers, keys)
@@ -256,7 +258,7 @@ def answers_of(
     window: int,
     rows: pa.RecordBatch,
     arrivals: Arrivals,
-    found: Processed,
+    found: RowFrame,
     numbers: Array,
     keys: Sequence[pa.Array],
 ) -> pa.Table:
