@@ -12,11 +12,9 @@ from panes.errors import ExpressionError
 from panes.expressions.expression import (
     Expression,
     column,
-    conjunction,
     disjunction,
     expression,
     literal,
-    parse,
     when,
 )
 
@@ -55,11 +53,11 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("text", SPELLINGS)
 def test_one_spelling(text):
-    found = parse(text)
+    found = Expression(text)
     assert found.sql == SPELLINGS[text]
-    assert parse(found.sql) == found
-    assert parse(found.sql).tree == found.tree
-    assert hash(parse(found.sql)) == hash(found)
+    assert Expression(found.sql) == found
+    assert Expression(found.sql).tree == found.tree
+    assert hash(Expression(found.sql)) == hash(found)
     assert pickle.loads(pickle.dumps(found)) == found
 
 
@@ -112,7 +110,7 @@ REFUSALS = {
 def test_outside_the_subset(text):
     reason, underline = REFUSALS[text]
     with pytest.raises(ExpressionError) as caught:
-        parse(text)
+        Expression(text)
     assert reason in str(caught.value)
     if underline is not None:
         assert f"\n  {text}\n  {underline}\n" in str(caught.value)
@@ -124,29 +122,29 @@ def test_only_text_is_an_expression():
 
 
 def test_columns():
-    found = parse("a + s.x * A + s.y.z.u.v + `a.b`")
+    found = Expression("a + s.x * A + s.y.z.u.v + `a.b`")
     assert found.columns == ("a", "s.x", "A", "s.y.z.u.v", "a.b")
     assert found.roots == ("a", "s", "A", "a.b")
-    assert parse("case when c then d end").columns == ("c", "d")
-    assert parse("1 + 1").columns == ()
+    assert Expression("case when c then d end").columns == ("c", "d")
+    assert Expression("1 + 1").columns == ()
 
 
 @pytest.mark.parametrize(
     ("text", "plain"), [("a", True), ("(`a b`)", True), ("a.b", True), ("a + 0", False), ("1", False)]
 )
 def test_is_column(text, plain):
-    assert parse(text).is_column is plain
+    assert Expression(text).is_column is plain
 
 
 def test_builders():
-    assert when("a or b", "x") == parse("CASE WHEN a OR b THEN x END")
-    assert conjunction(["a or b", parse("c")]).sql == "(a OR b) AND c"
+    assert when("a or b", "x") == Expression("CASE WHEN a OR b THEN x END")
     assert disjunction(["a and b", "not c"]).sql == "a AND b OR NOT c"
-    assert conjunction(["a"]).sql == "a"
-    assert (conjunction([]).sql, disjunction([]).sql) == ("TRUE", "FALSE")
+    assert disjunction(["a", Expression("b OR c")]).sql == "a OR (b OR c)"
+    assert disjunction(["a"]).sql == "a"
+    assert disjunction([]).sql == "FALSE"
     assert column("end").sql == "`end`"
-    assert expression(parse("a")) == expression("a") == Expression("a")
-    assert str(parse("a+1")) == "a + 1"
+    assert expression(Expression("a")) == expression("a") == Expression("a")
+    assert str(Expression("a+1")) == "a + 1"
 
 
 @pytest.mark.parametrize(
@@ -178,12 +176,12 @@ def test_no_literals(value):
 
 
 def test_rename():
-    found = parse("a * s.x + s.y")
+    found = Expression("a * s.x + s.y")
     assert found.rename({"A": "q r"}).sql == "`q r` * s.x + s.y"
     assert found.rename({"s": "t"}).sql == "a * t.x + t.y"
     assert found.rename({"s.x": "flat", "s": "t"}).sql == "a * flat + t.y"
-    assert found.rename({"a": parse("b + 1")}).sql == "(b + 1) * s.x + s.y"
-    assert parse("a + b").rename({"a": "b", "b": "a"}).sql == "b + a"
+    assert found.rename({"a": Expression("b + 1")}).sql == "(b + 1) * s.x + s.y"
+    assert Expression("a + b").rename({"a": "b", "b": "a"}).sql == "b + a"
     assert found.sql == "a * s.x + s.y"
     with pytest.raises(ExpressionError, match="is no column"):
-        found.rename({"s": parse("b + 1")})
+        found.rename({"s": Expression("b + 1")})

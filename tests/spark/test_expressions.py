@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from panes.errors import ExpressionError
 from panes.expressions.evaluate import evaluate, result_type
-from panes.expressions.expression import parse
+from panes.expressions.expression import Expression
 
 NAN, INF = float("nan"), float("inf")
 D = Decimal
@@ -168,7 +168,7 @@ def assert_same(frame, expressions: list[str]) -> None:
     """Compare on the rows on which the local runner does not fail, all in one job."""
     from pyspark.sql import functions as F
 
-    canonical = [parse(sql).sql for sql in expressions]
+    canonical = [Expression(sql).sql for sql in expressions]
     failed = [failing_rows(sql) for sql in canonical]
     kept = [
         F.expr(sql) if not rows else F.when(~F.col("row").isin(rows), F.expr(sql))
@@ -222,7 +222,7 @@ def test_rows_that_fail_are_those_of_spark(frame):
             with pytest.raises(ExpressionError, match=rf"fails on row {rows[0]}\b"):
                 evaluate(sql, ROWS)
             with pytest.raises(Exception, match=r"DIVIDE|REMAINDER|OVERFLOW|OUT_OF_RANGE"):
-                frame.where(F.col("row") == rows[0]).select(F.expr(parse(sql).sql)).collect()
+                frame.where(F.col("row") == rows[0]).select(F.expr(Expression(sql).sql)).collect()
 
 
 @pytest.mark.parametrize("sql", REFUSED)
@@ -241,7 +241,7 @@ def test_plain_words_need_no_quotes_in_spark(spark):
     names = [word for word in words if word.isidentifier()]
     frame = spark.createDataFrame([tuple(range(len(names)))], names)
     wanted = [f"CASE WHEN {n} > -1 AND {n} IS NOT NULL THEN {n} + 1 END" for n in map(identifier, names)]
-    assert [parse(sql).sql for sql in wanted] == wanted
+    assert [Expression(sql).sql for sql in wanted] == wanted
     assert list(frame.selectExpr(*wanted).first()) == [i + 1 for i in range(len(names))]
 
 

@@ -41,6 +41,13 @@ class Expression:
     ('price', 'QTY')
     >>> Expression("a") == Expression("(`a`)")
     True
+    >>> Expression("rand() > 0.5")
+    Traceback (most recent call last):
+    ...
+    panes.errors.ExpressionError: cannot use 'rand() > 0.5': RAND is not deterministic, and a plan may ...
+      rand() > 0.5
+      ^^^^
+    Supported are ...
     """
 
     sql: str
@@ -83,7 +90,7 @@ class Expression:
         return is_column(self.tree)
 
     def rename(self, mapping: Mapping[str, ExpressionLike]) -> Expression:
-        """Put other columns, or whole expressions, in the place of columns.
+        """Return the expression with columns replaced by other columns, or by whole expressions.
 
         Parameters
         ----------
@@ -108,29 +115,13 @@ class Expression:
         return f"Expression({self.sql!r})"
 
 
-def parse(text: str) -> Expression:
-    """Read an expression.
-
-    Examples
-    --------
-    >>> parse("rand() > 0.5")
-    Traceback (most recent call last):
-    ...
-    panes.errors.ExpressionError: cannot use 'rand() > 0.5': RAND is not deterministic, and a plan may ...
-      rand() > 0.5
-      ^^^^
-    Supported are ...
-    """
-    return Expression(text)
-
-
 def expression(value: ExpressionLike) -> Expression:
-    """Take an expression, or read one."""
+    """Return an expression as it is, or read it from its text."""
     return value if isinstance(value, Expression) else Expression(value)
 
 
 def column(name: str) -> Expression:
-    """The column of exactly this name, whatever characters it has.
+    """Return the column of exactly this name, whatever characters it has.
 
     Examples
     --------
@@ -141,7 +132,7 @@ def column(name: str) -> Expression:
 
 
 def literal(value: Scalar) -> Expression:
-    """Write a Python value as an expression.
+    """Return a Python value as a literal.
 
     Examples
     --------
@@ -154,7 +145,7 @@ def literal(value: Scalar) -> Expression:
 
 
 def when(condition: ExpressionLike, value: ExpressionLike) -> Expression:
-    """The value where the condition is true, and null elsewhere.
+    """Return an expression with a value where a condition is true, and null elsewhere.
 
     Examples
     --------
@@ -164,22 +155,12 @@ def when(condition: ExpressionLike, value: ExpressionLike) -> Expression:
     return Expression(f"CASE WHEN {expression(condition)} THEN {expression(value)} END")
 
 
-def conjunction(conditions: Iterable[ExpressionLike]) -> Expression:
-    """All of the conditions: TRUE when there is none.
+def disjunction(conditions: Iterable[ExpressionLike]) -> Expression:
+    """Return a condition that holds where any of these holds: FALSE when there is none.
 
     Examples
     --------
-    >>> conjunction(["a OR b", "c"])
-    Expression('(a OR b) AND c')
+    >>> disjunction(["a AND b", "c"])
+    Expression('a AND b OR c')
     """
-    return _joined("AND", conditions, empty=True)
-
-
-def disjunction(conditions: Iterable[ExpressionLike]) -> Expression:
-    """Any of the conditions: FALSE when there is none."""
-    return _joined("OR", conditions, empty=False)
-
-
-def _joined(word: str, conditions: Iterable[ExpressionLike], *, empty: bool) -> Expression:
-    texts = [f"({expression(condition)})" for condition in conditions]
-    return Expression(f" {word} ".join(texts)) if texts else literal(empty)
+    return Expression(" OR ".join(f"({expression(condition)})" for condition in conditions) or "FALSE")
