@@ -1,4 +1,4 @@
-"""What a benchmark found: printed as tables, written as JSON with every raw timing."""
+"""The report of a benchmark: printed as tables, written as a JSON summary with one record per line."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Timings:
     seconds: dict[str, list[float]]
 
     def median(self, name: str) -> float | None:
-        """The median of a contender; None if it did not take part."""
+        """Return the median of a contender, or None if it did not take part."""
         return median(self.seconds[name]) if name in self.seconds else None
 
     def ratio(self, name: str, unit: str) -> float | None:
-        """How many times as long as another contender one took, median by median."""
+        """Return the median of one contender divided by that of another."""
         own, other = self.median(name), self.median(unit)
         return None if own is None or other is None else own / other
 
@@ -41,7 +41,7 @@ class Table:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def columns(self) -> list[str]:
-        """All columns, in the order in which they first occur."""
+        """Return all columns in the order of their first appearance."""
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
 
@@ -54,27 +54,22 @@ class Report:
     directory: Path = RESULTS
     facts: dict[str, Any] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
-    sections: dict[str, Any] = field(default_factory=dict)
     timings: list[dict[str, Any]] = field(default_factory=list)
     started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def table(self, title: str, *notes: str) -> Table:
-        """Begin a table."""
+        """Add a table."""
         self.tables.append(Table(title, notes))
         return self.tables[-1]
 
     def record(self, case: str, data: str, timings: Timings) -> None:
-        """Keep raw timings, and write what there is so far: a long run may be cut short."""
-        self.timings += [
-            {
-                "case": case,
-                "data": data,
-                "contender": name,
-                "seconds": _short(seconds),
-                "median": _short(median(seconds)),
-            }
-            for name, seconds in timings.seconds.items()
-        ]
+        """Keep the median of each contender, and write the report so far: a long run may be cut short."""
+        record = next((r for r in self.timings if (r["case"], r["data"]) == (case, data)), None)
+        if record is None:
+            record = {"case": case, "data": data, "rounds": 0, "seconds": {}}
+            self.timings.append(record)
+        record["rounds"] = max(record["rounds"], *map(len, timings.seconds.values()))
+        record["seconds"] |= {name: _short(median(seconds)) for name, seconds in timings.seconds.items()}
         self.write()
 
     def write(self) -> None:
@@ -88,11 +83,9 @@ class Report:
             "tables": [
                 {"title": t.title, "notes": list(t.notes), "rows": [_short(row) for row in t.rows]} for t in self.tables
             ],
-            **self.sections,
             "timings": self.timings,
         }
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        (self.directory / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
+        (self.directory / f"{self.name}.json").write_text(as_json(content), encoding="utf-8")
 
     def show(self, console: Console) -> None:
         """Print the tables."""
@@ -108,13 +101,44 @@ class Report:
             console.print(shown)
 
 
+def as_json(content: dict[str, Any]) -> str:
+    """Return a report as JSON: a line per fact, note, row and timing.
+
+    Examples
+    --------
+    >>> print(as_json({"name": "price", "timings": [{"case": "1 window"}, {"case": "5 windows"}]}), end="")
+    {
+     "name": "price",
+     "timings": [
+      {"case": "1 window"},
+      {"case": "5 windows"}
+     ]
+    }
+    """
+    return _nested(content, 0) + "\n"
+
+
+def _nested(value: Any, depth: int) -> str:
+    """Break lists of records, and what holds them, into lines; leave everything else on one line."""
+    records = isinstance(value, list) and any(isinstance(each, dict) for each in value)
+    holder = isinstance(value, dict) and any(isinstance(each, list) for each in value.values())
+    if not (records or holder):
+        return json.dumps(value, ensure_ascii=False)
+    pad, opening, closing = " " * (depth + 1), *("[]" if records else "{}")
+    if records:
+        lines = [_nested(each, depth + 1) for each in value]
+    else:
+        lines = [f"{json.dumps(name)}: {_nested(each, depth + 1)}" for name, each in value.items()]
+    return f"{opening}\n{pad}" + f",\n{pad}".join(lines) + f"\n{' ' * depth}{closing}"
+
+
 def mean_and_max(values: Sequence[float]) -> tuple[float, float]:
-    """As the paper summarises boosts."""
+    """Return mean and maximum, as the paper summarises boosts."""
     return sum(values) / len(values), max(values)
 
 
 def _short(value: Any) -> Any:
-    """Four significant digits: more is noise."""
+    """Round floats to four significant digits; more is noise."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, dict):

@@ -139,7 +139,6 @@ def table(bench: Bench, which: PaperTable) -> None:
             ]
             every.setdefault(events.name, []).extend(measured)
             shown.rows.append({"setup": name, **_row(measured, paper)})
-            bench.report.sections["correlation"] = {name: _correlations(sets) for name, sets in every.items()}
     if not every:
         bench.report.table(which.title, "Skipped: the real data are not beside the checkout.")
     _show_correlations(bench, every)
@@ -220,15 +219,12 @@ def _row(measured: Sequence[Measured], paper: Boosts) -> dict[str, Any]:
     }
 
 
-def _correlations(sets: Sequence[Measured]) -> dict[str, Any]:
+def _correlations(sets: Sequence[Measured]) -> dict[str, float | None]:
     """Pearson's r between the cost model and the clock, by plan and over all plans."""
     names = (OWN, WITHOUT, WITH)
     points = {name: [(m.predicted[name], m.seconds[name]) for m in sets] for name in names}
     points["all plans"] = [point for name in names for point in points[name]]
-    return {
-        "r": {name: _pearson(pairs) for name, pairs in points.items()},
-        "points": {name: pairs for name, pairs in points.items() if name != "all plans"},
-    }
+    return {name: _pearson(pairs) for name, pairs in points.items()}
 
 
 def _pearson(pairs: Sequence[tuple[float, float]]) -> float | None:
@@ -244,4 +240,4 @@ def _show_correlations(bench: Bench, every: dict[str, list[Measured]]) -> None:
         "Predicted: events and partials that all windows read, in the paper's cost model; a point per set and plan.",
     )
     for name, sets in every.items():
-        shown.rows.append({"data": name, "sets": len(sets), **_correlations(sets)["r"]})
+        shown.rows.append({"data": name, "sets": len(sets), **_correlations(sets)})

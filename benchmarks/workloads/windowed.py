@@ -20,7 +20,7 @@ from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from benchmarks.workloads.windowing import through_library
 from panes.operators import Aggregate, Join, Sort
-from panes.operators.lowering import lowered
+from panes.operators.policies import policies_of
 
 KEYS = 100
 SIZE = 100
@@ -125,7 +125,7 @@ def _table(count: int) -> pa.Table:
 def _contenders(
     table: pa.Table, rows: list[Row], window: Any, by: tuple[str, ...], function: Any
 ) -> dict[str, Callable[[], Any]]:
-    declared = lowered(window, by or None)
+    declared = policies_of(window, by or None)
     plan = pn.plan(pn.query(by=by, at="ts", select={"answer": function}, over=window))
 
     def operator(window: Any, clock: Any) -> Aggregate:

@@ -25,7 +25,7 @@ from panes.operators import (
     Operator,
     OperatorModel,
 )
-from panes.operators.lowering import lowered
+from panes.operators.policies import policies_of
 from tests.operators.test_golden import CASES, FUNCTIONS
 
 TIME = pa.timestamp("us")
@@ -101,7 +101,7 @@ def test_an_operator(rows, window, evict):
     """Every partition has an operator of its own; one that keeps partitions apart does not notice."""
     found = pn.apply(table_of(rows), operator=Changes, over=window, by="k", at="ts", evict=evict)
     clock, out = EventClock(), []
-    operator = Changes(lowered(window, ["k"], evict), clock=clock)
+    operator = Changes(policies_of(window, ["k"], evict), clock=clock)
     operator.connect(out.append)
     for row in sorted(in_order(rows, window), key=lambda row: (row["ts"], _nulls_first(row["k"]))):
         clock.advance(row["ts"])
@@ -136,9 +136,9 @@ FIVE = pn.sliding(pn.rows(5))
 @pytest.mark.parametrize(
     ("right", "wanted"),
     [
-        (lowered(FIVE, ["k"], pn.evict(keys=1)), []),
-        (lowered(FIVE, ["k"], pn.evict(keys=2)), [{"left": 3, "right": 1}]),
-        (lowered(FIVE, ["other"]), [{"left": 3, "right": 1}]),
+        (policies_of(FIVE, ["k"], pn.evict(keys=1)), []),
+        (policies_of(FIVE, ["k"], pn.evict(keys=2)), [{"left": 3, "right": 1}]),
+        (policies_of(FIVE, ["other"]), [{"left": 3, "right": 1}]),
     ],
     ids=["one key", "two keys", "other keys"],
 )
@@ -147,7 +147,7 @@ def test_a_second_window_evicts_its_keys(right, wanted):
     table = sides([(1, "a", 1), (2, "b", 1), (3, "a", 0)])
     join = joined_with(right)
     found = pn.apply(table, operator=join, over=FIVE, by="k", at="ts", port="side").to_pylist()
-    operator, out = join(lowered(FIVE, ["k"]), EventClock(0)), []
+    operator, out = join(policies_of(FIVE, ["k"]), EventClock(0)), []
     operator.connect(out.append)
     for row in table.to_pylist():
         operator.process(row, row["side"])
@@ -158,7 +158,7 @@ def test_a_second_window_has_other_keys():
     """Rows of two keys may meet in it."""
     table = sides([(1, "a", 1), (2, "b", 0)])
     table = table.set_column(2, "other", pa.array(["b", "?"]))
-    join = joined_with(lowered(FIVE, ["other"]))
+    join = joined_with(policies_of(FIVE, ["other"]))
     found = pn.apply(table, operator=join, over=FIVE, by="k", at="ts", port="side")
     assert found.to_pylist() == [{"left": 2, "right": 1}]
 
@@ -168,7 +168,7 @@ class Remembers(Changes):
 
     def __init__(self, window, clock=None):
         super().__init__(window, clock=clock)
-        self.known = self.window(lowered(pn.sliding(pn.rows(1)), ["k"], pn.evict(keys=1)))
+        self.known = self.window(policies_of(pn.sliding(pn.rows(1)), ["k"], pn.evict(keys=1)))
 
 
 @pytest.mark.parametrize(("by", "together"), [((), False), ("k", True)])
@@ -259,7 +259,7 @@ AGED = pn.evict(age="1 s")
         (DeclarationError, "evict=5 evicts nothing", {"evict": 5}),
         (
             DeclarationError,
-            "'sliding, time.9us., count.1.' goes by time, and rows have none",
+            "'pn.hopping..9us., every=pn.rows.1., bounds=.....' goes by time, and rows have none",
             {"operator": joined_with(NINE, on="k"), "at": None},
         ),
         (DeclarationError, "is a session, which an operator cannot see", {"over": pn.session("1 s")}),

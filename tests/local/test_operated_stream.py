@@ -32,7 +32,7 @@ from panes.operators import (
     SlidingWindow,
     Sort,
 )
-from panes.operators.lowering import lowered
+from panes.operators.policies import policies_of
 from panes.row_windows.rows_shard import WHICH
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.waiting import INSTANT
@@ -117,7 +117,7 @@ def test_joins_by_two_windows(data, right, limit):
     """The second window has a clock and partitions of its own; rows with y=1 are for it."""
     rows = sorted(data.draw(tables()), key=lambda row: row["ts"] // 4)
     rows = [row | {"y": min(row["y"], 1)} for row in rows]
-    join = joined_with(lowered(right, ["k"], limit), outer="right")
+    join = joined_with(policies_of(right, ["k"], limit), outer="right")
     schema = pa.schema({"left": pa.int64(), "right": pa.int64()})
     stream = Stream(EVERY, join, schema, port="y")
     for part, watermark in data.draw(micro_batches(rows)):
@@ -149,13 +149,13 @@ def test_another_operator_does_not_go_on():
 
     one, other = (Stream(window, summing(name), schema) for name in ("x", "odometer"))
     assert one.declared.declaration.startswith("Aggregate: total=sum(x), groups=[], ")
-    assert one.declared.declaration.endswith("tumbling, partitioned, count(4) by k")
+    assert one.declared.declaration.endswith("pn.tumbling(pn.rows(4)) by ['k']")
     one.step([row(1)], 2)
     other.blob_store = one.blob_store
     with pytest.raises(StateError, match=r"\[total=sum\(x\).*\[total=sum\(odometer\)"):
         other.step([row(2)], 3)
     custom = Stream(pn.sliding(pn.rows(2)), Changes, OPERATORS[Changes])
-    assert custom.declared.declaration == "Changes: sliding, partitioned, count(2), count(1) by k"
+    assert custom.declared.declaration == "Changes: pn.sliding(pn.rows(2)) by ['k']"
 
 
 def by_level(window, clock):

@@ -26,7 +26,7 @@ from panes.operators import (
     OperatorModel,
     Sort,
 )
-from panes.operators.lowering import lowered
+from panes.operators.policies import policies_of
 from tests.local.test_operated import TIME
 from tests.local.test_operated_stream import Stream
 
@@ -83,7 +83,7 @@ def happenings(draw):
 
 def through_library(rows, by, evict, operator, schema):
     clock, out = EventClock(), []
-    running = operator(lowered(STOP, [by] if by else None, evict), clock=clock)
+    running = operator(policies_of(STOP, [by] if by else None, evict), clock=clock)
     running.connect(out.append)
     table = pa.Table.from_pylist(rows, schema=COLUMNS)
     for row, at in zip(table.to_pylist(), [row["ts"] for row in rows], strict=True):

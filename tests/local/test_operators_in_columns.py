@@ -17,7 +17,7 @@ from panes.applying.tuple_by_tuple import answered, rows_of, submitted
 from panes.applying.user_operators import operator_of, stream_of
 from panes.errors import OrderError, SchemaError
 from panes.operators import Join, Sort
-from panes.operators.lowering import lowered
+from panes.operators.policies import policies_of
 from panes.row_windows.arrival import arrive
 
 ORIGINS = st.sampled_from(["epoch", "first", "row"])
@@ -98,7 +98,7 @@ def test_joined_windows(table: pa.Table, left: Any, right: Any, by_key: bool, on
 
     def join(window: Any, clock: Any) -> Join:
         return Join(
-            window, lowered(right, ["k"] if by_key else None), on=on, match=match, clock=clock,
+            window, policies_of(right, ["k"] if by_key else None), on=on, match=match, clock=clock,
             select=lambda one, other: {"left": one["n"], "right": other["n"]},
         )  # fmt: skip
 

@@ -174,5 +174,5 @@ def test_another_window_cannot_go_on():
     one, other = Stream(pn.tumbling(pn.rows(2))), Stream(pn.tumbling(pn.rows(3)))
     one.step(ROWS[:3], 2)
     other.blob_store = one.blob_store
-    with pytest.raises(StateError, match=r"written with windows=\['tumbling, count\(2\)'\], and this run has"):
+    with pytest.raises(StateError, match=r"written with windows=\['pn.tumbling\(pn.rows\(2\)\)'\], and this run has"):
         other.step(ROWS[3:6], 5)

@@ -5,26 +5,17 @@ from __future__ import annotations
 from itertools import product
 
 from panes.operators import Aggregate, Join, Sort
-from panes.operators.declarations import (
-    Count,
-    Delta,
-    PartitionAge,
-    PartitionCount,
-    Partitions,
-    Punctuation,
-    Sliding,
-    Time,
-    Tumbling,
-    TupleCount,
-)
+from panes.operators.policies import Partitions, SlidingPolicies, Time, TumblingPolicies
+from panes.queries.eviction import Evict
+from panes.queries.measures import Delta, Punctuation, Rows
 
-EVICT = {"count": Count(4), "delta": Delta(1, 5), "time": Time(7), "punctuation": Punctuation()}
+EVICT = {"count": Rows(4), "delta": Delta(1, 5), "time": Time(7), "punctuation": Punctuation("")}
 REOPENED = Time(7, "row")
-TRIGGER = {"count": Count(2), "delta": Delta(2, 3), "time": Time(3)}
+TRIGGER = {"count": Rows(2), "delta": Delta(2, 3), "time": Time(3)}
 PARTITION_EVICTIONS = {
-    "partition count": PartitionCount(2),
-    "tuple count": TupleCount(7),
-    "partition age": PartitionAge(6),
+    "partition count": Evict(keys=2),
+    "tuple count": Evict(rows=7),
+    "partition age": Evict(age=6),
 }
 
 
@@ -37,9 +28,9 @@ def window_of(configuration, every=None, partitioned=False):
     if configuration.type == "tumbling":
         # The paper's partitioned windows by time go when they are flushed; the grids are drawn elsewhere.
         reopened = configuration.evict == "time" and partitions is not None
-        return Tumbling(REOPENED if reopened else EVICT[configuration.evict], partitions)
-    trigger = TRIGGER[configuration.trigger] if every is None else Count(every)
-    return Sliding(EVICT[configuration.evict], trigger, partitions)
+        return TumblingPolicies(REOPENED if reopened else EVICT[configuration.evict], partitions)
+    trigger = TRIGGER[configuration.trigger] if every is None else Rows(every)
+    return SlidingPolicies(EVICT[configuration.evict], trigger, partitions)
 
 
 AGGREGATE = Aggregate.model.configurations()

@@ -5,20 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from panes.operators import EventClock, SlidingWindow, TumblingWindow
-from panes.operators.declarations import (
-    Count,
-    Delta,
-    PartitionAge,
-    PartitionCount,
-    Partitions,
-    Punctuation,
-    Sliding,
-    Time,
-    Tumbling,
-    TupleCount,
-)
-from panes.operators.lowering import declaration_of
-from panes.queries.eviction import CHOICES
+from panes.operators.policies import Partitions, SlidingPolicies, Time, TumblingPolicies, operator_policies
+from panes.queries.eviction import CHOICES, Evict
+from panes.queries.measures import Delta, Punctuation, Rows
 
 NEXT, FIRST, SECOND = 0, 1, 2  # a tuple: its number, and two attributes that never decrease
 
@@ -33,7 +22,7 @@ def mark_the_largest(candidates):
 
 
 def _counts(least=1):
-    return st.builds(Count, st.integers(least, 5))
+    return st.builds(Rows, st.integers(least, 5))
 
 
 def _deltas():
@@ -58,19 +47,20 @@ def triggers():
 
 def partitions(by=()):
     selections = st.sampled_from([*(s for s in CHOICES if s != "by operator"), mark_the_largest])
-    limits = st.one_of(st.builds(PartitionCount, st.integers(1, 3)), st.builds(TupleCount, st.integers(1, 6)))
-    chosen = st.builds(Partitions, st.just(by), limits, selections)
-    aged = st.builds(Partitions, st.just(by), st.builds(PartitionAge, st.integers(1, 6)))
-    return st.one_of(st.none(), st.just(Partitions(by)), chosen, aged)
+    by_keys = st.builds(Evict, keys=st.integers(1, 3), choose=selections)
+    by_rows = st.builds(Evict, rows=st.integers(1, 6), choose=selections)
+    by_age = st.builds(Evict, age=st.integers(1, 6))
+    limits = st.one_of(st.none(), by_keys, by_rows, by_age)
+    return st.one_of(st.none(), st.builds(Partitions, st.just(by), limits))
 
 
 def tumbling(by=()):
     times = _times("first", "row", "epoch")
-    return st.builds(Tumbling, st.one_of(_counts(), _deltas(), times, st.just(Punctuation())), partitions(by))
+    return st.builds(TumblingPolicies, st.one_of(_counts(), _deltas(), times, st.just(Punctuation(""))), partitions(by))
 
 
 def sliding(by=()):
-    return st.builds(Sliding, policies(), triggers(), partitions(by), st.booleans())
+    return st.builds(SlidingPolicies, policies(), triggers(), partitions(by), st.booleans())
 
 
 def windows(by=()):
@@ -116,8 +106,8 @@ class Recorder:
 def make(window, clock=None, by=None, evict=None, **options):
     """A window on an event clock, and the recorder that hears it."""
     clock = clock or EventClock(0)
-    declared = declaration_of(window, by, evict)
-    kind = SlidingWindow if isinstance(declared, Sliding) else TumblingWindow
+    declared = operator_policies(window, by, evict)
+    kind = SlidingWindow if isinstance(declared, SlidingPolicies) else TumblingWindow
     window = kind(declared, clock=clock, **options)
     recorder = Recorder()
     window.register(recorder, *kind.events)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.operators.declarations import Count, Sliding
+from panes.operators.policies import SlidingPolicies
+from panes.queries.measures import Rows
 from panes.testing.operators_reference import ReferenceWindow
 from tests.operators.drawing import often, partitions, policies
 
@@ -94,9 +95,9 @@ def two_windows(draw):
 
     def one():
         partitioned = draw(partitions(("k",)).filter(lambda p: (p is not None) == both))
-        return Sliding(draw(st.one_of(policies(), policies(), st.just(Count(0)))), Count(1), partitioned)
+        return SlidingPolicies(draw(st.one_of(policies(), policies(), st.just(Rows(0)))), Rows(1), partitioned)
 
     left, right = one(), one()
-    if left.evict == right.evict == Count(0):
-        right = replace(right, evict=Count(2))
+    if left.evict == right.evict == Rows(0):
+        right = replace(right, evict=Rows(2))
     return left, right

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError
 from panes.operators import Event, SlidingWindow, TumblingWindow
-from panes.operators.declarations import Count, Delta, Partitions, Sliding, Tumbling
+from panes.operators.policies import Partitions, SlidingPolicies, TumblingPolicies
 from panes.operators.window import SLIDING, TUMBLING
+from panes.queries.measures import Delta, Rows
 from panes.testing.operators_reference import TABLE_I, TABLE_II, ReferenceWindow
 from tests.operators.drawing import happenings, make, play, policies, windows
 
@@ -37,7 +38,7 @@ def found(declared, happened, **options):
     window, recorder, clock = make(declared, **options)
 
     def punctuate():
-        if isinstance(declared, Tumbling):
+        if isinstance(declared, TumblingPolicies):
             window.punctuate()
 
     def advance(by):
@@ -83,7 +84,7 @@ def test_a_window_continues_from_its_state(declared, happened, data):
 
     def punctuate():
         swap()
-        if isinstance(declared, Tumbling):
+        if isinstance(declared, TumblingPolicies):
             window.punctuate()
 
     play(happened, insert, advance, punctuate, partitioned)
@@ -91,7 +92,7 @@ def test_a_window_continues_from_its_state(declared, happened, data):
 
 
 def test_a_loaded_window_knows_which_tuple_triggered_last():
-    declared = Sliding(Count(3), Delta(0, 2))
+    declared = SlidingPolicies(Rows(3), Delta(0, 2))
     first, _, _ = make(declared)
     first.insert((0,))
     second, recorder, _ = make(declared)
@@ -124,8 +125,8 @@ def test_figure_2(n, m, tuples, partial):
             if event == "trigger" and full:
                 yield contents
 
-    by_count = processed(Sliding(Count(n), Count(m)), tuples)
-    by_delta = processed(Sliding(Delta(0, n - 1), Delta(0, m - 1)), tuples + 1)
+    by_count = processed(SlidingPolicies(Rows(n), Rows(m)), tuples)
+    by_delta = processed(SlidingPolicies(Delta(0, n - 1), Delta(0, m - 1)), tuples + 1)
     assert list(by_count) == list(by_delta)
 
 
@@ -137,7 +138,7 @@ def test_figure_2_as_drawn():
         count   1 [1 2] [2 3]
         delta   1  2 [1 2] 3 [2 3]
     """
-    window, recorder, _ = make(Sliding(Delta(0, 1), Delta(0, 0)))
+    window, recorder, _ = make(SlidingPolicies(Delta(0, 1), Delta(0, 0)))
     said = []
     for number in (1, 2, 3):
         window.insert((number,))
@@ -149,7 +150,7 @@ def test_figure_2_as_drawn():
 @given(policies(), happenings())
 def test_unregistered_events_change_nothing(policy, happened):
     """A window without handlers ends up with the same contents."""
-    declared = Sliding(policy, Count(2), Partitions(()))
+    declared = SlidingPolicies(policy, Rows(2), Partitions(()))
     heard, _, clock = make(declared)
     deaf = type(heard)(declared, clock=type(clock)(0))
     for window, its in ((heard, clock), (deaf, deaf.clock)):

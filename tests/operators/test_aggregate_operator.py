@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import StateError
 from panes.operators import PUNCTUATION, Aggregate, EventClock
-from panes.operators.declarations import Count, Partitions, Sliding, Time
-from panes.operators.lowering import declaration_of
+from panes.operators.policies import Partitions, SlidingPolicies, Time, operator_policies
+from panes.queries.measures import Rows
 from tests.operators.configurations import AGGREGATE, name, window_of
 from tests.operators.drawing import windows
 from tests.operators.playing import HOLISTIC, SELECT, STREAM, answers, contents, events
@@ -120,7 +120,7 @@ def test_windows_that_are_followed(configuration, evicted):
 
 
 def test_what_is_summarized_is_not_stored():
-    declared = declaration_of(pn.tumbling(pn.rows(1000)), by="k")
+    declared = operator_policies(pn.tumbling(pn.rows(1000)), by="k")
     operator = Aggregate(declared, SELECT)
     for number in range(100):
         operator.process({"k": number % 3, "v": number, "number": number})
@@ -144,9 +144,9 @@ def test_what_is_summarized_is_not_stored():
 )
 def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, phase, partitioned, partial, group_by, happened):
     """Beside the window as it was declared, and beside the reference."""
-    policy = Count if kind == "count" else Time
+    policy = Rows if kind == "count" else Time
     trigger = Time(slide, "epoch", phase) if kind == "clock" else policy(slide)
-    declared = Sliding(policy(size), trigger, Partitions(("k",)) if partitioned else None, partial)
+    declared = SlidingPolicies(policy(size), trigger, Partitions(("k",)) if partitioned else None, partial)
 
     def run(rewrite):
         clock = EventClock(0)
@@ -177,7 +177,7 @@ def test_a_rewritten_window_holds_summaries_instead_of_tuples():
 
 def test_pieces_without_tuples_are_one_object():
     """Many partitions that are quiet most of the time do not hold a summary for every piece of each."""
-    hour = declaration_of(pn.hopping("1 hour", every="1 min", origin="first"), by="k")
+    hour = operator_policies(pn.hopping("1 hour", every="1 min", origin="first"), by="k")
     clock = EventClock(0)
     first = Aggregate(hour, {"mean": pn.mean("v")}, clock=clock)
     for k in range(3):
@@ -192,7 +192,7 @@ def test_pieces_without_tuples_are_one_object():
 
 
 def test_the_state_of_a_window_that_was_not_rewritten_is_refused():
-    window = declaration_of(pn.hopping("10 s", every="5 s", origin="first"), by="k")
+    window = operator_policies(pn.hopping("10 s", every="5 s", origin="first"), by="k")
     before = Aggregate(window, {"n": pn.count()}, rewrite=False, clock=EventClock(0))
     with pytest.raises(StateError, match="state of Aggregate was saved by one that was declared with"):
         Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).load(before.save())
@@ -204,16 +204,16 @@ def test_the_state_of_a_window_that_was_not_rewritten_is_refused():
         pn.hopping(pn.rows(10), every=pn.rows(3)),
         pn.hopping(pn.rows(10), every="1 s", origin="first"),
         pn.hopping("10 s", every="3001 ms", origin="first"),
-        declaration_of(pn.hopping("10 s", every="5 s", origin="first"), by="k", evict=pn.evict(age="1 min")),
+        operator_policies(pn.hopping("10 s", every="5 s", origin="first"), by="k", evict=pn.evict(age="1 min")),
         pn.hopping(pn.delta("ts", 10), every=pn.delta("ts", 5)),
-        declaration_of(pn.hopping(pn.rows(10), every=pn.rows(5)), by="k", evict=pn.evict(keys=2)),
+        operator_policies(pn.hopping(pn.rows(10), every=pn.rows(5)), by="k", evict=pn.evict(keys=2)),
     ],
     ids=str,
 )
 def test_windows_that_cannot_be_rewritten(window):
-    assert Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).stages == (declaration_of(window),)
+    assert Aggregate(window, {"n": pn.count()}, clock=EventClock(0)).stages == (operator_policies(window),)
 
 
 def test_functions_that_cannot_be_merged_keep_the_window():
     window = pn.hopping(pn.rows(10), every=pn.rows(5))
-    assert Aggregate(window, {"n": pn.count(), "m": pn.quantile("v", 0.5)}).stages == (declaration_of(window),)
+    assert Aggregate(window, {"n": pn.count(), "m": pn.quantile("v", 0.5)}).stages == (operator_policies(window),)

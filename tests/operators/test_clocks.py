@@ -30,8 +30,8 @@ from panes.operators import (
     WallClock,
     tuples_of,
 )
-from panes.operators.join import Side
-from panes.operators.lowering import declaration_of
+from panes.operators.join_operator import Side
+from panes.operators.policies import operator_policies
 
 
 def until(condition, seconds=10.0):
@@ -451,7 +451,7 @@ def test_a_state_is_loaded_as_a_whole(monkeypatch):
 
 
 def test_partition_ages_alone_need_no_thread_and_no_clock_in_common():
-    aged = declaration_of(pn.tumbling(pn.rows(2)), by="k", evict=pn.evict(age="1 s"))
+    aged = operator_policies(pn.tumbling(pn.rows(2)), by="k", evict=pn.evict(age="1 s"))
     graph = Graph()
     graph.source("rows")
     for _ in range(2):

@@ -29,8 +29,7 @@ from panes.operators import (
     WallClock,
     tuples_of,
 )
-from panes.operators.declarations import written
-from panes.operators.lowering import declaration_of, lowered
+from panes.operators.policies import operator_policies, policies_of
 
 WINDOWS = [
     pn.tumbling("7 us"),
@@ -132,7 +131,7 @@ def test_one_sided_joins_evict_on_one_side():
 
 def test_a_window_beside_one_that_has_its_keys_gets_the_same():
     """As in pn.apply, which gives an operator a window of the keys of the table."""
-    given_window = lowered(pn.sliding(pn.rows(1)), ["k"])
+    given_window = policies_of(pn.sliding(pn.rows(1)), ["k"])
     join = Join(given_window, pn.sliding(pn.rows(0)))
     join.process({"k": "a", "price": 1})
     assert list(tuples_of(join.run([{"k": "a"}, {"k": "b"}], port=1))) == [{"k": "a", "price": 1}]
@@ -202,9 +201,9 @@ class EventClockAsWall(EventClock):
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_a_window_is_written_as_users_write_it(window):
-    declared = declaration_of(window)
-    again = eval(written(declared), {"pn": pn})
-    assert declaration_of(again) == declared
+    declared = operator_policies(window)
+    again = eval(str(declared), {"pn": pn})
+    assert operator_policies(again) == declared
 
 
 def test_a_grid_without_keys_is_flushed_where_it_is_empty_and_one_that_tuples_open_is_not():

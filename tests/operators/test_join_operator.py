@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.operators import PUNCTUATION, EventClock, Join
-from panes.operators.declarations import Count
+from panes.queries.measures import Rows
 from panes.testing.operators_reference import ReferenceWindow
 from tests.operators.configurations import JOIN, window_of
 from tests.operators.playing import STREAM, events, numbers_of, play, two_windows
@@ -54,7 +54,7 @@ class JoinOracle:
     def insert(self, row, port):
         partition = row["k"] if self.partitioned else ()
         window = self.windows[port]
-        if window.declared.evict == Count(0):
+        if window.declared.evict == Rows(0):
             self.match(port, row, self.windows[1 - port].contents(partition))
             self.leave(port, row)
         else:
@@ -63,7 +63,7 @@ class JoinOracle:
     def advance(self, by):
         for _ in range(by):
             for window in self.windows:
-                if window.declared.evict != Count(0):
+                if window.declared.evict != Rows(0):
                     window.tick()
 
 

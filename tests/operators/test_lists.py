@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError, PanesError
 from panes.operators import PUNCTUATION, Aggregate, Event, EventClock, Sort, TumblingWindow, WallClock
-from panes.operators.declarations import Count, Delta, Partitions, Sliding, Tumbling
+from panes.operators.policies import Partitions, SlidingPolicies, TumblingPolicies
+from panes.queries.measures import Delta, Rows
 from tests.operators.drawing import Recorder, often, partitions, policies, tumbling, windows
 from tests.operators.playing import HOLISTIC, SELECT
 
@@ -78,7 +79,9 @@ def test_aggregate(declared, lists, timed, group_by, rewrite, holistic):
 @settings(max_examples=100)
 @given(
     st.one_of(
-        st.builds(Tumbling, st.one_of(policies()), partitions(("k",)).filter(lambda p: p is None or not p.evict))
+        st.builds(
+            TumblingPolicies, st.one_of(policies()), partitions(("k",)).filter(lambda p: p is None or not p.evict)
+        )
     ),
     streams(),
     st.booleans(),
@@ -90,7 +93,9 @@ def test_tumbling_windows(declared, lists, timed, holistic):
 
 
 @settings(max_examples=60)
-@given(st.one_of(tumbling(("k",)), st.builds(Sliding, policies(), st.just(Count(1)), partitions(("k",)))), streams())
+@given(
+    st.one_of(tumbling(("k",)), st.builds(SlidingPolicies, policies(), st.just(Rows(1)), partitions(("k",)))), streams()
+)
 def test_sort(declared, lists):
     def make(clock):
         return Sort(declared, order="v", clock=clock)
@@ -118,7 +123,7 @@ def test_a_tuple_that_is_refused(declared, lists, wrong, data):
 
 @settings(max_examples=60)
 @given(
-    st.sampled_from([Count(3), Delta(1, 2)]),
+    st.sampled_from([Rows(3), Delta(1, 2)]),
     st.booleans(),
     streams().filter(lambda lists: any(rows for rows, _ in lists)),
     st.integers(0, 4),
@@ -135,7 +140,7 @@ def test_a_handler_that_fails(policy, partitioned, lists, after):
                 raise KeyError(after)
             return len(rows)
 
-        window = Tumbling(policy, Partitions(("k",)) if partitioned else None)
+        window = TumblingPolicies(policy, Partitions(("k",)) if partitioned else None)
         return Aggregate(window, {"n": fails}, clock=clock)
 
     (found, state), (expected, same) = (run(make, lists, at_once, True) for at_once in (True, False))

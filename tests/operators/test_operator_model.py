@@ -9,8 +9,8 @@ import pytest
 import panes as pn
 from panes.errors import DeclarationError
 from panes.operators import EVERY_TUPLE, FREE, TUMBLING_WINDOWS, Event, InputPort, Operator, OperatorModel
-from panes.operators.lowering import declaration_of
 from panes.operators.operator_model import PARTITIONS, Configuration
+from panes.operators.policies import operator_policies
 
 PARTITIONED = {
     "not partitioned": {},
@@ -29,7 +29,7 @@ def model(*families):
 @pytest.mark.parametrize("declared", PARTITIONS)
 def test_a_model_says_which_partitions_it_supports(supported, declared):
     checked = model(replace(EVERY_TUPLE, partitions=(supported,)))
-    window = declaration_of(pn.sliding(pn.rows(3)), **PARTITIONED[declared])
+    window = operator_policies(pn.sliding(pn.rows(3)), **PARTITIONED[declared])
     if supported == declared:
         checked.check(window)
         assert Configuration.of(window) in checked.configurations()
@@ -68,13 +68,13 @@ def test_configurations_are_counted_once():
 )
 def test_an_error_says_what_partitions_may_be(families, message):
     with pytest.raises(DeclarationError, match=message):
-        model(*families).check(declaration_of(pn.tumbling(pn.rows(2))))
+        model(*families).check(operator_policies(pn.tumbling(pn.rows(2))))
 
 
 def test_an_error_names_the_eviction_that_is_not_supported():
     with pytest.raises(DeclarationError, match=r"pn.tumbling\(pn.rows\(2\)\) \(partition count\)\. It supports"):
         model(replace(TUMBLING_WINDOWS, partitions=PARTITIONS[:2])).check(
-            declaration_of(pn.tumbling(pn.rows(2)), **PARTITIONED["partition count"])
+            operator_policies(pn.tumbling(pn.rows(2)), **PARTITIONED["partition count"])
         )
 
 

@@ -16,8 +16,8 @@ import panes as pn
 from panes.errors import AnswerOverflowError, DeclarationError, StateError
 from panes.operators import PUNCTUATION, Aggregate, EventClock, InputPort, Join, Operator, OperatorModel, Sort
 from panes.operators.accumulators import Variance
-from panes.operators.declarations import Count, Partitions, Sliding, Time
-from panes.operators.lowering import declaration_of
+from panes.operators.policies import Partitions, SlidingPolicies, Time, operator_policies
+from panes.queries.measures import Rows
 from tests.operators.drawing import partitions, policies, tumbling, windows
 from tests.operators.playing import SELECT, events, numbers_of, play, two_windows
 
@@ -39,14 +39,14 @@ def test_an_operator_continues_from_its_state(kind, data, happened):
         "aggregate": st.tuples(windows(("k",))),
         "rewritten": st.sampled_from(
             [
-                (Sliding(policy(6), policy(slide), partitioned),)
-                for policy in (Count, Time)
+                (SlidingPolicies(policy(6), policy(slide), partitioned),)
+                for policy in (Rows, Time)
                 for slide in (2, 4)
                 for partitioned in (None, Partitions(("k",)))
             ]
         ),
         "batch": st.tuples(tumbling(("k",))),
-        "progressive": st.tuples(st.builds(Sliding, policies(), st.just(Count(1)), partitions(("k",)))),
+        "progressive": st.tuples(st.builds(SlidingPolicies, policies(), st.just(Rows(1)), partitions(("k",)))),
     }[kind]
     both = data.draw(both)
     ports = kind == "join"
@@ -114,7 +114,7 @@ def test_an_operator_continues_from_its_state(kind, data, happened):
         ),
         (
             lambda: Join(
-                declaration_of(pn.sliding(pn.rows(1)), by="k"), declaration_of(pn.sliding(pn.rows(1))), on="x"
+                operator_policies(pn.sliding(pn.rows(1)), by="k"), operator_policies(pn.sliding(pn.rows(1))), on="x"
             ),
             "partitioned by 1 and 0 attributes",
         ),
@@ -233,7 +233,7 @@ def test_an_operator_without_output_ports_can_be_run():
 def test_nan_is_one_partition_and_one_group_and_so_is_null():
     """As in Spark; to Python no NaN equals another."""
     rows = [{"k": k, "g": g} for k in (float("nan"), None, float("nan")) for g in (float("nan"), None, float("nan"))]
-    window = declaration_of(pn.hopping(pn.rows(9), every=pn.rows(3)), by="k")
+    window = operator_policies(pn.hopping(pn.rows(9), every=pn.rows(3)), by="k")
     found = Aggregate(window, {"n": pn.count()}, groups="g").run(rows)
     assert [str(row) for row in found if row is not PUNCTUATION] == [
         "{'k': nan, 'g': nan, 'n': 2}",
@@ -243,7 +243,7 @@ def test_nan_is_one_partition_and_one_group_and_so_is_null():
         "{'k': nan, 'g': nan, 'n': 4}",
         "{'k': nan, 'g': None, 'n': 2}",
     ]
-    both = declaration_of(pn.tumbling(pn.rows(4)), by=["k", "g"])
+    both = operator_policies(pn.tumbling(pn.rows(4)), by=["k", "g"])
     first, second = (Aggregate(both, {"n": pn.count()}, groups="g") for _ in range(2))
     assert first.run(rows[:5]) == []
     second.load(pickle.loads(pickle.dumps(first.save())))
@@ -279,7 +279,7 @@ SLIDING = pn.sliding(pn.rows(4))
         (
             lambda: Aggregate(pn.hopping(pn.rows(4), every=pn.rows(2)), {"n": pn.count()}),
             lambda: Aggregate(WINDOW, {"n": pn.count()}),
-            "sliding, count.2., count.1.",
+            r"pn.sliding\(pn.rows\(2\)\)",
         ),
         (lambda: Join(SLIDING, SLIDING, on="x"), lambda: Join(SLIDING, SLIDING, on="y"), "state of Join .*'y': 'y'"),
         (lambda: Join(SLIDING, SLIDING, on="x"), lambda: Join(SLIDING, SLIDING, on="x", outer="left"), "outer=left"),

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError
 from panes.operators import Event, EventClock, SlidingWindow, TumblingWindow
-from panes.operators.lowering import declaration_of
 from panes.operators.partitions import BUILT_IN
+from panes.operators.policies import operator_policies
 from tests.operators.drawing import make
 
 
@@ -67,7 +67,7 @@ def test_a_new_partition_is_the_least_frequently_updated():
 
 
 def test_partition_count_makes_room_before_a_subwindow_is_opened():
-    declared = declaration_of(pn.sliding(pn.rows(9)), by=0, evict=pn.evict(keys=2))
+    declared = operator_policies(pn.sliding(pn.rows(9)), by=0, evict=pn.evict(keys=2))
     window, recorder, _ = make(declared)
     for item in (("a", 1), ("b", 2), ("a", 3), ("c", 4)):
         window.insert(item)
@@ -82,7 +82,7 @@ def test_partition_count_makes_room_before_a_subwindow_is_opened():
 
 
 def test_age_is_looked_at_when_a_tuple_arrives_and_counts_from_the_last_one():
-    declared = declaration_of(pn.sliding(pn.rows(9)), by=0, evict=pn.evict(age="10 us"))
+    declared = operator_policies(pn.sliding(pn.rows(9)), by=0, evict=pn.evict(age="10 us"))
     window, recorder, clock = make(declared)
     window.insert(("a", 1))
     clock.advance(10)

@@ -12,8 +12,8 @@ import panes as pn
 from panes import operators
 from panes.errors import DeclarationError, OrderError, PanesError, SchemaError, StateError
 from panes.operators import Event, EventClock, SlidingWindow, TumblingWindow
-from panes.operators.declarations import Count, Partitions, Sliding, Tumbling
-from panes.operators.lowering import declaration_of
+from panes.operators.policies import Partitions, SlidingPolicies, TumblingPolicies, operator_policies
+from panes.queries.measures import Rows
 from tests.operators.drawing import make
 
 ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
@@ -41,11 +41,11 @@ ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
         (lambda: pn.sliding(pn.punctuation()), "marks cut a stream into windows"),
         (lambda: pn.sliding(5), "has no unit"),
         (lambda: TumblingWindow(ROW, by=["a", "a"]), "names an attribute twice"),
-        (lambda: TumblingWindow(ROW, by=[1.5]), "1.5 names no attribute"),
+        (lambda: TumblingWindow(ROW, by=[1.5]), "1.5 is not an attribute"),
         (lambda: TumblingWindow(ROW, by=1.5), "as by='state'"),
         (lambda: TumblingWindow(ROW, evict=pn.evict(keys=1)), "Write by= too"),
         (lambda: TumblingWindow(ROW, by="a", evict=5), "evict=5: write for example"),
-        (lambda: TumblingWindow(declaration_of(ROW, "a"), by="a"), "has its keys already"),
+        (lambda: TumblingWindow(operator_policies(ROW, "a"), by="a"), "has its keys already"),
         (lambda: pn.evict(keys=1, age="1 s"), "write one of keys=, rows= and age="),
         (lambda: pn.evict(keys=0), "1 or more"),
         (lambda: pn.evict(rows=-1), "1 or more"),
@@ -60,9 +60,9 @@ ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
         (lambda: TumblingWindow(pn.tumbling(pn.punctuation("end"))), r"pn.tumbling\(pn.punctuation\(\)\)"),
         (lambda: TumblingWindow(pn.tumbling(pn.punctuation(scope="key"))), r"pn.tumbling\(pn.punctuation\(\)\)"),
         (lambda: SlidingWindow(pn.sliding(pn.rows(3), ago=pn.rows(1))), "only queries can. Leave it out"),
-        (lambda: SlidingWindow(pn.sliding(pn.rows(3), bounds="[)")), "only queries and lookups know at once"),
-        (lambda: SlidingWindow(pn.sliding("1 h", ago="1 h")), "does not hold the row that it is answered with"),
-        (lambda: SlidingWindow(pn.sliding("1 h", bounds="[)")), "does not hold the row that it is answered with"),
+        (lambda: SlidingWindow(pn.sliding(pn.rows(3), bounds="[)")), "only queries and lookups see at once"),
+        (lambda: SlidingWindow(pn.sliding("1 h", ago="1 h")), "leaves out the row that it is answered with"),
+        (lambda: SlidingWindow(pn.sliding("1 h", bounds="[)")), "leaves out the row that it is answered with"),
         (lambda: pn.plan(pn.query(select={"n": pn.count()}, over=UNTIL_MARK)), "names no column"),
         (lambda: pn.plan(pn.query(select={"n": pn.count()}, over=pn.sliding(pn.delta(1, 5)))), "a place in a tuple"),
         (lambda: SlidingWindow(pn.sliding(pn.rows(0))), "only a one-sided Join"),
@@ -76,13 +76,15 @@ def test_refused(build, message):
 
 def test_declarations_are_plain_values():
     declared = pn.hopping(pn.rows(100), every=pn.delta("ts", "10 s"))
-    window = declaration_of(declared, by=["a", "b"], evict=pn.evict(age="1 h"))
+    window = operator_policies(declared, by=["a", "b"], evict=pn.evict(age="1 h"))
     assert pickle.loads(pickle.dumps(declared)) == declared
     assert pickle.loads(pickle.dumps(window)) == window
     assert len({window, pickle.loads(pickle.dumps(window))}) == 1
-    assert str(window) == "sliding, partitioned, count(100), delta(ts, 10s)"
-    assert declaration_of(pn.tumbling(pn.rows(1)), by=["a", "b"]) == Tumbling(Count(1), Partitions(("a", "b")))
-    assert declaration_of(pn.sliding(pn.rows(3))) == Sliding(Count(3), Count(1))
+    assert str(window) == "pn.hopping(pn.rows(100), every=pn.delta('ts', '10s'))"
+    assert operator_policies(pn.tumbling(pn.rows(1)), by=["a", "b"]) == TumblingPolicies(
+        Rows(1), Partitions(("a", "b"))
+    )
+    assert operator_policies(pn.sliding(pn.rows(3))) == SlidingPolicies(Rows(3), Rows(1))
 
 
 @pytest.mark.parametrize(

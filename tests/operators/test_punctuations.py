@@ -25,7 +25,7 @@ from panes.operators import (
     preserving,
     windows_of,
 )
-from panes.operators.lowering import declaration_of
+from panes.operators.policies import operator_policies
 
 PUNCTUATED = pn.tumbling(pn.punctuation())
 
@@ -156,7 +156,7 @@ def test_an_empty_window_gives_a_punctuation_and_no_tuple():
 
 
 def test_a_punctuation_ends_the_subwindows_of_all_partitions():
-    window = declaration_of(pn.tumbling(pn.punctuation()), by="k")
+    window = operator_policies(pn.tumbling(pn.punctuation()), by="k")
     rows = [{"k": "b", "x": 1}, {"k": "a", "x": 2}, PUNCTUATION, PUNCTUATION, {"k": "a", "x": 3}, PUNCTUATION]
     found = Aggregate(window, {"least": pn.min("x")}).run(rows)
     assert [row for row in found if row is not PUNCTUATION] == [

@@ -9,7 +9,7 @@ import pytest
 
 import panes as pn
 from panes.operators import Aggregate, EventClock
-from panes.operators.lowering import declaration_of
+from panes.operators.policies import operator_policies
 
 AGE = 175_000  # µs; about four in seven of as many keys are held
 
@@ -19,7 +19,7 @@ AGE = 175_000  # µs; about four in seven of as many keys are held
 def test_age_eviction_holds_steady_memory(evict):
     """Deadlines an hour ahead must go with their partitions."""
     clock = EventClock(0)
-    declared = declaration_of(pn.hopping(evict, every=pn.rows(1000)), by="key", evict=pn.evict(age=f"{AGE} us"))
+    declared = operator_policies(pn.hopping(evict, every=pn.rows(1000)), by="key", evict=pn.evict(age=f"{AGE} us"))
     aggregate = Aggregate(declared, {"mean": pn.mean("value")}, clock=clock)
     drawn = random.Random(1)
     held, memory = [], []

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.operators import PUNCTUATION, Aggregate, EventClock, Sort
-from panes.operators.declarations import Count, Sliding, Time, Tumbling
+from panes.operators.policies import SlidingPolicies, Time, TumblingPolicies
+from panes.queries.measures import Rows
 from tests.operators.configurations import SORT, name, window_of
 from tests.operators.drawing import partitions, policies, tumbling
 from tests.operators.playing import STREAM, answers, contents, events
@@ -59,11 +60,13 @@ def sorted_progressively(declared, happened):
 
 
 @settings(max_examples=80)
-@given(st.one_of(tumbling(("k",)), st.builds(Sliding, policies(), st.just(Count(1)), partitions(("k",)))), events())
+@given(
+    st.one_of(tumbling(("k",)), st.builds(SlidingPolicies, policies(), st.just(Rows(1)), partitions(("k",)))), events()
+)
 def test_sort(declared, happened):
     clock = EventClock(0)
     found = answers(Sort(declared, order="v", clock=clock), clock, happened)
-    oracle = sorted_batches if isinstance(declared, Tumbling) else sorted_progressively
+    oracle = sorted_batches if isinstance(declared, TumblingPolicies) else sorted_progressively
     assert found == list(oracle(declared, happened))
 
 
@@ -77,7 +80,7 @@ def test_every_configuration_of_sort(configuration):
     declared = window_of(configuration, every=1)
     clock = EventClock(0)
     found = answers(Sort(declared, order="v", clock=clock), clock, STREAM)
-    oracle = sorted_batches if isinstance(declared, Tumbling) else sorted_progressively
+    oracle = sorted_batches if isinstance(declared, TumblingPolicies) else sorted_progressively
     assert found == list(oracle(declared, STREAM))
     assert any(row is not PUNCTUATION for row in found)
 

@@ -13,7 +13,7 @@ import pytest
 import panes as pn
 from panes.errors import StateError
 from panes.operators import PUNCTUATION, Aggregate, Event, EventClock, SlidingWindow, TumblingWindow, WallClock
-from panes.operators.lowering import declaration_of
+from panes.operators.policies import operator_policies
 
 SECOND = 1_000_000
 STARTS = [0, 500 * SECOND, 10**12]
@@ -65,12 +65,12 @@ def made(declared, clock, log):
     "declared",
     [
         pn.tumbling("3 s", origin="first"),
-        declaration_of(pn.tumbling("3 s", origin="row"), by=0),
+        operator_policies(pn.tumbling("3 s", origin="row"), by=0),
         pn.hopping("3 s", every=pn.rows(1), bounds="[]"),
         pn.hopping("3 s", every="2 s", origin="first"),
         pn.hopping(pn.rows(5), every="1 s", origin="first"),
-        declaration_of(pn.sliding(pn.rows(5)), by=0, evict=pn.evict(age="3 s")),
-        declaration_of(pn.tumbling(pn.rows(5)), by=0, evict=pn.evict(age="3 s")),
+        operator_policies(pn.sliding(pn.rows(5)), by=0, evict=pn.evict(age="3 s")),
+        operator_policies(pn.tumbling(pn.rows(5)), by=0, evict=pn.evict(age="3 s")),
     ],
     ids=str,
 )

@@ -18,25 +18,16 @@ from panes.errors import OrderError, PlanError
 from panes.frames import Positions
 from panes.frames.distances import Distances, followed, in_step, stepped
 from panes.frames.positions import Axis
-from panes.operators.declarations import (
-    Count,
-    Delta,
-    PartitionAge,
-    PartitionCount,
-    Partitions,
-    Punctuation,
-    Sliding,
-    Time,
-    Tumbling,
-    TupleCount,
-)
+from panes.operators.policies import Partitions, SlidingPolicies, Time, TumblingPolicies
+from panes.queries.eviction import Evict
+from panes.queries.measures import Delta, Punctuation, Rows
 from panes.row_windows.recorded import recorded
 from panes.row_windows.vectorised import Arrivals, processed
 from panes.testing.operators_reference import ReferenceWindow
 
 KINDS = ("count", "delta", "time")
 CONFIGURATIONS = [*((kind, None) for kind in (*KINDS, "punctuation")), *((e, t) for e in KINDS for t in KINDS)]
-EVICTIONS = (None, PartitionCount(2), TupleCount(5), PartitionAge(4))
+EVICTIONS = (None, Evict(keys=2), Evict(rows=5), Evict(age=4))
 
 
 def times(*origins):
@@ -48,18 +39,18 @@ def times(*origins):
 
 
 def policy(kind, attribute):
-    sizes = {"count": st.builds(Count, st.integers(1, 5)), "time": times("first")}
+    sizes = {"count": st.builds(Rows, st.integers(1, 5)), "time": times("first")}
     sizes["delta"] = st.builds(Delta, st.just(attribute), st.integers(0, 6))
-    sizes["punctuation"] = st.just(Punctuation())
+    sizes["punctuation"] = st.just(Punctuation(""))
     return sizes[kind]
 
 
 def windows(evict, trigger, partitions):
     if trigger is None:
         size = times("first", "row", "epoch") if evict == "time" else policy(evict, "a")
-        return st.builds(Tumbling, size, st.just(partitions))
+        return st.builds(TumblingPolicies, size, st.just(partitions))
     pace = times("first", "epoch") if trigger == "time" else policy(trigger, "b")
-    return st.builds(Sliding, policy(evict, "a"), pace, st.just(partitions), st.booleans())
+    return st.builds(SlidingPolicies, policy(evict, "a"), pace, st.just(partitions), st.booleans())
 
 
 @st.composite
@@ -238,7 +229,7 @@ def test_a_chain_of_keys_that_hardly_fit_one_axis():
 
 def test_an_attribute_that_falls_is_refused():
     events = Positions.of_events(np.array([1, 2, 3, 4]), np.array([0, 2, 4]))
-    declared = Tumbling(Delta("a", 3), Partitions(("k",)))
+    declared = TumblingPolicies(Delta("a", 3), Partitions(("k",)))
     processed(declared, Arrivals(events, 5, {"a": np.array([8, 9, 1, 2])}))
     with pytest.raises(OrderError, match="'a' fell from 2 to 1 in the order of time"):
         processed(declared, Arrivals(events, 5, {"a": np.array([8, 9, 2, 1])}))
@@ -247,12 +238,12 @@ def test_an_attribute_that_falls_is_refused():
 def test_more_windows_than_fit_are_refused():
     events = Positions.of_events(np.array([0, 2**50]), np.array([0, 2]))
     with pytest.raises(PlanError, match="a trigger every 1 µs would process windows 1,125,8"):
-        processed(Sliding(Count(1), Time(1)), Arrivals(events, 2**50 + 1))
+        processed(SlidingPolicies(Rows(1), Time(1)), Arrivals(events, 2**50 + 1))
 
 
 def test_moments_at_which_a_window_is_empty_are_not_even_made():
     """Two tuples centuries apart, and a trigger every microsecond."""
     events = Positions.of_events(np.array([0, 2**50]), np.array([0, 2]))
-    found = processed(Sliding(Time(3), Time(1)), Arrivals(events, 2**50 + 1)).held()
+    found = processed(SlidingPolicies(Time(3), Time(1)), Arrivals(events, 2**50 + 1)).held()
     assert found.instant.tolist() == [1, 2, 3, 2**50 + 1]
     assert found.lo.tolist() == [0, 0, 0, 1]

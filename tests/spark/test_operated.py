@@ -15,7 +15,7 @@ import pytest
 import panes as pn
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.operators import Aggregate, Join, Sort
-from panes.operators.lowering import lowered
+from panes.operators.policies import policies_of
 from tests.local.test_operated import Changes
 from tests.local.test_operators_and_punctuations import OPERATORS, Counts, totals
 from tests.spark.streams import Collected, Recorded
@@ -98,7 +98,7 @@ def test_an_operator_whose_second_window_goes_by_time(spark, evict):
 
     Some keys have right rows only, which are never matched; the last of them leave after the last row of their task.
     """
-    right = lowered(pn.hopping("9 s", every=pn.rows(1), bounds="[]"), ["k"], evict)
+    right = policies_of(pn.hopping("9 s", every=pn.rows(1), bounds="[]"), ["k"], evict)
 
     def join(window, clock):
         return Join(window, right, outer="right", select=pair, clock=clock)

@@ -20,8 +20,8 @@ from panes.errors import SchemaError
 from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import Expression
 from panes.operators.clocks import EventClock
-from panes.operators.join import Join
-from panes.operators.lowering import lowered
+from panes.operators.join_operator import Join
+from panes.operators.policies import policies_of
 from panes.queries.joins import Join as Declared
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
@@ -87,7 +87,7 @@ class BothSides:
     @cached_property
     def stream(self) -> WindowInput:
         """How they arrive."""
-        return WindowInput(lowered(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
+        return WindowInput(policies_of(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
 
     @property
     def ties(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from panes.engine.sorting import sort_by_time, sort_ties
 from panes.errors import SchemaError
 from panes.expressions.evaluate import evaluate, require_boolean
 from panes.frames.matching import levels, near
-from panes.operators.join import Join
+from panes.operators.join_operator import Join
 from panes.queries.joins import Join as Declared
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import arrivals_of

@@ -30,9 +30,10 @@ from panes.frames.positions import Integers, ranges
 from panes.frames.row_windows import key_of_rows
 from panes.frames.sliding import Moments
 from panes.operators.clocks import EventClock
-from panes.operators.declarations import Count, Sliding, Time, Tumbling
-from panes.operators.join import Join
-from panes.operators.sort import Sort
+from panes.operators.join_operator import Join
+from panes.operators.policies import SlidingPolicies, Time, TumblingPolicies
+from panes.operators.sort_operator import Sort
+from panes.queries.measures import Rows
 from panes.row_windows.arrival import delta_values
 from panes.row_windows.bound_rows import ENDLESS
 from panes.row_windows.vectorised import Arrivals, check_order, kept_at, processed
@@ -47,7 +48,7 @@ def in_columns(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) 
     # What makes the operator may take another window than it is given: arrivals know nothing of that.
     if stream.together or not len(table) or operator.declared[:1] != (stream.window,):
         return None
-    if type(operator) is Sort and isinstance(stream.window, Tumbling) and stream.port is None:
+    if type(operator) is Sort and isinstance(stream.window, TumblingPolicies) and stream.port is None:
         if declared.order and isinstance(stream.window.evict, Time) and stream.window.evict.origin == "epoch":
             # The clock's last window ends as it would if rows followed.
             arrivals = replace(arrivals, end=ENDLESS)
@@ -60,7 +61,7 @@ def in_columns(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) 
 # Sort
 
 
-def _sorted(operator: Sort, window: Tumbling, table: pa.Table, arrivals: Arrivals) -> pa.Table | None:
+def _sorted(operator: Sort, window: TumblingPolicies, table: pa.Table, arrivals: Arrivals) -> pa.Table | None:
     if not all(name in table.column_names and is_ordered(table.schema.field(name).type) for name, _ in operator.order):
         return None
     found = processed(window, arrivals).held()
@@ -160,8 +161,8 @@ def _candidates(
     """The tuples of a side, and those in the window of the other side that are equal, each as it was counted there."""
     nothing = np.zeros(0, np.int64)
     window, rows, others = join.declared[1 - side], sides[side], sides[1 - side]
-    assert isinstance(window, Sliding)
-    if window.evict == Count(0) or not len(others):
+    assert isinstance(window, SlidingPolicies)
+    if window.evict == Rows(0) or not len(others):
         return nothing, nothing
     events, starts = arrivals.events, arrivals.events.key_starts
     own = Positions.of_events(events.start[rows], np.searchsorted(rows, starts))

@@ -13,12 +13,12 @@ from panes.applying.user_functions import check_schema
 from panes.errors import DeclarationError
 from panes.expressions.expression import ExpressionLike, expression
 from panes.operators.clocks import Clock, EventClock
-from panes.operators.declarations import Count, Punctuation, Tumbling
-from panes.operators.lowering import lowered
 from panes.operators.operator import Operator
-from panes.operators.sort import Sort
+from panes.operators.policies import TumblingPolicies, policies_of
+from panes.operators.sort_operator import Sort
 from panes.queries.eviction import Evict
 from panes.queries.kinds import AnyWindow
+from panes.queries.measures import Punctuation, Rows
 from panes.queries.windows import RowWindow, Window
 from panes.row_windows.window_input import WindowInput, check_times
 from panes.suggestions import each_of, shown
@@ -90,7 +90,7 @@ def stream_of(
         raise DeclarationError(
             f"{window} {what}, which an operator cannot see tuple by tuple. Write a function of key, window and rows."
         )
-    policies = lowered(window, keys if keys else None, evict)
+    policies = policies_of(window, keys if keys else None, evict)
     check_times(policies, at)
     if isinstance(policies.evict, Punctuation) and policies.evict.scope == "key":
         if not keys:
@@ -140,7 +140,7 @@ def operator_of(
 
 def sort_of(stream: WindowInput, order: Sequence[tuple[str, bool]]) -> WindowedOperator:
     """Check a sort of tumbling windows, or one of a stream as far as a window up to each row reaches."""
-    if not isinstance(stream.window, Tumbling) and stream.window.trigger != Count(1):
+    if not isinstance(stream.window, TumblingPolicies) and stream.window.trigger != Rows(1):
         raise DeclarationError(
             "pn.sort puts windows in order that follow one another, as pn.tumbling('1 min'), or a stream as far as a "
             "window up to each row reaches, as pn.sliding('10 s'). Rows of windows that overlap would come out several "

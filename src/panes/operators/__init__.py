@@ -4,7 +4,7 @@ from panes.operators.aggregate import Aggregate
 from panes.operators.clocks import EventClock, WallClock
 from panes.operators.events import Event, WindowEvents
 from panes.operators.graph import Functor, Graph, Replay
-from panes.operators.join import Join
+from panes.operators.join_operator import Join
 from panes.operators.operator import Operator
 from panes.operators.operator_model import (
     EVERY_TUPLE,
@@ -22,7 +22,7 @@ from panes.operators.operator_model import (
     windows_of,
 )
 from panes.operators.sliding_window import SlidingWindow
-from panes.operators.sort import Sort
+from panes.operators.sort_operator import Sort
 from panes.operators.subwindow import Summarizer
 from panes.operators.tumbling_window import TumblingWindow
 

@@ -18,22 +18,9 @@ from panes.aggregates.aggregates import Aggregate as Declared
 from panes.errors import DeclarationError
 from panes.operators.accumulators import TwoStacks
 from panes.operators.clocks import Clock
-from panes.operators.declarations import (
-    Attribute,
-    Count,
-    Partitions,
-    Sliding,
-    Time,
-    Tumbling,
-    WindowDeclaration,
-    check_same,
-    value_text,
-    windows_text,
-)
 from panes.operators.events import Event
 from panes.operators.grouping import GroupedSummary, Groups, Summary, computed, output_function, several
-from panes.operators.lowering import By, WindowLike
-from panes.operators.operator import Operator, partition_attributes
+from panes.operators.operator import Operator, check_same, partition_attributes
 from panes.operators.operator_model import (
     GENERATING,
     PUNCTUATION,
@@ -43,9 +30,22 @@ from panes.operators.operator_model import (
     InputPort,
     OperatorModel,
 )
+from panes.operators.policies import (
+    Attribute,
+    By,
+    Partitions,
+    SlidingPolicies,
+    Time,
+    TumblingPolicies,
+    WindowLike,
+    WindowPolicies,
+    argument_text,
+    policies_text,
+)
 from panes.operators.subwindow import KeyReader
 from panes.operators.window import Window
 from panes.queries.eviction import Evict
+from panes.queries.measures import Rows
 
 # A sliding window as a tumbling window that feeds a smaller sliding one.
 #
@@ -67,30 +67,30 @@ _PIECES: Final = 8
 """More pieces than that for each answer take longer than they save; by time, two extents may have 1 µs in common."""
 
 
-def rewritten(window: Sliding) -> tuple[Tumbling, Sliding] | None:
+def rewritten(window: SlidingPolicies) -> tuple[TumblingPolicies, SlidingPolicies] | None:
     """The two windows that do the same; None where there are none, or nothing is gained.
 
     Examples
     --------
     >>> import panes as pn
-    >>> from panes.operators.lowering import lowered
-    >>> print(*rewritten(lowered(pn.hopping("1 hour", every="1 min"))), sep="; ")
-    tumbling, time(1m) on the clock; sliding, count(60), count(1)
-    >>> print(*rewritten(lowered(pn.hopping("10 s", every="4 s", origin="first"))), sep="; ")
-    tumbling, time(2s); sliding, count(5), count(2)
+    >>> from panes.operators.policies import policies_of
+    >>> print(*rewritten(policies_of(pn.hopping("1 hour", every="1 min"))), sep="; ")
+    pn.tumbling('1m'); pn.sliding(pn.rows(60))
+    >>> print(*rewritten(policies_of(pn.hopping("10 s", every="4 s", origin="first"))), sep="; ")
+    pn.tumbling('2s', origin='first'); pn.hopping(pn.rows(5), every=pn.rows(2))
     """
     evict, trigger, partitioned = window.evict, window.trigger, window.partitioned
     if partitioned is not None and partitioned.evict is not None:
         return None
     # The operator itself says to which partition a summary belongs: summaries have no attributes.
     second = None if partitioned is None else Partitions(())
-    if isinstance(evict, Count) and isinstance(trigger, Count):
+    if isinstance(evict, Rows) and isinstance(trigger, Rows):
         piece = gcd(evict.n, trigger.n)
         # A piece of one tuple is no smaller than the tuple.
         if piece == 1 or not evict.n or trigger.n > _PIECES * piece:
             return None
-        small = Sliding(Count(evict.n // piece), Count(trigger.n // piece), second, window.partial)
-        return Tumbling(Count(piece), partitioned), small
+        small = SlidingPolicies(Rows(evict.n // piece), Rows(trigger.n // piece), second, window.partial)
+        return TumblingPolicies(Rows(piece), partitioned), small
     if isinstance(evict, Time) and isinstance(trigger, Time):
         piece = gcd(evict.period, trigger.period)
         # On the grid of the clock the first piece is cut short: pieces cannot be counted until a window is answered, or
@@ -98,8 +98,8 @@ def rewritten(window: Sliding) -> tuple[Tumbling, Sliding] | None:
         cut = trigger.origin == "epoch"
         if trigger.period > (1 if cut else _PIECES) * piece or (cut and not window.partial):
             return None
-        small = Sliding(Count(evict.period // piece), Count(trigger.period // piece), second, window.partial)
-        return Tumbling(replace(trigger, period=piece), partitioned), small
+        small = SlidingPolicies(Rows(evict.period // piece), Rows(trigger.period // piece), second, window.partial)
+        return TumblingPolicies(replace(trigger, period=piece), partitioned), small
     return None
 
 
@@ -174,11 +174,12 @@ class Aggregate(Operator):
         # Stands for every piece without tuples: of many partitions, most may be quiet most of the time.
         self._nothing = self._summary()
         # Whoever selects partitions may want to look at their tuples.
-        selects = declared.partitioned is not None and callable(declared.partitioned.select)
+        evicts = None if declared.partitioned is None else declared.partitioned.evict
+        selects = evicts is not None and callable(evicts.choose)
         summarizes = len(self._starts) == len(starts) and not selects
         # What it really does: the window as declared, or the two that replace it.
-        self.stages: tuple[WindowDeclaration, ...] = (declared,)
-        if isinstance(declared, Sliding) and summarizes and rewrite:
+        self.stages: tuple[WindowPolicies, ...] = (declared,)
+        if isinstance(declared, SlidingPolicies) and summarizes and rewrite:
             self.stages = rewritten(declared) or self.stages
         look = (Event.PARTITION_EVICTION,) if evicted_partitions else ()
         first, *rest = self.stages
@@ -188,17 +189,17 @@ class Aggregate(Operator):
             if isinstance(first.evict, Time):
                 self._input.stay()
             self._summaries: Window[Any] = self.window(rest[0], Event.TRIGGER)
-        elif isinstance(first, Tumbling):
+        elif isinstance(first, TumblingPolicies):
             self._input = self.window(first, Event.BEFORE_FLUSH, *look, summarizer=summarizer)
         else:
-            self._follows = summarizes and first.trigger == Count(1) and self._group_of is None
+            self._follows = summarizes and first.trigger == Rows(1) and self._group_of is None
             follow = (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.PARTITION_EVICTION)
             self._input = self.window(first, Event.TRIGGER, *(follow if self._follows else look))
-        self._summarizes = summarizes and isinstance(first, Tumbling)
+        self._summarizes = summarizes and isinstance(first, TumblingPolicies)
         self._input.apart = True
         self._enter: Callable[[Any], None] = self._input.entry()
-        outputs = ", ".join(f"{alias}={value_text(function)}" for alias, function in select.items())
-        windows = windows_text(self.stages)
+        outputs = ", ".join(f"{alias}={argument_text(function)}" for alias, function in select.items())
+        windows = policies_text(*self.stages)
         self._declaration = f"{outputs}, groups={list(names)}, evicted_partitions={evicted_partitions}, {windows}"
 
     def process(self, item: Any, port: int = 0) -> None:
@@ -214,7 +215,7 @@ class Aggregate(Operator):
 
     def punctuate(self, port: int = 0) -> None:
         """End the window, where it has a punctuation policy."""
-        if isinstance(self.stages[0], Tumbling):
+        if isinstance(self.stages[0], TumblingPolicies):
             self._input.punctuate()
 
     # Events

@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 
 from panes.errors import DeclarationError, SchemaError, nearest
 from panes.operators.clocks import Clock, EventClock
-from panes.operators.declarations import Attribute
 from panes.operators.operator import Operator
 from panes.operators.operator_model import FREE, InputMode, InputPort, OperatorModel, OutputMode, preserving
+from panes.operators.policies import Attribute
 from panes.timeline import parse_instant
 
 # Selection and projection: an operator without a window, which preserves the punctuations of its stream.

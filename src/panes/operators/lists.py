@@ -13,8 +13,9 @@ from operator import itemgetter, le
 from typing import Any, Final, Protocol
 
 from panes.errors import OrderError, SchemaError
-from panes.operators.declarations import Delta
+from panes.operators.policies import policy_text
 from panes.operators.subwindow import KeyReader, Subwindow
+from panes.queries.measures import Delta
 from panes.timeline import parse_instant
 
 # Tuples that come into a tumbling window as a list: the same as one after another, with less work for each.
@@ -225,7 +226,7 @@ class DeltaReader:
     def __init__(self, policy: Delta, latest: str) -> None:
         self.policy = policy
         self.value: Any = None
-        attribute: Callable[[Any], Any] = itemgetter(policy.attribute)
+        attribute: Callable[[Any], Any] = itemgetter(policy.column)
         self.read: Callable[[Any], Any] = attribute
         if policy.temporal:
             self.read = lambda item: _instant(attribute(item))
@@ -236,13 +237,13 @@ class DeltaReader:
         value = self.read(item)
         if value is None or value != value:
             raise SchemaError(
-                f"a tuple has no value for {self.policy.attribute!r} (it is {value!r}), and {self.policy} goes by "
-                "it. Leave such tuples out, or give them a value."
+                f"a tuple has no value for {self.policy.column!r} (it is {value!r}), which {policy_text(self.policy)} "
+                "goes by. Leave such tuples out, or give them a value."
             )
         latest = None if subwindow is None else getattr(subwindow, self._latest)
         if latest is not None and value < latest:
             raise OrderError(
-                f"{self.policy.attribute!r} fell from {latest!r} to {value!r}, and {self.policy} goes by an "
+                f"{self.policy.column!r} fell from {latest!r} to {value!r}, and {policy_text(self.policy)} goes by an "
                 "attribute that never decreases within a partition. Sort the tuples first, as the progressive Sort "
                 "does."
             )
@@ -251,7 +252,7 @@ class DeltaReader:
     def check(self, values: Sequence[Any]) -> None:
         """Raise unless each of these values could follow the one before."""
         if not in_order(values) or values[0] is None or values[0] != values[0]:
-            raise OrderError(f"{self.policy.attribute!r} falls, or has no value.")
+            raise OrderError(f"{self.policy.column!r} falls, or has no value.")
 
 
 def _instant(value: Any) -> Any:

@@ -10,12 +10,20 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
-from panes.errors import DeclarationError
+from panes.errors import DeclarationError, StateError
 from panes.operators.clocks import Clock, EventClock
-from panes.operators.declarations import Attribute, Sliding, Tumbling, WindowDeclaration, windows_text
 from panes.operators.events import Event, WindowEvents
-from panes.operators.lowering import By, WindowLike, declaration_of
 from panes.operators.operator_model import PUNCTUATION, InputMode, OperatorModel, OutputMode
+from panes.operators.policies import (
+    Attribute,
+    By,
+    SlidingPolicies,
+    TumblingPolicies,
+    WindowLike,
+    WindowPolicies,
+    operator_policies,
+    policies_text,
+)
 from panes.operators.sliding_window import SlidingWindow
 from panes.operators.subwindow import Summarizer
 from panes.operators.tumbling_window import TumblingWindow
@@ -64,7 +72,7 @@ class Operator(WindowEvents):
             _refuse_other_keys(windows)
         self._given = tuple(windows)
         self.declared = tuple(
-            None if window is None else self._declaration_of(window, kept)
+            None if window is None else self._policies_of(window, kept)
             for window, kept in zip(windows, evictions, strict=True)
         )
         for port, declared in enumerate(self.declared):
@@ -76,10 +84,8 @@ class Operator(WindowEvents):
         self.windows: list[Window[Any]] = []
         self._sinks: list[list[Callable[[Any], object]]] = [[] for _ in range(self.outputs)]
 
-    def _declaration_of(self, window: WindowLike, evict: Evict | None = None) -> WindowDeclaration:
-        if isinstance(window, (Tumbling, Sliding)):
-            return declaration_of(window, evict=evict)
-        return declaration_of(window, self._by, evict)
+    def _policies_of(self, window: WindowLike, evict: Evict | None = None) -> WindowPolicies:
+        return operator_policies(window, None if isinstance(window, WindowPolicies) else self._by, evict)
 
     def window(
         self,
@@ -100,18 +106,18 @@ class Operator(WindowEvents):
             See ``TumblingWindow``.
         """
         port = next((port for port, given in enumerate(self._given) if given is window), None)
-        declared = self._declaration_of(window) if port is None else self.declared[port]
+        declared = self._policies_of(window) if port is None else self.declared[port]
         assert declared is not None
-        if summarizer is not None and not isinstance(declared, Tumbling):
+        if summarizer is not None and not isinstance(declared, TumblingPolicies):
             raise DeclarationError("summarizers are for tumbling windows: a sliding one has to evict single tuples.")
-        partitioned = declared.partitioned
-        if partitioned is not None and partitioned.select == BY_OPERATOR and Event.PARTITION_SELECTION not in events:
+        evicts = None if declared.partitioned is None else declared.partitioned.evict
+        if evicts is not None and evicts.choose == BY_OPERATOR and Event.PARTITION_SELECTION not in events:
             raise DeclarationError(
                 f"{self.model.name} does not select partitions, so {BY_OPERATOR!r} would select none. Write "
                 "choose='least recently updated', another of pn.evict, or a function."
             )
         made: Window[Any]
-        if isinstance(declared, Sliding):
+        if isinstance(declared, SlidingPolicies):
             made = SlidingWindow(declared, clock=self.clock)
         else:
             made = TumblingWindow(declared, clock=self.clock, summarizer=summarizer)
@@ -226,7 +232,7 @@ class Operator(WindowEvents):
     def declaration(self) -> str:
         """What the operator was declared with, as far as that decides what its state means: its windows, and more."""
         made = (window.declared for window in self.windows if window.declared not in self.declared)
-        return windows_text(each for each in (*self.declared, *made) if each is not None)
+        return policies_text(*(each for each in (*self.declared, *made) if each is not None))
 
     def save(self) -> list[dict[str, Any]]:
         """The state of the operator as plain values: that of its windows, unless it keeps more."""
@@ -247,17 +253,17 @@ class Operator(WindowEvents):
 
 def _keys_of(windows: Iterable[WindowLike | None]) -> By:
     """The keys that some of the windows have already."""
-    partitions = (each.partitioned for each in windows if isinstance(each, (Tumbling, Sliding)))
+    partitions = (each.partitioned for each in windows if isinstance(each, WindowPolicies))
     return next((each.by for each in partitions if each is not None), None)
 
 
 def _refuse_other_keys(windows: Iterable[WindowLike | None]) -> None:
     for window in windows:
-        if isinstance(window, (Tumbling, Sliding)):
-            declaration_of(window, ())
+        if isinstance(window, WindowPolicies):
+            operator_policies(window, ())
 
 
-def partition_attributes(operator: str, window: WindowDeclaration) -> tuple[Attribute, ...]:
+def partition_attributes(operator: str, window: WindowPolicies) -> tuple[Attribute, ...]:
     """The attributes by which the window of an operator is partitioned; it needs some, if it is."""
     if window.partitioned is None:
         return ()
@@ -266,3 +272,12 @@ def partition_attributes(operator: str, window: WindowDeclaration) -> tuple[Attr
             f"{operator} has a window that is partitioned by no attribute. Write for example by='state'."
         )
     return window.partitioned.by
+
+
+def check_same(operator: str, saved: str | None, declared: str) -> None:
+    """Reject the state of an operator with another declaration."""
+    if saved != declared:
+        raise StateError(
+            f"the state of {operator} was saved by one that was declared with [{saved}], and this one is declared with "
+            f"[{declared}]. Declare it as before, or begin without the state."
+        )

@@ -13,7 +13,8 @@ from itertools import product
 from typing import Any, Final
 
 from panes.errors import DeclarationError
-from panes.operators.declarations import Count, Punctuation, Sliding, Tumbling, WindowDeclaration, written
+from panes.operators.policies import SlidingPolicies, TumblingPolicies, WindowPolicies, eviction_kind, kind_of
+from panes.queries.measures import Punctuation, Rows
 
 # Window punctuations, and how the ports of operators treat them.
 #
@@ -122,22 +123,25 @@ class Configuration:
     partition_eviction: str | None
 
     @classmethod
-    def of(cls, window: WindowDeclaration) -> Configuration:
+    def of(cls, window: WindowPolicies) -> Configuration:
         """The configuration of a declared window."""
-        partitioned = window.partitioned
-        eviction = None if partitioned is None or partitioned.evict is None else partitioned.evict.kind
-        trigger = window.trigger.kind if isinstance(window, Sliding) else None
-        return cls(window.kind, window.evict.kind, trigger, eviction)
+        partitions = _partitions_of(window)
+        trigger = kind_of(window.trigger) if isinstance(window, SlidingPolicies) else None
+        return cls(
+            window.kind, kind_of(window.evict), trigger, partitions if partitions in EVICTIONS_OF_PARTITIONS else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Supported:
-    """A family of configurations: a type of window, its evictions, its triggers, and what happens to its partitions.
+    """A family of configurations: evictions, triggers, and what may happen to partitions.
 
     Parameters
     ----------
+    evictions
+        Kinds of eviction policies: ``count``, ``delta``, ``time``, ``punctuation``.
     triggers
-        Kinds of trigger policies; none for tumbling windows.
+        Kinds of trigger policies of sliding windows; none for tumbling windows.
     every
         The only size that a count-based trigger may have; None for any.
     empty
@@ -151,15 +155,14 @@ class Supported:
     Examples
     --------
     >>> import panes as pn
-    >>> from panes.operators.lowering import declaration_of
-    >>> one = Supported(Sliding, ("count",), ("count",), partitions=("not partitioned", "never evicted"))
-    >>> one.holds(declaration_of(pn.sliding(pn.rows(3)), by="k"))
+    >>> from panes.operators.policies import operator_policies
+    >>> one = Supported(("count",), ("count",), partitions=("not partitioned", "never evicted"))
+    >>> one.holds(operator_policies(pn.sliding(pn.rows(3)), by="k"))
     True
-    >>> one.holds(declaration_of(pn.sliding(pn.rows(3)), by="k", evict=pn.evict(keys=9)))
+    >>> one.holds(operator_policies(pn.sliding(pn.rows(3)), by="k", evict=pn.evict(keys=9)))
     False
     """
 
-    type: type[Tumbling] | type[Sliding]
     evictions: tuple[str, ...]
     triggers: tuple[str, ...] = ()
     every: int | None = None
@@ -173,26 +176,24 @@ class Supported:
             what = f"names {unknown[0]!r}" if unknown else "is empty"
             raise DeclarationError(f"partitions= {what}, so no window is like that. Write some of {PARTITIONS}.")
 
-    def holds(self, window: WindowDeclaration) -> bool:
+    def holds(self, window: WindowPolicies) -> bool:
         """Whether a declared window is one of the family."""
-        if not isinstance(window, self.type) or window.evict.kind not in self.evictions:
+        if kind_of(window.evict) not in self.evictions or _partitions_of(window) not in self.partitions:
             return False
-        if _partitions_of(window) not in self.partitions:
-            return False
-        if isinstance(window, Tumbling):
-            return True
-        if window.trigger.kind not in self.triggers or (window.evict == Count(0) and not self.empty):
+        if isinstance(window, TumblingPolicies):
+            return not self.triggers
+        if kind_of(window.trigger) not in self.triggers or (window.evict == Rows(0) and not self.empty):
             return False
         if not (window.partial or self.full):
             return False
-        return self.every is None or not isinstance(window.trigger, Count) or window.trigger.n == self.every
+        return self.every is None or not isinstance(window.trigger, Rows) or window.trigger.n == self.every
 
     def configurations(self) -> Iterator[Configuration]:
         """All of the family."""
         triggers: tuple[str | None, ...] = self.triggers or (None,)
         partitions = dict.fromkeys(each if each in EVICTIONS_OF_PARTITIONS else None for each in self.partitions)
         for evict, trigger, eviction in product(self.evictions, triggers, partitions):
-            yield Configuration(self.type.kind, evict, trigger, eviction)
+            yield Configuration("sliding" if trigger else "tumbling", evict, trigger, eviction)
 
     def partitioned(self) -> str:
         """What its windows may be, for people."""
@@ -203,7 +204,7 @@ class Supported:
 
     def __str__(self) -> str:
         evictions = " | ".join(_SHAPES[kind] for kind in self.evictions)
-        if self.type is Tumbling:
+        if not self.triggers:
             return f"pn.tumbling({evictions})"
         triggers = " | ".join(
             f"pn.rows({self.every})" if kind == "count" and self.every is not None else _SHAPES[kind]
@@ -215,10 +216,10 @@ class Supported:
         return f"{shown}{'' if self.full else ' without partial=False'}{_EMPTY if self.empty else ''}"
 
 
-def _partitions_of(window: WindowDeclaration) -> str:
+def _partitions_of(window: WindowPolicies) -> str:
     if window.partitioned is None:
         return "not partitioned"
-    return "never evicted" if window.partitioned.evict is None else window.partitioned.evict.kind
+    return eviction_kind(window.partitioned)
 
 
 _SHAPES = {
@@ -237,7 +238,7 @@ class InputPort:
     supports: tuple[Supported, ...] = ()
     punctuation: InputMode = InputMode.OBLIVIOUS
 
-    def mode(self, window: WindowDeclaration | None) -> InputMode:
+    def mode(self, window: WindowPolicies | None) -> InputMode:
         """Whether the port of an instance with such a window is expecting or oblivious."""
         if self.punctuation is not InputMode.WINDOW_BOUND:
             return self.punctuation
@@ -253,16 +254,16 @@ class OperatorModel:
     inputs: tuple[InputPort, ...]
     outputs: tuple[OutputMode, ...]
 
-    def check(self, window: WindowDeclaration, port: int = 0) -> None:
+    def check(self, window: WindowPolicies, port: int = 0) -> None:
         """Refuse a window that the operator does not support on a port, and say which ones it does.
 
         Examples
         --------
         >>> import panes as pn
-        >>> from panes.operators.lowering import declaration_of
-        >>> port = InputPort((Supported(Tumbling, ("count", "time")),))
+        >>> from panes.operators.policies import operator_policies
+        >>> port = InputPort((Supported(("count", "time")),))
         >>> model = OperatorModel("Writer", (port,), ())
-        >>> model.check(declaration_of(pn.sliding(pn.rows(2))))
+        >>> model.check(operator_policies(pn.sliding(pn.rows(2))))
         Traceback (most recent call last):
         ...
         panes.errors.DeclarationError: Writer does not support the window pn.sliding(pn.rows(2)). It supports
@@ -276,7 +277,7 @@ class OperatorModel:
             where = f" on port {port}" if len(self.inputs) > 1 else ""
             partitions = "" if window.partitioned is None else f" ({_partitions_of(window)})"
             raise DeclarationError(
-                f"{self.name} does not support the window {written(window)}{partitions}{where}. It supports {known}."
+                f"{self.name} does not support the window {window}{partitions}{where}. It supports {known}."
             )
 
     def configurations(self, port: int = 0) -> list[Configuration]:
@@ -284,6 +285,6 @@ class OperatorModel:
         return [each for family in self.inputs[port].supports for each in family.configurations()]
 
 
-TUMBLING_WINDOWS = Supported(Tumbling, ALL_EVICTIONS)
-SLIDING_WINDOWS = Supported(Sliding, SLIDING_POLICIES, SLIDING_POLICIES)
-EVERY_TUPLE = Supported(Sliding, SLIDING_POLICIES, ("count",), every=1, full=False)
+TUMBLING_WINDOWS = Supported(ALL_EVICTIONS)
+SLIDING_WINDOWS = Supported(SLIDING_POLICIES, SLIDING_POLICIES)
+EVERY_TUPLE = Supported(SLIDING_POLICIES, ("count",), every=1, full=False)

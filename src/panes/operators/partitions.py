@@ -20,9 +20,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from panes.errors import DeclarationError
-from panes.operators.declarations import PartitionAge, PartitionCount, TupleCount
 from panes.operators.subwindow import Subwindow
-from panes.queries.eviction import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST
+from panes.queries.eviction import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST, Evict
 
 # Which subwindow goes first when there are too many.
 #
@@ -248,10 +247,10 @@ class Keeper:
 class ByAge(Keeper):
     """No subwindow without a tuple for longer than some age."""
 
-    def __init__(self, window: Evictable, policy: PartitionAge) -> None:
+    def __init__(self, window: Evictable, age: int) -> None:
         self._by_update = LeastRecentlyUpdated()
         super().__init__(window, self._by_update)
-        self._age = policy.age
+        self._age = age
 
     def expire(self, now: int) -> None:
         """Remove those that are too old; the least recently updated come first, so only they are looked at."""
@@ -268,9 +267,9 @@ class ByAge(Keeper):
 class ByPartitionCount(Keeper):
     """At most so many subwindows."""
 
-    def __init__(self, window: Evictable, policy: PartitionCount, selection: Selection) -> None:
+    def __init__(self, window: Evictable, limit: int, selection: Selection) -> None:
         super().__init__(window, selection)
-        self._limit = policy.limit
+        self._limit = limit
 
     def make_room(self) -> None:
         """Remove one where one more would be too many."""
@@ -281,9 +280,9 @@ class ByPartitionCount(Keeper):
 class ByTupleCount(Keeper):
     """At most so many tuples in all subwindows."""
 
-    def __init__(self, window: Evictable, policy: TupleCount, selection: Selection) -> None:
+    def __init__(self, window: Evictable, limit: int, selection: Selection) -> None:
         super().__init__(window, selection)
-        self._limit = policy.limit
+        self._limit = limit
 
     def trim(self) -> None:
         """Remove subwindows until the rest has few enough tuples."""
@@ -291,14 +290,11 @@ class ByTupleCount(Keeper):
             self.window.evict_partitions(self.selection.choose())
 
 
-def keeper(
-    window: Evictable,
-    policy: PartitionAge | PartitionCount | TupleCount,
-    selection: Callable[[], Selection],
-) -> Keeper:
-    """What keeps a window within the bounds of a policy."""
-    if isinstance(policy, PartitionAge):
-        return ByAge(window, policy)
-    if isinstance(policy, PartitionCount):
-        return ByPartitionCount(window, policy, selection())
-    return ByTupleCount(window, policy, selection())
+def keeper(window: Evictable, evict: Evict, selection: Callable[[], Selection]) -> Keeper:
+    """Return what keeps a window within its limits."""
+    if evict.age is not None:
+        return ByAge(window, evict.age)
+    if evict.keys is not None:
+        return ByPartitionCount(window, evict.keys, selection())
+    assert evict.rows is not None
+    return ByTupleCount(window, evict.rows, selection())

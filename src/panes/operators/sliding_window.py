@@ -20,13 +20,13 @@ from typing import Any, ClassVar, TypeVar
 
 from panes.errors import DeclarationError
 from panes.operators.clocks import EVICTION, FULL, PROCESSING, Alarm, Clock
-from panes.operators.declarations import Count, Delta, Sliding, Time
 from panes.operators.events import OF_SLIDING, Event
 from panes.operators.lists import DeltaReader
-from panes.operators.lowering import By, WindowLike, declaration_of
+from panes.operators.policies import By, SlidingPolicies, Time, WindowLike, kind_of, operator_policies
 from panes.operators.subwindow import Subwindow
 from panes.operators.window import EVICT, INSERT, SLIDING, TRIGGER, Step, Window
 from panes.queries.eviction import Evict
+from panes.queries.measures import Delta, Rows
 
 T = TypeVar("T")
 
@@ -61,10 +61,10 @@ class SlidingWindow(Window[T]):
     def __init__(
         self, window: WindowLike, *, by: By = None, evict: Evict | None = None, clock: Clock | None = None
     ) -> None:
-        declared = declaration_of(window, by, evict)
-        if not isinstance(declared, Sliding):
+        declared = operator_policies(window, by, evict)
+        if not isinstance(declared, SlidingPolicies):
             raise DeclarationError(f"{window} is a tumbling window. Make a TumblingWindow of it.")
-        if declared.evict == Count(0):
+        if declared.evict == Rows(0):
             raise DeclarationError(
                 "pn.sliding(pn.rows(0)) holds no tuple: only a one-sided Join has a use for it. Write pn.rows(1) or "
                 "more."
@@ -83,12 +83,12 @@ class SlidingWindow(Window[T]):
 
     def _in_order(self) -> tuple[Step, ...]:
         declared = self.declared
-        assert isinstance(declared, Sliding)
+        assert isinstance(declared, SlidingPolicies)
         steps = self._step | {INSERT: self._heard(self._step[INSERT])}
         full = self._watches_full
-        if full and isinstance(declared.evict, Count):
+        if full and isinstance(declared.evict, Rows):
             steps[INSERT] = partial(self._insert_until_full, steps[INSERT])
-        order = tuple(steps[name] for name in SLIDING[declared.evict.kind, declared.trigger.kind])
+        order = tuple(steps[name] for name in SLIDING[kind_of(declared.evict), kind_of(declared.trigger)])
         # Known before anything else happens with the tuple that breaks the invariant.
         return (self._full_by_delta, *order) if full and isinstance(declared.evict, Delta) else order
 
@@ -99,8 +99,8 @@ class SlidingWindow(Window[T]):
 
     # Eviction policies: they insert as well as evict
 
-    def _eviction(self, policy: Count | Delta | Time) -> dict[str, Step]:
-        if isinstance(policy, Count):
+    def _eviction(self, policy: Rows | Delta | Time) -> dict[str, Step]:
+        if isinstance(policy, Rows):
             self._most = policy.n
             return {EVICT: self._evict_by_count, INSERT: self._insert}
         if isinstance(policy, Delta):
@@ -174,8 +174,8 @@ class SlidingWindow(Window[T]):
 
     # Trigger policies
 
-    def _triggering(self, policy: Count | Delta | Time) -> Step:
-        if isinstance(policy, Count):
+    def _triggering(self, policy: Rows | Delta | Time) -> Step:
+        if isinstance(policy, Rows):
             self._every = policy.n
             return self._trigger_by_count
         if isinstance(policy, Delta):
@@ -207,7 +207,7 @@ class SlidingWindow(Window[T]):
 
     def _trigger_by_time(self, subwindow: Subwindow[T], due: int) -> None:
         # The next one is due a period after this one was, however long the processing takes.
-        assert isinstance(self.declared, Sliding)
+        assert isinstance(self.declared, SlidingPolicies)
         assert isinstance(self.declared.trigger, Time)
         subwindow.due = due + self.declared.trigger.period
         self._wait(subwindow, subwindow.due, PROCESSING, self._trigger_by_time)
@@ -217,14 +217,14 @@ class SlidingWindow(Window[T]):
 
     def _begin(self, subwindow: Subwindow[T]) -> None:
         if self.timed:
-            assert isinstance(self.declared, Sliding)
+            assert isinstance(self.declared, SlidingPolicies)
             if isinstance(self.declared.trigger, Time):
                 subwindow.due = self._due(self.declared.trigger, subwindow.opened)
             self._wake(subwindow)
 
     def _wake(self, subwindow: Subwindow[T]) -> None:
         declared = self.declared
-        assert isinstance(declared, Sliding)
+        assert isinstance(declared, SlidingPolicies)
         if isinstance(declared.trigger, Time):
             self._wait(subwindow, subwindow.due, PROCESSING, self._trigger_by_time)
         if isinstance(declared.evict, Time):

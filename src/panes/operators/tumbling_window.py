@@ -22,13 +22,13 @@ from typing import Any, ClassVar, TypeVar
 
 from panes.errors import DeclarationError
 from panes.operators.clocks import PROCESSING, Clock
-from panes.operators.declarations import Count, Delta, Gap, Punctuation, Time, Tumbling
 from panes.operators.events import OF_TUMBLING, Event
 from panes.operators.lists import AT_ONCE, FEW, DeltaReader, Taking, cuts_by_delta, in_order
-from panes.operators.lowering import By, WindowLike, declaration_of
+from panes.operators.policies import By, Gap, Time, TumblingPolicies, WindowLike, kind_of, operator_policies
 from panes.operators.subwindow import KeyReader, Subwindow, Summarizer
 from panes.operators.window import EVICT, INSERT, TUMBLING, WHOLE, Step, Window
 from panes.queries.eviction import Evict
+from panes.queries.measures import Delta, Punctuation, Rows
 
 # A window that takes lists of tuples where it can, and single tuples elsewhere; see ``lists``.
 #
@@ -160,8 +160,8 @@ class TumblingWindow(ListWindow[T]):
         clock: Clock | None = None,
         summarizer: Callable[[], Summarizer] | None = None,
     ) -> None:
-        declared = declaration_of(window, by, evict)
-        if not isinstance(declared, Tumbling):
+        declared = operator_policies(window, by, evict)
+        if not isinstance(declared, TumblingPolicies):
             raise DeclarationError(f"{window} is no tumbling window. Make a SlidingWindow of it.")
         policy = declared.evict
         assert not isinstance(policy, Gap)
@@ -175,7 +175,7 @@ class TumblingWindow(ListWindow[T]):
             self._delta = DeltaReader(policy, "latest_evict")
             self._deltas = (self._delta,)
             step = self._evict_by_delta
-        self._lasts = isinstance(policy, Count)
+        self._lasts = isinstance(policy, Rows)
         # A subwindow with a delta policy is never empty for long.
         self._removes = declared.partitioned is not None and not isinstance(policy, Delta)
         if isinstance(policy, Time) and policy.origin != "epoch":
@@ -214,7 +214,7 @@ class TumblingWindow(ListWindow[T]):
 
     def _cuts(self, subwindow: Subwindow[T] | None, values: Sequence[Any]) -> list[int]:
         policy, size = self.declared.evict, 0 if subwindow is None else subwindow.size
-        if isinstance(policy, Count):
+        if isinstance(policy, Rows):
             return list(range(max(policy.n - size, 1), len(values) + 1, policy.n))
         if not isinstance(policy, Delta):
             return []
@@ -238,8 +238,8 @@ class TumblingWindow(ListWindow[T]):
 
     def _in_order(self) -> tuple[Step, ...]:
         insert = self._heard(self._insert if self._stores else self._summarize)
-        order = TUMBLING[self.declared.evict.kind]
-        if order == (INSERT, EVICT) and isinstance(self.declared.evict, Count):
+        order = TUMBLING[kind_of(self.declared.evict)]
+        if order == (INSERT, EVICT) and isinstance(self.declared.evict, Rows):
             return (self._insert_and_evict(insert, self.declared.evict.n),)
         steps = {INSERT: insert, EVICT: self._evict}
         return tuple(steps[name] for name in order)

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from panes.errors import DeclarationError, StateError
 from panes.operators.clocks import Clock, EventClock, WallClock
-from panes.operators.declarations import PartitionAge, Partitions, Policy, Time, WindowDeclaration
 from panes.operators.events import Event
 from panes.operators.lists import DeltaReader
 from panes.operators.partitions import BUILT_IN, Candidates, Keeper, Selection, UserDefined, keeper
+from panes.operators.policies import Partitions, Time, WindowPolicies
 from panes.operators.subwindow import KeyReader, Subwindow
-from panes.queries.eviction import BY_OPERATOR
+from panes.queries.eviction import BY_OPERATOR, Evict
 
 # In which order a tuple that arrives is inserted, others are evicted, and the window is triggered.
 #
@@ -78,13 +78,13 @@ class Window(ABC, Generic[T]):
 
     events: ClassVar[frozenset[Event]]
 
-    def __init__(self, declared: WindowDeclaration, policies: Sequence[Policy], clock: Clock | None) -> None:
+    def __init__(self, declared: WindowPolicies, policies: Sequence[object], clock: Clock | None) -> None:
         self.declared = declared
         self.subwindows: dict[Hashable, Subwindow[T]] = {}
         self.held = 0
         self.timed = any(isinstance(policy, Time) for policy in policies)
         partitioned = declared.partitioned
-        aged = partitioned is not None and isinstance(partitioned.evict, PartitionAge)
+        aged = partitioned is not None and partitioned.evict is not None and partitioned.evict.age is not None
         # What is due on the grid of the clock.
         self._grid = next((each for each in policies if isinstance(each, Time) and each.origin == "epoch"), None)
         self.clock = clock if clock is not None or not (self.timed or aged) else WallClock()
@@ -393,10 +393,10 @@ class Window(ABC, Generic[T]):
     def _keep(self, partitioned: Partitions | None) -> Keeper | None:
         if partitioned is None or partitioned.evict is None:
             return None
-        return keeper(self, partitioned.evict, partial(self._selection, partitioned))
+        return keeper(self, partitioned.evict, partial(self._selection, partitioned.evict))
 
-    def _selection(self, partitioned: Partitions) -> Selection:
-        select = partitioned.select
+    def _selection(self, evict: Evict) -> Selection:
+        select = evict.choose
         if isinstance(select, str) and select != BY_OPERATOR:
             return BUILT_IN[select]()
         return UserDefined(self.subwindows, self._ask if isinstance(select, str) else select)

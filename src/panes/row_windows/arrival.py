@@ -17,7 +17,8 @@ from panes.errors import SchemaError, nearest
 from panes.expressions.evaluate import evaluate, require_boolean
 from panes.frames import Positions
 from panes.frames.distances import Values
-from panes.operators.declarations import Attribute, Delta, WindowDeclaration
+from panes.operators.policies import Attribute, WindowPolicies, policy_text
+from panes.queries.measures import Delta
 from panes.row_windows.vectorised import Arrivals, deltas_of
 from panes.row_windows.window_input import WindowInput
 
@@ -53,7 +54,7 @@ def check_stream(stream: WindowInput, schema: pa.Schema) -> None:
         if not pa.types.is_integer(type_):
             raise SchemaError(f"port={stream.port!r} is of type {type_}, and ports are numbers from 0. Cast it first.")
     for policy in deltas_of(stream.window):
-        check_delta(policy, field_of(schema, str(policy.attribute)).type)
+        check_delta(policy, field_of(schema, str(policy.column)).type)
     if stream.where is not None:
         require_boolean(stream.where, schema)
 
@@ -145,19 +146,19 @@ def arrivals_of(
     return Arrivals(Positions.of_events(instants, key_starts), end, attributes, punctuations)
 
 
-def delta_values(window: WindowDeclaration, table: pa.Table) -> dict[Attribute, Values]:
+def delta_values(window: WindowPolicies, table: pa.Table) -> dict[Attribute, Values]:
     """The values of the attributes that the delta policies of a window go by."""
     values: dict[Attribute, Values] = {}
     for policy in deltas_of(window):
-        if policy.attribute not in values:
-            values[policy.attribute] = _values(policy, column_of(table, str(policy.attribute)))
+        if policy.column not in values:
+            values[policy.column] = _values(policy, column_of(table, str(policy.column)))
     return values
 
 
 def tie_order(stream: WindowInput, schema: pa.Schema) -> list[str]:
     """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
     # Those of an operator's other windows may be attributes of tuples that it makes itself.
-    others = [policy.attribute for window in stream.others for policy in deltas_of(window)]
+    others = [policy.column for window in stream.others for policy in deltas_of(window)]
     first = [field_of(schema, name).name for name in stream.deltas] + [n for n in schema.names if n in others]
     shared = {name.lower() for name in (*stream.by, stream.at or "")}
     named = tie_columns(schema, stream.ties, shared)
@@ -175,18 +176,18 @@ def check_delta(policy: Delta, type_: pa.DataType) -> None:
     if pa.types.is_timestamp(type_):
         if not policy.temporal:
             raise SchemaError(
-                f"{policy} goes by a number, and the column is of type {type_}. Write a duration, as "
-                f"delta({policy.attribute!r}, '10 s')."
+                f"{policy_text(policy)} goes by a number, and the column is of type {type_}. Write a duration, as "
+                f"delta({policy.column!r}, '10 s')."
             )
     elif policy.temporal:
         raise SchemaError(
-            f"{policy} goes by a duration, and the column is of type {type_}. Write a number, as "
-            f"delta({policy.attribute!r}, 10), or convert it to a timestamp."
+            f"{policy_text(policy)} goes by a duration, and the column is of type {type_}. Write a number, as "
+            f"delta({policy.column!r}, 10), or convert it to a timestamp."
         )
     elif not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         raise SchemaError(
-            f"{policy} goes by a column of type {type_}, and needs a number or a timestamp. Cast it first, for example "
-            "to double."
+            f"{policy_text(policy)} goes by a column of type {type_}, and needs a number or a timestamp. Cast it, "
+            "for example to double."
         )
 
 
@@ -200,7 +201,7 @@ def _values(policy: Delta, column: pa.Array) -> Values:
         values = (integers.fill_null(0) if column.null_count else integers).to_numpy(zero_copy_only=False)
     if missing.any():
         raise SchemaError(
-            f"{int(missing.sum())} rows have no value for {policy.attribute!r}, and {policy} goes by it. Leave such "
-            f'rows out with where="{policy.attribute} IS NOT NULL" (NaN is no value either), or give them one.'
+            f"{int(missing.sum())} rows have no value for {policy.column!r}, and {policy_text(policy)} goes by it. "
+            f'Leave such rows out with where="{policy.column} IS NOT NULL" (NaN is no value either), or give them one.'
         )
     return values

@@ -20,7 +20,7 @@ from panes.errors import SchemaError, nearest
 from panes.frames import Frame
 from panes.frames.positions import FARTHEST
 from panes.frames.row_windows import Processed, key_of_rows
-from panes.operators.declarations import Sliding
+from panes.operators.policies import SlidingPolicies
 from panes.queries.query import NUMBER, Query
 from panes.queries.windows import RowWindow, Window
 from panes.row_windows.arrival import check_delta
@@ -122,7 +122,7 @@ def check_part(part: RowsPart, schema: pa.Schema) -> None:
         _check_name(part, "delta", name, schema)
     for stream in part.streams:
         for policy in deltas_of(stream.window):
-            check_delta(policy, field_of(schema, str(policy.attribute)).type)
+            check_delta(policy, field_of(schema, str(policy.column)).type)
     mark = part.stream.mark
     if mark is not None:
         _check_name(part, "punctuation", mark.column, schema)
@@ -164,7 +164,7 @@ def windows_of(stream: WindowInput, arrivals: Arrivals) -> tuple[Processed, Arra
 
 def leaves_out(stream: WindowInput) -> bool:
     """Whether windows leave out the latest rows, and are answered though they hold none."""
-    return isinstance(stream.window, Sliding) and (stream.window.before or stream.window.ago > 0)
+    return isinstance(stream.window, SlidingPolicies) and (stream.window.before or stream.window.ago > 0)
 
 
 def _answer(

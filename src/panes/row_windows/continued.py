@@ -20,7 +20,8 @@ from panes.frames.distances import Values
 from panes.frames.positions import Integers
 from panes.frames.row_windows import Begun, Processed
 from panes.frames.sliding import Moments
-from panes.operators.declarations import Count, Delta, Sliding, WindowDeclaration
+from panes.operators.policies import SlidingPolicies, WindowPolicies
+from panes.queries.measures import Delta, Rows
 from panes.row_windows.vectorised import Arrivals, check_order, kept_at, moments_of, processed, slid
 
 
@@ -43,13 +44,13 @@ class Continued:
     begun: Begun
 
 
-def continued(window: WindowDeclaration, arrivals: Arrivals, begun: Begun) -> Continued:
+def continued(window: WindowPolicies, arrivals: Arrivals, begun: Begun) -> Continued:
     """Let rows arrive and the clock run.
 
     Examples
     --------
     >>> from panes.frames import Positions
-    >>> window = Sliding(Count(3), Count(2))
+    >>> window = SlidingPolicies(Rows(3), Rows(2))
     >>> first = Positions.of_events(np.array([1, 2, 3]), np.array([0, 3]))
     >>> one = continued(window, Arrivals(first, end=4), Begun.nothing(1))
     >>> more = Positions.of_events(np.array([1, 2, 3, 8, 9]), np.array([0, 5]))
@@ -60,7 +61,7 @@ def continued(window: WindowDeclaration, arrivals: Arrivals, begun: Begun) -> Co
     events = arrivals.events
     ends = events.key_starts[1:]
     received, reference, full = begun.received, begun.reference, begun.full
-    if isinstance(window, Sliding):
+    if isinstance(window, SlidingPolicies):
         check_order(window, arrivals)
         moments = moments_of(window, arrivals, begun)
         found = slid(window, arrivals, moments, begun)
@@ -83,18 +84,18 @@ def continued(window: WindowDeclaration, arrivals: Arrivals, begun: Begun) -> Co
     return Continued(found, first, after)
 
 
-def _received(window: Sliding, arrivals: Arrivals, begun: Begun) -> Integers:
-    if not isinstance(window.trigger, Count):
+def _received(window: SlidingPolicies, arrivals: Arrivals, begun: Begun) -> Integers:
+    if not isinstance(window.trigger, Rows):
         return begun.received
     new = np.diff(arrivals.events.key_starts) - begun.held
     counted: Integers = (begun.received + new) % window.trigger.n
     return counted
 
 
-def _reference(window: Sliding, arrivals: Arrivals, moments: Moments, begun: Begun) -> Values:
+def _reference(window: SlidingPolicies, arrivals: Arrivals, moments: Moments, begun: Begun) -> Values:
     if not isinstance(window.trigger, Delta):
         return begun.reference
-    values, events = arrivals.attributes[window.trigger.attribute], arrivals.events
+    values, events = arrivals.attributes[window.trigger.column], arrivals.events
     reference: Any = begun.reference.astype(values.dtype, copy=True)
     began = events.occupied[~begun.known[events.occupied]]
     reference[began] = values[events.key_starts[began]]

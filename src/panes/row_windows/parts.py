@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from panes.operators.declarations import Count, Partitions, Sliding, Time, WindowDeclaration
-from panes.operators.lowering import lowered
-from panes.queries.measures import Punctuation
+from panes.operators.policies import Partitions, SlidingPolicies, Time, WindowPolicies, policies_of
+from panes.queries.measures import Punctuation, Rows
 from panes.queries.query import Query
 from panes.queries.windows import RowWindow, Window, tumbling
 from panes.row_windows.window_input import WindowInput, check_output
@@ -78,7 +77,7 @@ def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
     >>> declared = pn.query("trades", at="ts", select={"n": pn.count()}, over=[
     ...     pn.tumbling("1 h"), pn.sliding(pn.rows(100)), pn.session("1 h"), pn.tumbling(pn.punctuation("end"))])
     >>> [[str(stream.window) for stream in part.streams] for part in over_rows([declared])]
-    [['sliding, count(100), count(1)', 'tumbling, gap(1h)'], ['tumbling, punctuation(end)']]
+    [['pn.sliding(pn.rows(100))', "pn.session('1h')"], ["pn.tumbling(pn.punctuation('end'))"]]
     """
     found = []
     for query in queries:
@@ -102,7 +101,7 @@ def over_everything(query: Query) -> tuple[RowsPart, ...]:
     >>> over = [pn.hopping("1 h", every="5 min"), pn.sliding("1 h"), pn.sliding(pn.rows(100))]
     >>> declared = pn.query(at="ts", select={"n": pn.count()}, over=over)
     >>> [[str(stream.window) for stream in part.streams] for part in over_everything(declared)]
-    [['sliding, time(1h), time(5m) on the clock', 'sliding, time(59m59s999ms999us), count(1)'], ...]
+    [["pn.hopping('1h', every='5m')", "pn.sliding('1h')"], ...]
     """
     by_rows = over_rows([query])
     declared = tuple(window for window in query.over if not isinstance(window, RowWindow))
@@ -131,12 +130,12 @@ def by_clock(window: RowWindow | Window) -> bool:
     return isinstance(window.size, int) or isinstance(window.every, int)
 
 
-def _on_the_clock(window: Window, by: Sequence[str]) -> WindowDeclaration:
+def _on_the_clock(window: Window, by: Sequence[str]) -> WindowPolicies:
     """Policies that hold the rows of a window on the clock, or more of them where each row is answered."""
     if window.per_event:
         partitioned = Partitions(tuple(by)) if by else None
-        return Sliding(Time(window.lifespan.range - 1), Count(1), partitioned)
-    return lowered(replace(window, since=None, finer=()), by if by else None)
+        return SlidingPolicies(Time(window.lifespan.range - 1), Rows(1), partitioned)
+    return policies_of(replace(window, since=None, finer=()), by if by else None)
 
 
 def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:
@@ -153,7 +152,7 @@ def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:
 def _part(query: Query, windows: tuple[RowWindow, ...]) -> RowsPart:
     for alias, aggregate in query.aggregates:
         check_output(alias, aggregate)
-    policies = [lowered(window, query.by if query.by else None, query.evict) for window in windows]
+    policies = [policies_of(window, query.by if query.by else None, query.evict) for window in windows]
     at = query.at if query.timed else None
     streams = tuple(WindowInput(policy, query.by, at, query.where, ties=query.ties) for policy in policies)
     return RowsPart(replace(query, over=windows), windows, streams)

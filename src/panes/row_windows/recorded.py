@@ -21,11 +21,12 @@ import numpy as np
 from panes.frames.positions import Integers
 from panes.frames.row_windows import Processed, key_of_rows
 from panes.operators.clocks import EventClock
-from panes.operators.declarations import Attribute, Count, Sliding, WindowDeclaration
 from panes.operators.events import Event
+from panes.operators.policies import Attribute, SlidingPolicies, WindowPolicies
 from panes.operators.sliding_window import SlidingWindow
 from panes.operators.tumbling_window import TumblingWindow
 from panes.operators.window import WHOLE, Window
+from panes.queries.measures import Rows
 from panes.row_windows.vectorised import Arrivals, deltas_of
 
 _ROW = None
@@ -44,24 +45,24 @@ class Recording:
     --------
     >>> import panes as pn
     >>> from panes.frames import Positions
-    >>> from panes.operators.lowering import lowered
+    >>> from panes.operators.policies import policies_of
     >>> rows = Positions.of_events(np.array([1, 5, 2, 3]), np.array([0, 2, 4]))
-    >>> recording = Recording(lowered(pn.sliding(pn.rows(2)), ["device"], pn.evict(keys=1)))
+    >>> recording = Recording(policies_of(pn.sliding(pn.rows(2)), ["device"], pn.evict(keys=1)))
     >>> recording.run(Arrivals(rows, end=6), rows=np.arange(4))
     >>> found, numbers = recording.found()
     >>> found.key, found.lo, found.hi, numbers
     (array([0, 0, 1, 1]), array([0, 1, 2, 2]), array([1, 2, 3, 4]), array([0, 0, 0, 1]))
     """
 
-    def __init__(self, window: WindowDeclaration, *, start: int | None = None) -> None:
+    def __init__(self, window: WindowPolicies, *, start: int | None = None) -> None:
         self._declared, self._ago = window, 0
         self._clock = EventClock(start)
         self._window: Any
-        if isinstance(window, Sliding):
-            if isinstance(window.evict, Count):
+        if isinstance(window, SlidingPolicies):
+            if isinstance(window.evict, Rows):
                 # The very last rows are held, and left out of answers.
                 self._ago = window.ago
-                window = replace(window, evict=Count(window.evict.n + window.ago), ago=0)
+                window = replace(window, evict=Rows(window.evict.n + window.ago), ago=0)
             self._window = SlidingWindow(window, clock=self._clock)
             self._window.register(self, Event.TRIGGER)
         else:
@@ -176,7 +177,7 @@ class Recording:
         self._numbered = {key: (self._window.subwindows[key], number) for key, number in numbers.items()}
 
     def _attributes(self, arrivals: Arrivals, rows: Integers) -> tuple[list[Attribute], list[list[Any]]]:
-        names = list(dict.fromkeys(policy.attribute for policy in deltas_of(self._declared)))
+        names = list(dict.fromkeys(policy.column for policy in deltas_of(self._declared)))
         return names, [arrivals.attributes[name][rows].tolist() for name in names]
 
 
@@ -188,7 +189,7 @@ def _punctuations(arrivals: Arrivals) -> list[tuple[int, int | None]]:
     return sorted(zip(marks.start.tolist(), key_of_rows(marks).tolist(), strict=True))
 
 
-def recorded(window: WindowDeclaration, arrivals: Arrivals) -> tuple[Processed, Integers]:
+def recorded(window: WindowPolicies, arrivals: Arrivals) -> tuple[Processed, Integers]:
     """Every window that held a tuple when it was processed, in the order of partitions, and its number in its own."""
     recording = Recording(window)
     recording.run(arrivals, np.arange(len(arrivals.events)))

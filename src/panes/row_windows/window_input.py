@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from panes.aggregates.aggregates import Aggregate as Declared
 from panes.errors import DeclarationError
 from panes.expressions.expression import Expression
-from panes.operators.declarations import (
-    Gap,
-    PartitionAge,
-    Punctuation,
-    Sliding,
-    Time,
-    WindowDeclaration,
-)
+from panes.operators.policies import Gap, SlidingPolicies, Time, WindowPolicies
+from panes.queries.measures import Punctuation
 from panes.row_windows.vectorised import deltas_of
 from panes.timeline import Geometry
 
@@ -41,12 +35,12 @@ class WindowInput:
         The columns that order rows of one instant; none for all columns of the data.
     """
 
-    window: WindowDeclaration
+    window: WindowPolicies
     by: tuple[str, ...]
     at: str | None
     where: Expression | None
     port: str | None = None
-    others: tuple[WindowDeclaration, ...] = ()
+    others: tuple[WindowPolicies, ...] = ()
     ties: tuple[str, ...] = ()
 
     @property
@@ -58,7 +52,7 @@ class WindowInput:
     @property
     def deltas(self) -> tuple[str, ...]:
         """The columns that delta policies of the window go by."""
-        return tuple(dict.fromkeys(str(policy.attribute) for policy in deltas_of(self.window)))
+        return tuple(dict.fromkeys(str(policy.column) for policy in deltas_of(self.window)))
 
     @property
     def timed(self) -> bool:
@@ -100,15 +94,16 @@ def check_output(alias: str, value: object) -> None:
         )
 
 
-def check_times(window: WindowDeclaration, at: str | None) -> None:
+def check_times(window: WindowPolicies, at: str | None) -> None:
     """Refuse a window that goes by time where rows have none."""
-    aged = window.partitioned is not None and isinstance(window.partitioned.evict, PartitionAge)
+    evict = None if window.partitioned is None else window.partitioned.evict
+    aged = evict is not None and evict.age is not None
     if (aged or _timed(window)) and at is None:
         raise DeclarationError(
             f"the window '{window}' goes by time, and rows have none. Write at= with the column of their time."
         )
 
 
-def _timed(window: WindowDeclaration) -> bool:
-    policies = (window.evict, window.trigger) if isinstance(window, Sliding) else (window.evict,)
+def _timed(window: WindowPolicies) -> bool:
+    policies = (window.evict, window.trigger) if isinstance(window, SlidingPolicies) else (window.evict,)
     return any(isinstance(policy, (Time, Gap)) for policy in policies)

@@ -20,7 +20,8 @@ from panes.engine.keys import one_zero
 from panes.engine.sorting import sort_rows, value_ranks
 from panes.frames import Positions
 from panes.frames.row_windows import Begun, Processed
-from panes.operators.declarations import Delta, Sliding, WindowDeclaration
+from panes.operators.policies import SlidingPolicies, WindowPolicies
+from panes.queries.measures import Delta
 from panes.row_windows.arrival import delta_values, marks_of
 from panes.row_windows.bound_rows import BoundRows, leaves_out
 from panes.row_windows.continued import continued
@@ -119,11 +120,11 @@ class WindowedShard:
         """For a manifest."""
         return {**self._waiting.state, **self._held.state, "saved": self._saved}
 
-    def _reference(self, window: WindowDeclaration) -> pa.DataType:
+    def _reference(self, window: WindowPolicies) -> pa.DataType:
         """The type of the values that triggers by delta go by."""
-        if not isinstance(window, Sliding) or not isinstance(window.trigger, Delta):
+        if not isinstance(window, SlidingPolicies) or not isinstance(window.trigger, Delta):
             return pa.int64()
-        type_ = self._shape.deltas[self._bound.part.deltas.index(str(window.trigger.attribute))]
+        type_ = self._shape.deltas[self._bound.part.deltas.index(str(window.trigger.column))]
         return pa.float64() if pa.types.is_floating(type_) else pa.int64()
 
     def steps(

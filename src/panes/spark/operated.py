@@ -21,6 +21,7 @@ from panes.aggregates.operations import Array
 from panes.applying.tuple_by_tuple import answered, rows_of, submitted
 from panes.applying.user_operators import WindowedOperator
 from panes.errors import PlanError
+from panes.operators.policies import eviction_text
 from panes.row_windows.arrival import arrivals_of, check_tuples, marks_of, tie_order
 from panes.row_windows.window_input import WindowInput
 from panes.spark.batches import large_batches
@@ -195,8 +196,7 @@ def _declared_as(declared: WindowedOperator, shards: int, columns: pa.Schema) ->
     stream = declared.stream
     partitioned, evicted = stream.window.partitioned, None
     if partitioned is not None and partitioned.evict is not None:
-        selected = partitioned.select if isinstance(partitioned.select, str) else "by a function"
-        evicted = f"{partitioned.evict}, {selected}"
+        evicted = eviction_text(partitioned.evict)
     return {
         "window": str(stream.window),
         "by": list(stream.by),

@@ -20,9 +20,9 @@ from panes.engine.program import View, argument_expressions
 from panes.engine.schema import ResultSchema, field_of, output_types, result_schema
 from panes.errors import PlanError
 from panes.frames import Positions
-from panes.operators.declarations import Punctuation
 from panes.planning.explanation import counted, listed
 from panes.planning.steps import Steps
+from panes.queries.measures import Punctuation
 from panes.queries.windows import Window
 from panes.row_windows.arrival import delta_values, marks_of
 from panes.row_windows.bound_rows import END as ROWS_END

@@ -10,18 +10,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from panes.operators.declarations import (
-    Count,
-    Delta,
-    PartitionAge,
-    PartitionCount,
-    Sliding,
-    Time,
-    Tumbling,
-    TupleCount,
-    WindowDeclaration,
-)
-from panes.queries.eviction import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST
+from panes.operators.policies import SlidingPolicies, Time, TumblingPolicies, WindowPolicies, kind_of
+from panes.queries.eviction import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST, Evict
+from panes.queries.measures import Delta, Rows
 
 # Tables I and II; | separates what happens on the clock.
 TABLE_I = {
@@ -65,14 +56,14 @@ class ReferenceWindow:
     Examples
     --------
     >>> import panes as pn
-    >>> from panes.operators.lowering import lowered
-    >>> window = ReferenceWindow(lowered(pn.tumbling(pn.rows(2))), print)
+    >>> from panes.operators.policies import policies_of
+    >>> window = ReferenceWindow(policies_of(pn.tumbling(pn.rows(2))), print)
     >>> window.insert("a")
     before_insertion () a
     after_insertion () a
     """
 
-    def __init__(self, declared: WindowDeclaration, emit: Emit) -> None:
+    def __init__(self, declared: WindowPolicies, emit: Emit) -> None:
         self.declared = declared
         self.emit = emit
         self.now = 0
@@ -85,7 +76,7 @@ class ReferenceWindow:
         """Let one unit of time pass."""
         self.now += 1
         declared = self.declared
-        if isinstance(declared, Tumbling):
+        if isinstance(declared, TumblingPolicies):
             if isinstance(declared.evict, Time):
                 for sub in list(self.subwindows):
                     if self._period_ends(declared.evict, sub):
@@ -122,14 +113,14 @@ class ReferenceWindow:
         sub.updates.append((self.now, self.insertions))
         declared = self.declared
         # A subwindow is full "when the next tuple to be admitted would break the delta invariant".
-        if isinstance(declared, Sliding) and isinstance(declared.evict, Delta) and not sub.full and sub.items:
+        if isinstance(declared, SlidingPolicies) and isinstance(declared.evict, Delta) and not sub.full and sub.items:
             would_break = self._delta(declared.evict, item, sub.items[0][0]) > declared.evict.by
             if would_break:
                 self._fill(sub)
         order = (
-            TABLE_I[declared.evict.kind]
-            if isinstance(declared, Tumbling)
-            else TABLE_II[declared.evict.kind, declared.trigger.kind]
+            TABLE_I[kind_of(declared.evict)]
+            if isinstance(declared, TumblingPolicies)
+            else TABLE_II[kind_of(declared.evict), kind_of(declared.trigger)]
         )
         for step in order.split(" |")[0].split():
             getattr(self, f"_{step}_{declared.kind}")(sub, item)
@@ -137,7 +128,7 @@ class ReferenceWindow:
 
     def punctuate(self) -> None:
         """Let a window punctuation arrive."""
-        if self.declared.evict.kind != "punctuation":
+        if kind_of(self.declared.evict) != "punctuation":
             return
         if self.declared.partitioned is None and not self.subwindows:
             self.subwindows.append(_Subwindow((), self.now))
@@ -149,7 +140,7 @@ class ReferenceWindow:
         sub = self._find(partition)
         return () if sub is None else sub.tuples()
 
-    # Tumbling windows
+    # TumblingPolicies windows
 
     def _insert_tumbling(self, sub: _Subwindow, item: Any) -> None:
         self.emit("before_insertion", sub.partition, item)
@@ -158,7 +149,7 @@ class ReferenceWindow:
 
     def _evict_tumbling(self, sub: _Subwindow, item: Any) -> None:
         policy = self.declared.evict
-        if isinstance(policy, Count):
+        if isinstance(policy, Rows):
             if len(sub.items) == policy.n:
                 self._flush(sub)
         elif isinstance(policy, Delta) and sub.items and self._delta(policy, item, sub.items[0][0]) > policy.by:
@@ -177,17 +168,17 @@ class ReferenceWindow:
             self.subwindows.remove(sub)
         self.emit("after_flush", sub.partition, ())
 
-    # Sliding windows
+    # SlidingPolicies windows
 
     def _insert_sliding(self, sub: _Subwindow, item: Any) -> None:
         self._insert_tumbling(sub, item)
         policy = self.declared.evict
-        if isinstance(policy, Count) and not sub.full and len(sub.items) == policy.n:
+        if isinstance(policy, Rows) and not sub.full and len(sub.items) == policy.n:
             self._fill(sub)
 
     def _evict_sliding(self, sub: _Subwindow, item: Any) -> None:
         policy = self.declared.evict
-        if isinstance(policy, Count):
+        if isinstance(policy, Rows):
             if len(sub.items) == policy.n:
                 self._evict_oldest(sub)
         elif isinstance(policy, Delta):
@@ -195,9 +186,9 @@ class ReferenceWindow:
                 self._evict_oldest(sub)
 
     def _trigger_sliding(self, sub: _Subwindow, item: Any) -> None:
-        assert isinstance(self.declared, Sliding)
+        assert isinstance(self.declared, SlidingPolicies)
         policy = self.declared.trigger
-        if isinstance(policy, Count):
+        if isinstance(policy, Rows):
             sub.received += 1
             if sub.received == policy.n:
                 sub.received = 0
@@ -216,7 +207,7 @@ class ReferenceWindow:
         self.emit("after_eviction", sub.partition, item)
 
     def _trigger(self, sub: _Subwindow) -> None:
-        assert isinstance(self.declared, Sliding)
+        assert isinstance(self.declared, SlidingPolicies)
         if not self.declared.partial and not sub.full:
             return
         self.emit("trigger", sub.partition, sub.tuples())
@@ -228,19 +219,19 @@ class ReferenceWindow:
     # Partition eviction (section 3.5), "piggybacked on insertions" (section 4.2)
 
     def _evict_aged_partitions(self) -> None:
-        policy = self._partition_policy()
-        if isinstance(policy, PartitionAge):
-            aged = [sub for sub in self.subwindows if self.now - sub.updates[-1][0] > policy.age]
+        age = self._limits.age
+        if age is not None:
+            aged = [sub for sub in self.subwindows if self.now - sub.updates[-1][0] > age]
             self._evict_partitions(sorted(aged, key=_last_update))
 
     def _evict_partition_to_make_space(self) -> None:
-        policy = self._partition_policy()
-        if isinstance(policy, PartitionCount) and len(self.subwindows) + 1 > policy.limit:
+        keys = self._limits.keys
+        if keys is not None and len(self.subwindows) + 1 > keys:
             self._evict_partitions(self._selected())
 
     def _evict_partitions_until_few_tuples(self) -> None:
-        policy = self._partition_policy()
-        while isinstance(policy, TupleCount) and sum(len(sub.items) for sub in self.subwindows) > policy.limit:
+        rows = self._limits.rows
+        while rows is not None and sum(len(sub.items) for sub in self.subwindows) > rows:
             self._evict_partitions(self._selected())
 
     def _evict_partitions(self, subs: list[_Subwindow]) -> None:
@@ -249,28 +240,29 @@ class ReferenceWindow:
             self.subwindows = [sub for sub in self.subwindows if sub not in subs]
 
     def _selected(self) -> list[_Subwindow]:
-        partitioned = self.declared.partitioned
-        assert partitioned is not None
-        if callable(partitioned.select):
+        choose = self._limits.choose
+        if callable(choose):
             marks = _Marks([(sub.partition, sub.tuples()) for sub in self.subwindows])
-            partitioned.select(marks)
+            choose(marks)
             return [sub for mark in marks.marked if (sub := self._find(mark)) is not None]
         order: dict[str, Callable[[_Subwindow], Any]] = {
             LEAST_RECENTLY_UPDATED: _last_update,
             LEAST_FREQUENTLY_UPDATED: lambda sub: (len(sub.updates), _last_update(sub)),
             OLDEST: lambda sub: sub.updates[0],
         }
-        return [min(self.subwindows, key=order[partitioned.select])]
+        return [min(self.subwindows, key=order[choose])]
 
-    def _partition_policy(self) -> PartitionAge | PartitionCount | TupleCount | None:
-        return None if self.declared.partitioned is None else self.declared.partitioned.evict
+    @property
+    def _limits(self) -> Evict:
+        partitioned = self.declared.partitioned
+        return Evict() if partitioned is None or partitioned.evict is None else partitioned.evict
 
     def _find(self, partition: Hashable) -> _Subwindow | None:
         return next((sub for sub in self.subwindows if sub.partition == partition), None)
 
     @staticmethod
     def _delta(policy: Delta, later: Any, earlier: Any) -> Any:
-        return later[policy.attribute] - earlier[policy.attribute]
+        return later[policy.column] - earlier[policy.column]
 
 
 def _last_update(sub: _Subwindow) -> tuple[int, int]:

@@ -13,10 +13,8 @@ from typing import Any, ClassVar
 
 from panes.errors import DeclarationError, SchemaError
 from panes.operators.clocks import Clock
-from panes.operators.declarations import Count, Sliding, WindowDeclaration, check_same, value_text, windows_text
 from panes.operators.events import Event, WindowEvents
-from panes.operators.lowering import By, WindowLike
-from panes.operators.operator import Operator, partition_attributes
+from panes.operators.operator import Operator, check_same, partition_attributes
 from panes.operators.operator_model import (
     GENERATING,
     PUNCTUATION,
@@ -25,11 +23,13 @@ from panes.operators.operator_model import (
     OperatorModel,
     Supported,
 )
+from panes.operators.policies import By, WindowLike, WindowPolicies, argument_text, policies_text
 from panes.operators.window import Window, partition_reader
 from panes.queries.eviction import Evict
+from panes.queries.measures import Rows
 
 _SIDES = ("left", "right")
-_PORT = InputPort((Supported(Sliding, SLIDING_POLICIES, ("count",), every=1, empty=True, full=False),))
+_PORT = InputPort((Supported(SLIDING_POLICIES, ("count",), every=1, empty=True, full=False),))
 
 
 class Join(Operator):
@@ -93,7 +93,7 @@ class Join(Operator):
         super().__init__(left, right, by=by, evict=evict, clock=clock, outputs=1 + len(kept) * unmatched_ports)
         one, other = windows = [each for each in self.declared if each is not None]
         _check_partitions(one, other)
-        if one.evict == other.evict == Count(0):
+        if one.evict == other.evict == Rows(0):
             raise DeclarationError("Join has two empty windows, so that no tuple could meet another. Fill one of them.")
         self.pairs = pairs = _pairs(on)
         self.outer = outer
@@ -111,8 +111,8 @@ class Join(Operator):
         for side in self._sides:
             side.attach()
         self._guard = self.lock() if self.threaded else None
-        options = f"match={value_text(match)}, outer={outer}, unmatched_ports={unmatched_ports}"
-        self._declaration = f"on={pairs}, {options}, {windows_text(windows)}"
+        options = f"match={argument_text(match)}, outer={outer}, unmatched_ports={unmatched_ports}"
+        self._declaration = f"on={pairs}, {options}, {policies_text(*windows)}"
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple into its window, and match it against the other."""
@@ -184,7 +184,7 @@ class Side(WindowEvents):
     """One input port: its window, and an index of the tuples in it."""
 
     def __init__(
-        self, join: Join, port: int, declared: WindowDeclaration, names: tuple[str, ...], out: int | None
+        self, join: Join, port: int, declared: WindowPolicies, names: tuple[str, ...], out: int | None
     ) -> None:
         self.port = port
         self._out = out
@@ -197,7 +197,7 @@ class Side(WindowEvents):
 
     def attach(self) -> None:
         """Make the window, unless it is empty, and register for what the join needs."""
-        if self._declared.evict == Count(0):
+        if self._declared.evict == Rows(0):
             return
         events = [Event.TRIGGER]
         if self._names:
@@ -298,7 +298,7 @@ def _merged(left: Any, right: Any, shared: set[Any]) -> dict[str, Any]:
     return both
 
 
-def _check_partitions(left: WindowDeclaration, right: WindowDeclaration) -> None:
+def _check_partitions(left: WindowPolicies, right: WindowPolicies) -> None:
     one, other = partition_attributes("Join", left), partition_attributes("Join", right)
     if len(one) != len(other):
         raise DeclarationError(

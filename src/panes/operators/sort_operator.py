@@ -14,10 +14,8 @@ from typing import Any, ClassVar
 from panes.errors import DeclarationError
 from panes.operators.accumulators import ordered
 from panes.operators.clocks import Clock
-from panes.operators.declarations import Tumbling, check_same, windows_text
 from panes.operators.events import Event
-from panes.operators.lowering import By, WindowLike
-from panes.operators.operator import Operator, partition_attributes
+from panes.operators.operator import Operator, check_same, partition_attributes
 from panes.operators.operator_model import (
     EVERY_TUPLE,
     GENERATING,
@@ -27,6 +25,7 @@ from panes.operators.operator_model import (
     InputPort,
     OperatorModel,
 )
+from panes.operators.policies import By, TumblingPolicies, WindowLike, policies_text
 from panes.operators.window import Window
 from panes.queries.eviction import Evict
 
@@ -81,8 +80,8 @@ class Sort(Operator):
         self.order = sort_order(names, descending)
         self._key = sort_key(self.order)
         down = descending if isinstance(descending, bool) else list(descending)
-        self._declaration = f"order={list(names)}, descending={down}, {windows_text((declared,))}"
-        self._batch = isinstance(declared, Tumbling)
+        self._declaration = f"order={list(names)}, descending={down}, {policies_text(declared)}"
+        self._batch = isinstance(declared, TumblingPolicies)
         # What progressive mode holds, by partition: heaps of (key, arrival, tuple), as many as the window has tuples.
         self._heaps: dict[Hashable, list[tuple[Any, int, Any]]] = {}
         self._arrivals = 0
