@@ -15,8 +15,8 @@ from panes.engine.program import emitting_all
 from panes.errors import DeclarationError, PlanError
 from panes.queries.windows import Window
 from panes.testing import assert_same_answers, events
-from tests.engine.simulation import windows
-from tests.engine.test_shard import Stream
+from tests.state.simulation import windows
+from tests.state.test_shard import Stream
 
 EVENTS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(-100, 300), st.none() | st.integers(-3, 3)), max_size=12)
 

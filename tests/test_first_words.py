@@ -90,7 +90,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "a pace beside tumbling": (lambda: pn.tumbling("5 min", "1 min"), r"pn.hopping\(size, every="),
     "a pace beside sliding": (lambda: pn.sliding("1 hour", "5 min"), r"pn.hopping\(size, every="),
     "rows by name": (lambda: pn.sliding(rows=10), r"pn.rows\(100\) for the size"),
-    "keys of a window": (lambda: pn.tumbling("5 min", by="k"), "keys stand in the query"),
+    "keys of a window": (lambda: pn.tumbling("5 min", by="k"), "keys go in the query"),
     "closed": (lambda: pn.tumbling("5 min", closed="left"), "called bounds="),
     "two gaps": (lambda: pn.session("1 hour", "2 hours"), "no other size"),
     "rows of a session": (lambda: pn.session(pn.rows(3)), r"Write pn.session\('30 min'\)"),
@@ -175,13 +175,13 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "a plan of two": (lambda: pn.plan(query(), query()), r"given a Query: .* in a list, as pn.plan\(\[query, another"),  # type: ignore[call-arg, misc]
     "the class of plans": (lambda: pn.Plan(query()), r"Plans are made by pn.plan\."),  # type: ignore[call-arg, arg-type]
     # Windows as others write them.
-    "tumbling a column": (lambda: pn.tumbling("ts", "1 hour"), "the time column stands in the query, as at='ts'"),
+    "tumbling a column": (lambda: pn.tumbling("ts", "1 hour"), "the time column goes in the query, as at='ts'"),
     "hopping a column": (
         lambda: pn.hopping("ts", "1 hour", "5 min"),
-        "the time column stands in the query, as at='ts'",
+        "the time column goes in the query, as at='ts'",
     ),
-    "sliding a column": (lambda: pn.sliding("ts", "1 hour"), "the time column stands in the query, as at='ts'"),
-    "a session of a column": (lambda: pn.session("ts", "1 hour"), "the time column stands in the query, as at='ts'"),
+    "sliding a column": (lambda: pn.sliding("ts", "1 hour"), "the time column goes in the query, as at='ts'"),
+    "a session of a column": (lambda: pn.session("ts", "1 hour"), "the time column goes in the query, as at='ts'"),
     "cumulate, swapped": (
         lambda: pn.cumulate("1 day", "1 hour"),
         r"the step comes first, as pn.cumulate\('1 hour', upto='1 day'\)",

@@ -43,12 +43,12 @@ def test_the_paper_s_window_is_three_sliding_ones_in_any_order() -> None:
     ("ranges", "slides", "more", "message"),
     [
         (["1m", "1h", "10m"], ["1s", "1m", "5m"], {}, r"ranges=\['1m', '1h', '10m'\] are out of order"),
-        (["1m", "1m"], ["1s", "1s"], {}, "no two alike"),
+        (["1m", "1m"], ["1s", "1s"], {}, "all different"),
         (["1m", "1h"], ["5s", "1s"], {}, "1h would slide every 1s, more often than the narrower 1m, every 5s"),
         (["1h", "1m"], ["1s", "5s"], {}, "out of order"),
-        (["1m", "1h"], ["1s"], {}, "ranges has 2 members and slides 1"),
-        (["1m", "1h"], ["7s", "10s"], {}, "1m is no multiple of its slide 7s"),
-        (["1m", "1h"], ["4s", "10s"], {"symmetric": True}, "10s is no multiple of 4s"),
+        (["1m", "1h"], ["1s"], {}, "ranges has 2 members and slides has 1"),
+        (["1m", "1h"], ["7s", "10s"], {}, "1m is not a multiple of its slide 7s"),
+        (["1m", "1h"], ["4s", "10s"], {"symmetric": True}, "10s is not a multiple of 4s"),
         ([], [], {}, "at least one level"),
         ("1m", ["1s"], {}, r"Write ranges=\['1m'\]"),
         (["1m"], 5, {}, r"slides=5 is not a list"),
@@ -179,8 +179,8 @@ def test_sql_reads_and_prints_them(ending: str) -> None:
             "[RANGES 1 HOUR, 1 DAY, 1 MINUTE SLIDES 1 MINUTE, 1 MINUTE, 1 MINUTE]",
             "column 24: ranges=.* are out of order",
         ),
-        ("[RANGES 1 HOUR, 10 MINUTES SLIDES 1 MINUTE]", "ranges has 2 members and slides 1"),
-        ("[RANGES 1 HOUR SLIDES 7 MINUTES]", "no multiple of its slide"),
+        ("[RANGES 1 HOUR, 10 MINUTES SLIDES 1 MINUTE]", "ranges has 2 members and slides has 1"),
+        ("[RANGES 1 HOUR SLIDES 7 MINUTES]", "not a multiple of its slide"),
         ("[RANGES 1 HOUR SLIDE 1 MINUTE]", "SLIDES"),
         ("[RANGES 1 HOUR SLIDES 1 MINUTE SINCE 5]", "column 61: expected an instant"),
         ("[RANGES 1 HOUR SLIDES 1 MINUTE SINCE 'soon']", "column 61: 'soon' is not an instant"),
@@ -214,7 +214,7 @@ def test_answers_say_when_they_expire() -> None:
     assert pn.plan(own).run(ticks(0, 4, 5))["expires"].to_pylist() == [5]
     with pytest.raises(DeclarationError, match="'other' has a column 'expires' of its own"):
         pn.plan([query, pn.query("other", at="ts", select={"expires": pn.max("x")}, over=pn.tumbling("5s"))])
-    assert pn.sql("SELECT expires, COUNT(*) AS n FROM s [RANGE 5 SECONDS SLIDE 5 SECONDS]", at="ts")[0].expiring
+    assert pn.sql("SELECT expires, COUNT(*) AS n FROM s [RANGE 5 SECONDS SLIDE 5 SECONDS]", at="ts")[0].uses_expires
 
 
 def test_the_status_of_a_stream_tells_the_first_scope() -> None:

@@ -23,8 +23,8 @@ from benchmarks.workloads.planning import windows
 from panes.engine.program import bind_store, types_in
 from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import MemoryBlobStore
+from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobOptions, Store
-from panes.state.packing import pack_panes, unpack_panes
 from panes.state.shard import Shard
 from panes.state.views import Offer
 from panes.testing import sliding_class
@@ -67,7 +67,7 @@ class Stream:
         ]
         shard = Shard([self.store], self.blob_store, JobOptions("append"), lambda *_: np.zeros(0, bool))
         answers = sum(len(answered.answers.start) for answered in shard.step(news, watermark))
-        self.held = shard.figures.bytes
+        self.held = shard.metrics.bytes
         return answers
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from panes.queries.measures import delta, punctuation, rows
     from panes.queries.nested import nested
     from panes.queries.query import Query, query
-    from panes.queries.windows import cumulate, hopping, session, sliding, tumbling
+    from panes.queries.window_constructors import cumulate, hopping, session, sliding, tumbling
 
 __version__ = "0.1.0"
 
@@ -64,7 +64,7 @@ _HOMES = {
     "panes.queries.measures": "delta punctuation rows",
     "panes.queries.nested": "nested",
     "panes.queries.query": "Query query",
-    "panes.queries.windows": "cumulate hopping session sliding tumbling",
+    "panes.queries.window_constructors": "cumulate hopping session sliding tumbling",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError
 from panes.queries.measures import Delta, Punctuation
-from panes.queries.nested import Nested
-from panes.queries.windows import RowWindow, Sliding
+from panes.queries.windows import Nested, RowWindow, Sliding
 from tests.model.drawing import WINDOWS
 
 names = st.sampled_from(["a", "b", "Order", "my col", "it`s", "é", "select", "window_start", "from", "x.y", "end"])

@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import AnswerOverflowError
 from panes.local.run import NULL_TIMESTAMPS, run
-from panes.queries.kinds import names_of, wide_names
-from panes.queries.windows import Sliding
+from panes.queries.windows import Sliding, wide_names
 from panes.testing import assert_same_answers, brute_force
 from panes.testing.reference import comparable
 
@@ -147,8 +146,8 @@ class Case:
             if rng.random() < 0.15 and kernel != "overlapping":
                 window = pn.sliding(microseconds(size), ago=rng.choice([None, None, microseconds(rng.randint(0, 40))]))
             found.setdefault(window.name, window)
-        taken = [name for window in found.values() for name in names_of(window)]
-        return [window for window in found.values() if all(taken.count(name) == 1 for name in names_of(window))] or [
+        taken = [name for window in found.values() for name in window.names]
+        return [window for window in found.values() if all(taken.count(name) == 1 for name in window.names)] or [
             pn.tumbling("10us")
         ]
 

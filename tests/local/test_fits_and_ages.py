@@ -20,7 +20,7 @@ import panes as pn
 from panes.engine.program import Reading
 from panes.errors import DeclarationError, DurationError, PanesError, SchemaError
 from panes.queries.catalogue_entries import registration, signature
-from panes.state.views import Offer, serve
+from panes.state.views import Offer, bind_entry
 from panes.testing import assert_same_answers, brute_force, check_aggregate
 from panes.timeline import MINUTE, Edges
 from tests.local.test_against_brute_force import CASES, NAN, NUMERIC, VALUES, cases, check, exact_float, one_of
@@ -249,9 +249,9 @@ def test_a_running_job_refuses_a_view_beyond_the_horizon():
     )
     bound = fading["n"].bind(("ts", "1"), (pa.timestamp("us"), pa.int32()))
     offer = Offer([(declared, (Reading("n", (0,), bound),), None)], (), (Edges(30 * MINUTE),), "ts")
-    assert serve(registration(narrow), [offer]).views[0].readings[0].bound is bound
+    assert bind_entry(registration(narrow), [offer]).views[0].readings[0].bound is bound
     with pytest.raises(DeclarationError, match="weighs nothing from an age of 1h on"):
-        serve(registration(wide), [offer])
+        bind_entry(registration(wide), [offer])
 
 
 def test_a_window_that_cuts_ticks_is_refused_by_the_plan():

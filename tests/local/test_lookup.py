@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.engine.input_columns import check_added
 from panes.errors import SchemaError
-from panes.queries.lookups import declare_lookup
+from panes.queries.lookup_declarations import declare_lookup
 from panes.testing import assert_same_answers, brute_force_lookup
 
 TIME = pa.timestamp("us", "UTC")

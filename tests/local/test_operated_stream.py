@@ -35,7 +35,7 @@ from panes.operators import (
 from panes.operators.policies import policies_of
 from panes.row_windows.rows_shard import WHICH
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.waiting import INSTANT
+from panes.state.held_rows import INSTANT
 from tests.local.test_operated import LIMITS, MOVING, TIME, TUMBLING, WINDOWS, Changes, joined_with, table_of, tables
 
 EVERY = pn.sliding(pn.rows(2))
@@ -75,7 +75,7 @@ class Stream:
         which = pa.array(np.zeros(len(marks), np.int64))
         ((_, found),) = next(shard.steps(came.to_batches(), pa.record_batch({INSTANT: marks, WHICH: which}), watermark))
         self.found += found.to_pylist()
-        return shard.counted
+        return shard.metrics
 
 
 @st.composite

@@ -190,8 +190,8 @@ class Sessions:
         shard = RowsShard(self.set, {"window": declared}, self.blob_store)
         ((_, found),) = shard.step(batches, no_marks(), watermark)
         self.found += [(r.get("k"), micros(r[START]), micros(r[END]), r["n"], r["total"]) for r in found.to_pylist()]
-        self.late += shard.counted.late
-        return shard.counted
+        self.late += shard.metrics.late
+        return shard.metrics
 
 
 class AsSpark:
@@ -238,7 +238,7 @@ def test_sessions_of_a_stream(batches, gap, by):
 def test_state_of_sessions_is_bounded():
     sessions = Sessions(table_of([]).schema, 5, True)
     held = [sessions.step([(at, f"k{at}", 1, 0) for at in range(i, i + 100)], i + 90) for i in range(0, 10_000, 100)]
-    assert max(counted.rows for counted in held) <= 120
+    assert max(counted.granules for counted in held) <= 120
     assert held[-1].keys < 3_000  # forgotten where most have no row
     with pytest.raises(StateError, match="written with window='same'"):
         sessions.step([], 20_000, declared="other")
@@ -251,7 +251,7 @@ def test_rows_of_sessions_are_not_written_again_and_again():
     before = sessions.blob_store.written
     for at in range(1_001, 1_201):
         counted = sessions.step([(at, "long", at, 0), (at, f"k{at}", 1, 0)], at)
-    assert 4_200 <= counted.rows < 4_210
+    assert 4_200 <= counted.granules < 4_210
     assert len(sessions.found) == 195
     assert (sessions.blob_store.written - before) / 200 < 5_000
 

@@ -59,8 +59,8 @@ class Stream:
         shard = RowsShard(self.keys, self.declared, self.blob_store)
         for _, answers in shard.step(came, no_marks(), watermark):
             self.found += labelled(self.bound, 0, answers).to_pylist()
-        self.late += shard.counted.late
-        return shard.counted
+        self.late += shard.metrics.late
+        return shard.metrics
 
 
 def whole(rows, window, by=(), select=SELECT):
@@ -132,7 +132,7 @@ def test_state_does_not_grow(window, monkeypatch):
     monkeypatch.setattr("panes.state.held_rows._FEW", 20)
     stream = Stream(window, "k")
     held = [stream.step(ROWS[i : i + 20], i + 15) for i in range(0, 2_000, 20)]
-    assert max(counted.rows for counted in held) <= 100
+    assert max(counted.granules for counted in held) <= 100
     assert len(stream.blob_store.blobs) < 40
     assert stream.found
 
@@ -154,7 +154,7 @@ def test_rows_that_wait_are_not_written_again_and_again():
     rows = [{**ROWS[0], "ts": t, "x": t} for t in range(12_000)]
     for i in range(0, 12_000, 40):
         counted = stream.step(rows[i : i + 40], max(i - 8_000, 0))
-    assert counted.rows <= 8_100
+    assert counted.granules <= 8_100
     assert len(stream.found) == 1_980
     assert stream.blob_store.written < 2_000_000
 
@@ -165,7 +165,7 @@ def test_compacting_rows_loses_none(monkeypatch):
     stream = Stream(window, "k")
     for i in range(0, 600, 20):
         counted = stream.step(ROWS[i : i + 20], i + 15)
-        assert counted.rows <= 2 * 10 + 20
+        assert counted.granules <= 2 * 10 + 20
     stream.step([], 600)
     assert shown(stream.found) == shown(whole(ROWS[:600], window, "k"))
 

@@ -18,7 +18,6 @@ from panes.engine.schema import answer_schema
 from panes.expressions.evaluate import evaluate, result_type
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
-from panes.queries.kinds import names_of
 from panes.queries.windows import RowWindow, Sliding
 from panes.row_windows.bound_rows import bind_rows, labelled
 from panes.row_windows.parts import key_sets
@@ -26,11 +25,11 @@ from panes.row_windows.rows_shard import WHICH, RowsShard
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
 from panes.state.blob_store import MemoryBlobStore
+from panes.state.granules import pack_panes, unpack_panes
+from panes.state.held_rows import INSTANT
 from panes.state.job import JobOptions, Store
-from panes.state.packing import pack_panes, unpack_panes
 from panes.state.shard import Shard
 from panes.state.views import Offer
-from panes.state.waiting import INSTANT
 
 SHARDS = 2
 
@@ -131,7 +130,7 @@ class _ByRows:
             for view, answers in opened.step([rows.filter(pa.array(shard == number))], marks, watermark):
                 part, window = self._window(view)
                 found.append(labelled(keys.bounds[part], window, answers))
-            assert opened.counted.late == 0
+            assert opened.metrics.late == 0
         return found
 
     def _marks(self, table: pa.Table) -> pa.RecordBatch:
@@ -160,7 +159,7 @@ def _shard_of(keys, rows: int) -> np.ndarray:
 
 def passed(over, answers: pa.Table, watermark: int) -> pa.Table:
     """The answers that a watermark behind all rows completes; a run also has those that the future may change."""
-    windows = {name: window for window in over for name in names_of(window)}
+    windows = {name: window for window in over for name in window.names}
     ends = answers.column("window").combine_chunks().field("end").cast(pa.int64()).to_pylist()
     kept = []
     for name, end in zip(answers.column("window_name").to_pylist(), ends, strict=True):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError, PlanError
-from panes.queries.kinds import suffixes_of
 from tests.model.drawing import BY_ROWS, CLASSES, CLOCK, LAST_ROWS, MARKS, SESSIONS, SLIDING, TIME, events, rows_of
 
 PACED = [pn.hopping(pn.rows(3), every="4 us"), pn.hopping(pn.rows(3), every="4 us", offset="1 us", partial=False)]
@@ -77,7 +76,7 @@ def test_a_window_of_everything_that_has_come(window, table, by, chosen, where, 
 @settings(max_examples=40)
 @given(
     table=events(),
-    over=st.lists(st.sampled_from(LOOKED_UP), min_size=1, max_size=4, unique_by=suffixes_of),
+    over=st.lists(st.sampled_from(LOOKED_UP), min_size=1, max_size=4, unique_by=lambda window: window.suffixes),
     data=st.data(),
 )
 def test_what_windows_need_is_kept_by_default(table, over, data):
@@ -100,7 +99,7 @@ def test_what_windows_need_is_kept_by_default(table, over, data):
 @settings(max_examples=30)
 @given(table=events(), layout=st.sampled_from(["wide", "long"]), data=st.data())
 def test_several_queries(table, layout, data):
-    drawn = st.lists(st.sampled_from(LOOKED_UP), min_size=1, max_size=2, unique_by=suffixes_of)
+    drawn = st.lists(st.sampled_from(LOOKED_UP), min_size=1, max_size=2, unique_by=lambda window: window.suffixes)
     queries = [
         pn.query("one", by="k", at="ts", select={"n": pn.count(), "low": pn.min("x")}, over=data.draw(drawn)),
         pn.query("two", by=["k", "g"], at="ts", select={"top": pn.max("y")}, over=data.draw(drawn), where="x > 0"),

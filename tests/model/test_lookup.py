@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError
-from panes.queries.kinds import names_of
 from panes.queries.measures import Rows
 from panes.queries.windows import Cumulate, RowWindow
 from panes.testing import assert_same_answers, brute_force_lookup
@@ -87,7 +86,7 @@ def newest(window, level: int, t: int) -> int:
 
 def levels_of(over):
     """Each window by the names that results have for it."""
-    return {name: (window, level) for window in over for level, name in enumerate(names_of(window))}
+    return {name: (window, level) for window in over for level, name in enumerate(window.names)}
 
 
 @pytest.mark.parametrize("chosen", CLASSES)

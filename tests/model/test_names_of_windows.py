@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import panes as pn
-from panes.queries.kinds import names_of, suffixes_of
 
 TOUR = Path(__file__).parents[2] / "docs" / "tour.md"
 ROWS = re.findall(r"^\| `(pn\..*?)` \| `([^`]*)` \| (?:`total_([^`]*)` )?\|$", TOUR.read_text(), re.MULTILINE)
@@ -21,5 +20,5 @@ def test_the_table_is_there():
 @pytest.mark.parametrize(("written", "name", "suffix"), ROWS)
 def test_a_row(written, name, suffix):
     window = eval(written, {"pn": pn})
-    assert names_of(window) == (name,)
-    assert suffix in ("", *suffixes_of(window))
+    assert window.names == (name,)
+    assert suffix in ("", *window.suffixes)

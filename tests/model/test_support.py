@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import panes as pn
-from panes.queries.kinds import wide_names
+from panes.queries.windows import wide_names
 from panes.testing import brute_force
 from panes.testing.lookup_reference import brute_force_lookup
 from tests.model import support

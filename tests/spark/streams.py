@@ -64,7 +64,7 @@ class Collected:
         return pa.concat_tables(self.batches.values())
 
     @property
-    def figures(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """The metrics of all micro-batches, summed."""
         total: dict[str, int] = {}
         for progress in self.query.recentProgress:

@@ -137,6 +137,6 @@ def test_a_stream_with_late_events(spark, tmp_path):
     ours = Collected(pn.plan(query).stream(stream, shards=2), tmp_path / "ours")
     theirs = Collected(by_spark(stream, query, select), tmp_path / "theirs")
     finished([ours, theirs])
-    assert ours.figures["late"] > 0
+    assert ours.metrics["late"] > 0
     assert ours.rows.num_rows > 50
     assert_same_answers(ours.rows, theirs.rows, absolute=ROUNDING | {"slope": 1e-4, "intercept": 1e-4})

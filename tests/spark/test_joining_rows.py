@@ -66,7 +66,7 @@ def test_streams(spark, tmp_path, how):
             record.add(*(some[number] for number in step))
         streams = (record.stream(delay="0 seconds") for record in records)
         found.append(Collected(pn.join(*streams, **joined), tmp_path / "checkpoint").finish())
-    assert sum(run.figures["late"] for run in found) == 0
+    assert sum(run.metrics["late"] for run in found) == 0
     streamed, here = pa.concat_tables(run.rows for run in found), pn.join(*tables, **joined)
     assert streamed.schema.names == here.schema.names
 

@@ -60,7 +60,7 @@ def test_a_stream_with_late_rows(spark, tmp_path):
     assert len(ours.batches) == len(theirs.batches) >= 4
     for number, batch in ours.batches.items():
         assert_same_answers(batch, theirs.batches[number], absolute=1e-9)
-    assert ours.figures["late"] > 0
+    assert ours.metrics["late"] > 0
     starts = {row["start"] for row in ours.rows["window"].to_pylist()}
     assert min(starts).replace(tzinfo=None) == SINCE
 

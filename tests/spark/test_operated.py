@@ -136,7 +136,7 @@ def in_parts(spark, folder, table, run):
     for some in (parts[:2], parts[2:]):
         record.add(*some)
         found.append(Collected(run(record.stream(delay="0 seconds")), folder / "checkpoint").finish())
-    assert sum(each.figures["late"] for each in found) == 0
+    assert sum(each.metrics["late"] for each in found) == 0
     return [row for each in found for row in each.rows.to_pylist()]
 
 

@@ -147,4 +147,4 @@ def test_spark_s_own_stream_of_sessions(spark, tmp_path, one_partition):
         start, end = (int(row["window"][edge].timestamp()) for edge in ("start", "end"))
         answers.append([row["word"], start, end, end - start, row["n"]])
     assert sorted(answers) == sorted(row for step in case["steps"] for row in step["emits"])
-    assert found.figures["late"] == sum(step.get("dropped", 0) for step in case["steps"])
+    assert found.metrics["late"] == sum(step.get("dropped", 0) for step in case["steps"])

@@ -19,8 +19,8 @@ from panes.errors import PlanError, StateError
 from panes.spark.naming import micros
 from panes.testing import assert_same_answers, events, spark_answers
 from panes.timeline import SECOND
-from tests.engine.simulation import PerEvent
 from tests.spark.streams import START, Collected, Recorded
+from tests.state.simulation import PerEvent
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -191,7 +191,7 @@ def test_a_stream_that_is_started_again(spark, tmp_path):
     assert any("event" not in row["window_name"] for row in rows)
     assert found == expected
     # Some were too late for an answer of their own.
-    assert sum(run.figures["late"] for run in runs) > 0
+    assert sum(run.metrics["late"] for run in runs) > 0
     assert sum(n for at, n in found.items() if at[:2] == ("q", "30s/event")) < sum(map(len, batches))
 
 

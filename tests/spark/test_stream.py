@@ -97,7 +97,7 @@ def test_spark_s_own_cases(spark, tmp_path, name):
         found = Collected(pn.plan(query).stream(stream, mode=mode, shards=1), tmp_path / "checkpoint", mode).finish()
         answers = [[row["window"]["start"].timestamp(), row["n"]] for row in found.rows.to_pylist()]
         assert sorted(answers) == sorted(step["emits"])
-        assert found.figures.get("late", 0) == step.get("dropped", 0)
+        assert found.metrics.get("late", 0) == step.get("dropped", 0)
 
 
 def test_late_events_come_out_as_rows(spark, tmp_path):
@@ -125,7 +125,7 @@ def test_what_a_condition_leaves_out_is_not_evaluated(spark, tmp_path):
     stream = pn.plan(queries).stream(record.stream(delay="0 seconds"), shards=1)
     found = Collected(stream, tmp_path / "checkpoint").finish()
     assert sorted(row["r"] for row in found.rows.to_pylist()) == [5.0, 5.0, 10.0, 10.0]
-    assert found.figures["absurd_timestamps"] == 1
+    assert found.metrics["absurd_timestamps"] == 1
 
 
 def test_zero_is_one_key_and_called_as_spark_calls_it(spark, tmp_path):
@@ -150,7 +150,7 @@ def test_keys_are_evicted_and_say_so(spark, tmp_path):
     query = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("1 min"))
     stream = pn.plan(query).stream(record.stream(delay="0 seconds"), limits=pn.Limits(keys=10), shards=1)
     found = Collected(stream, tmp_path / "checkpoint").finish()
-    assert found.figures["evicted"] >= 20
+    assert found.metrics["evicted"] >= 20
     assert found.rows.num_rows >= 20
     assert all(0 <= row["coverage"] < 1 for row in found.rows.to_pylist())
 

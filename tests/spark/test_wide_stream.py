@@ -37,7 +37,7 @@ def test_the_rows_of_a_batch_that_are_complete(spark, tmp_path, name):
     plan = pn.plan(PLANS[name])
     answers = plan.stream(record.stream(delay="1 minute"), layout="wide", shards=2)
     found = Collected(answers, tmp_path / "checkpoint").finish()
-    assert not found.figures.get("late")
+    assert not found.metrics.get("late")
     batch = plan.run(record.spark.read.schema(record.stream().schema).parquet(str(record.folder)), layout="wide")
     assert answers.columns == batch.columns
     rows = batch.toArrow()

@@ -23,7 +23,7 @@ from panes.errors import DeclarationError, PlanError
 from panes.expressions.expression import ExpressionLike
 from panes.inputs import check_one, is_spark
 from panes.queries.eviction import Evict
-from panes.queries.kinds import AnyWindow
+from panes.queries.windows import AnyWindow
 from panes.row_windows.parts import is_session
 from panes.suggestions import helpful
 

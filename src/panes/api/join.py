@@ -7,7 +7,7 @@ from typing import Any
 
 from panes.expressions.expression import ExpressionLike
 from panes.inputs import both_on_spark
-from panes.queries.joins import How, JoinLayout, Windows, declare_join
+from panes.queries.join_declarations import How, JoinLayout, Windows, declare_join
 from panes.suggestions import helpful
 
 

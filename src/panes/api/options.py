@@ -49,7 +49,7 @@ def check_layout(layout: str, parts: Iterable[RowsPart]) -> None:
 
 
 def _last_rows(window: object) -> bool:
-    return isinstance(window, RowWindow) and window.each_row and isinstance(window.size, Rows)
+    return isinstance(window, RowWindow) and window.per_row and isinstance(window.size, Rows)
 
 
 def check_stream(events: Any) -> None:

@@ -27,11 +27,10 @@ from panes.planning.statistics import Statistics
 from panes.planning.steps import Steps
 from panes.planning.strategy import Strategy
 from panes.queries.eviction import Limits
-from panes.queries.lookups import LookupLayout, declare_lookup
+from panes.queries.lookup_declarations import LookupLayout, declare_lookup
 from panes.queries.measures import Rows
-from panes.queries.nested import Nested
 from panes.queries.query import Query, check_names
-from panes.queries.windows import Bounds
+from panes.queries.windows import Bounds, Nested
 from panes.row_windows.parts import RowsPart, is_session, key_sets, over_rows, over_time
 from panes.state.job import Mode
 from panes.suggestions import arguments_of, attribute, helpful
@@ -515,7 +514,7 @@ class Plan:
         for prepared in self._prepared_rows(events):
             from panes.spark.rows import add_row_stream
 
-            # Figures of one name would have to be the same figures.
+            # Each needs its own name: Spark refuses two observed metrics of one name.
             metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
             parts.append(add_row_stream(steps, read, prepared, shards, metrics, checkpoint))
         return _side_by_side(steps, parts)

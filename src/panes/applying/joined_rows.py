@@ -22,7 +22,7 @@ from panes.expressions.expression import Expression
 from panes.operators.clocks import EventClock
 from panes.operators.join_operator import Join
 from panes.operators.policies import policies_of
-from panes.queries.joins import Join as Declared
+from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import check_delta
@@ -58,7 +58,7 @@ class BothSides:
         Of the left side and of the right.
     """
 
-    declared: Declared
+    declared: JoinDeclaration
     columns: JoinColumns
     schemas: tuple[pa.Schema, pa.Schema]
     window: RowWindow
@@ -176,7 +176,7 @@ class MakeJoin:
 
 
 def both_sides(
-    declared: Declared, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
+    declared: JoinDeclaration, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
 ) -> BothSides:
     """The rows of both sides on their way to a window of rows, which may go by a column that both have."""
     both = BothSides(declared, columns, schemas, window)

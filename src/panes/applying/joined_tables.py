@@ -19,12 +19,12 @@ from panes.errors import SchemaError
 from panes.expressions.evaluate import evaluate, require_boolean
 from panes.frames.matching import levels, near
 from panes.operators.join_operator import Join
-from panes.queries.joins import Join as Declared
+from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import arrivals_of
 
 
-def join_tables(declared: Declared, left: pa.Table, right: pa.Table) -> pa.Table:
+def join_tables(declared: JoinDeclaration, left: pa.Table, right: pa.Table) -> pa.Table:
     """Join two tables over all windows: in this process, or in a task of Spark."""
     columns = join_columns(declared, left.schema, right.schema)
     if declared.where is not None:
@@ -60,7 +60,7 @@ class _Matches:
 class _Pair:
     """Two tables and what is asked of them. A row of -1 stands for the nulls of a side without a match."""
 
-    declared: Declared
+    declared: JoinDeclaration
     columns: JoinColumns
     left: pa.Table
     right: pa.Table

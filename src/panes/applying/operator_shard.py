@@ -18,11 +18,11 @@ from panes.applying.user_operators import WindowedOperator
 from panes.engine.schema import field_of
 from panes.engine.sorting import sort_rows
 from panes.row_windows.arrival import tie_order
-from panes.state.batch_log import BatchLog
 from panes.state.blob_store import BlobStore
-from panes.state.key_dictionary import KeyDictionary
-from panes.state.plain_values import from_text, to_text
-from panes.state.waiting import INSTANT, Counted, Waiting, read_state, write_state
+from panes.state.held_rows import INSTANT, Waiting
+from panes.state.job import ShardMetrics
+from panes.state.key_dictionary import BatchLog, KeyDictionary
+from panes.state.manifest import from_text, read_state, to_text, write_state
 
 _ONE = pa.schema([("everything", pa.int32())])
 _SAVED = pa.schema([("key", pa.int64()), ("saved", pa.string()), ("due", pa.int64())])
@@ -49,7 +49,7 @@ class OperatedShard:
         self._declared_as = declared_as
         state = read_state(blob_store, declared_as)
         self.opened = bool(state)
-        self.counted = Counted()
+        self.metrics = ShardMetrics()
         stream = declared.stream
         # Where partitions have an influence on each other, one operator has them all.
         self._by = () if stream.alone else tuple(field_of(columns, name).name for name in stream.by)
@@ -78,10 +78,11 @@ class OperatedShard:
             rows = [some.filter(_not(some.column(mark.column))) for some in rows]
         came, due = self._waiting.pass_by(rows, marks.column(INSTANT).to_numpy(), watermark)
         table = rows_of(self._declared, self._submitted(came, due, until))
-        counted, waiting = self.counted, self._waiting
-        counted.late = counted.lost = waiting.late
-        counted.answers, counted.keys = table.num_rows, len(self._keys)
-        counted.rows, counted.bytes = len(waiting), waiting.bytes + self._saved.bytes
+        metrics, waiting = self.metrics, self._waiting
+        metrics.late = metrics.lost = waiting.late
+        metrics.answers, metrics.keys = table.num_rows, len(self._keys)
+        metrics.granules, metrics.bytes = len(waiting), waiting.bytes + self._saved.bytes
+        metrics.open_windows = metrics.keys
         state = {"keys": self._keys.listed, "saved": self._saved.listed}
         write_state(self._blob_store, self._declared_as, **waiting.state, **state)
         yield [(0, table)]

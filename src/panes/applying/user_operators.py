@@ -17,9 +17,8 @@ from panes.operators.operator import Operator
 from panes.operators.policies import TumblingPolicies, policies_of
 from panes.operators.sort_operator import Sort
 from panes.queries.eviction import Evict
-from panes.queries.kinds import AnyWindow
 from panes.queries.measures import Punctuation, Rows
-from panes.queries.windows import RowWindow, Window
+from panes.queries.windows import AnyWindow, RowWindow, Window
 from panes.row_windows.window_input import WindowInput, check_times
 from panes.suggestions import each_of, shown
 

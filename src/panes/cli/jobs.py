@@ -143,7 +143,7 @@ def run_stream(
         totals.wait(len(running), _LAST_REPORT_SECONDS)
         for listener in listeners:
             spark.streams.removeListener(listener)
-    figures = totals.figures
+    figures = totals.metrics
     say(f"{counted(figures['answers'], 'answer')}, from {counted(figures['events'], 'event')}, written to {sink.place}")
     if figures["malformed"]:
         say(_left_out(figures["malformed"], sink))

@@ -17,11 +17,9 @@ from panes.dialect.tokens import tokenized
 from panes.dialect.window_syntax import UNITS
 from panes.errors import DeclarationError, SqlError
 from panes.expressions.expression import Expression, column, literal
-from panes.queries.kinds import AnyWindow
 from panes.queries.measures import Delta, Punctuation, Rows
-from panes.queries.nested import Nested
 from panes.queries.query import Query
-from panes.queries.windows import Cumulate, RowWindow, Sliding, Window
+from panes.queries.windows import AnyWindow, Cumulate, Nested, RowWindow, Sliding, Window
 from panes.timeline import format_instant
 
 _SIMPLE: Mapping[type[Aggregate], str] = {

@@ -19,9 +19,8 @@ from panes.dialect.window_syntax import (
     table_function,
 )
 from panes.errors import DeclarationError, SqlError
-from panes.queries.kinds import AnyWindow
 from panes.queries.query import Query, query
-from panes.queries.windows import Bounds
+from panes.queries.windows import AnyWindow, Bounds
 
 _OF_THE_WINDOW = ("window_start", "window_end", "window_time")
 _CLAUSES = ("FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "UNION", "INTERSECT", "EXCEPT", "QUALIFY")

@@ -10,10 +10,10 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.dialect.tokens import Cursor, checked
 from panes.errors import DurationError
-from panes.queries.kinds import AnyWindow
 from panes.queries.measures import MeasureLike, Rows, rows
 from panes.queries.nested import nested
-from panes.queries.windows import Bounds, Cumulate, checked_name, cumulate, hopping, session, sliding, tumbling
+from panes.queries.window_constructors import check_name, cumulate, hopping, session, sliding, tumbling
+from panes.queries.windows import AnyWindow, Bounds, Cumulate
 from panes.timeline import format_duration, parse_duration, parse_instant
 
 # Durations as SQL spells them: ``INTERVAL '10' MINUTES``, ``5 MINUTES``, ``minute, 5``, ``'5 minutes'``.
@@ -349,7 +349,7 @@ def table_function(words: Cursor, bounds: Bounds) -> tuple[str, str, AnyWindow]:
 
 
 def _name(words: Cursor, token: Token) -> str:
-    return checked(words, [token], lambda: checked_name(token.text))
+    return checked(words, [token], lambda: check_name(token.text))
 
 
 def _parts(arguments: list[Cursor], bounds: Bounds) -> tuple[dict[str, int], Bounds]:

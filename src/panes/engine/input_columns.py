@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from panes.engine.schema import check_key, check_times, field_of, position, time_position
 from panes.errors import SchemaError
-from panes.queries.joins import Join
-from panes.queries.lookups import Lookup, LookupPart
+from panes.queries.join_declarations import JoinDeclaration
+from panes.queries.lookup_declarations import LookupDeclaration, LookupPart
 
 # The columns of requests: where keys and times stand, and whether what a lookup adds has names of its own.
 
@@ -35,15 +35,15 @@ def request_columns(part: LookupPart, events: pa.Schema, requests: pa.Schema) ->
         The schema of the events, which was checked before.
     """
     keys = tuple(position(f"by={key!r}", key, _SIDES[1], requests) for key in part.by)
-    at = time_position(f"at={part.asked_at!r}", part.asked_at, _SIDES[1], requests)
+    at = time_position(f"at={part.requested_at!r}", part.requested_at, _SIDES[1], requests)
     for key, place in zip(part.by, keys, strict=True):
         check_key(f"by={key!r}", _SIDES, (field_of(events, key).type, requests.field(place).type))
     times = field_of(events, part.at).type, requests.field(at).type
-    check_times((f"at={part.at!r}", f"at={part.asked_at!r}"), _SIDES, times)
+    check_times((f"at={part.at!r}", f"at={part.requested_at!r}"), _SIDES, times)
     return RequestColumns(keys, at)
 
 
-def check_added(lookup: Lookup, requests: pa.Schema) -> None:
+def check_added(lookup: LookupDeclaration, requests: pa.Schema) -> None:
     """Refuse requests of which a column could not be told from another one, or from what the lookup adds."""
     _check_twins(requests)
     taken = {name.lower() for name in requests.names}
@@ -97,7 +97,7 @@ class JoinColumns:
         return pa.schema([("window_name", pa.string()), *self.match, ("expires", self.instant)])
 
 
-def join_columns(join: Join, left: pa.Schema, right: pa.Schema) -> JoinColumns:
+def join_columns(join: JoinDeclaration, left: pa.Schema, right: pa.Schema) -> JoinColumns:
     """Find the columns of a join in both schemas; what is missing, of the wrong type or called alike is an error."""
     names = ("the left side", "the right side")
     sides = tuple(zip(names, (left, right), join.at, strict=True))
@@ -124,7 +124,7 @@ def join_columns(join: Join, left: pa.Schema, right: pa.Schema) -> JoinColumns:
     return JoinColumns(Side(keys[0], times[0], named[0]), Side(keys[1], times[1], named[1]), match, instants[0])
 
 
-def _check_names(join: Join, names: Iterable[str]) -> None:
+def _check_names(join: JoinDeclaration, names: Iterable[str]) -> None:
     """Refuse two output columns of one name."""
     seen = {key.lower() for key in join.on}
     labels = set(join.labels)

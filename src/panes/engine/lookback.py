@@ -17,9 +17,10 @@ from panes.engine.program import Reading, TypeOf, bind_components
 from panes.frames import Frame, Positions
 from panes.frames.matching import last_rows, rows_before
 from panes.frames.positions import FARTHEST
-from panes.queries.lookups import Answered, LookupPart
+from panes.queries.lookup_declarations import LookupPart, LookupWindow
 from panes.queries.measures import Rows
-from panes.queries.windows import TICK, Cumulate, RowWindow, Sliding, Window, tumbling
+from panes.queries.window_constructors import tumbling
+from panes.queries.windows import TICK, Cumulate, RowWindow, Sliding, Window
 
 NEVER = -FARTHEST
 """Before all events."""
@@ -168,7 +169,7 @@ class Asked:
         at = slice(request, request + 1)
         return Asked(self._bound, self._events, self._partials, self._key[at], self._instant[at])
 
-    def answer(self, query: int, window: Answered) -> Found:
+    def answer(self, query: int, window: LookupWindow) -> Found:
         """The aggregates of a query over one of its windows."""
         found = self._instances(window)
         return self._found(found, self._columns(query, found, by_rows=isinstance(window, RowWindow)))
@@ -204,7 +205,7 @@ class Asked:
 
     # Which rows windows hold
 
-    def _instances(self, window: Answered) -> Instances:
+    def _instances(self, window: LookupWindow) -> Instances:
         if isinstance(window, Sliding):
             return self._sliding(window)
         if isinstance(window, RowWindow):

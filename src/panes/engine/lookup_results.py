@@ -11,7 +11,7 @@ from panes.engine.columns import whole
 from panes.engine.lookback import Asked, BoundLookup
 from panes.engine.schema import output_types
 from panes.expressions.evaluate import evaluate
-from panes.queries.lookups import Answered, LookupLayout, features
+from panes.queries.lookup_declarations import LookupLayout, LookupWindow, features
 from panes.queries.query import EXPIRES, Query
 from panes.queries.windows import Cumulate, Window
 
@@ -51,7 +51,12 @@ def answers_of(
 
 
 def _answers_over(
-    bound: BoundLookup, requests: Asked, number: int, window: Answered, keys: Mapping[str, pa.Array], time: pa.DataType
+    bound: BoundLookup,
+    requests: Asked,
+    number: int,
+    window: LookupWindow,
+    keys: Mapping[str, pa.Array],
+    time: pa.DataType,
 ) -> dict[str, pa.Array]:
     """The aggregates of a query over one window, and what is derived from them."""
     query, answers = bound.part.queries[number], requests.answer(number, window)
@@ -69,17 +74,17 @@ def _answers_over(
             "window_name": pa.repeat(window.name, len(missing)),
         }
     )
-    if query.expiring:
+    if query.uses_expires:
         piece = piece.append_column(EXPIRES, pa.array(answers.end + _pace(window), mask=missing).view(time))
     for alias, value in query.derived:
         found[alias] = whole(evaluate(value, piece))
-        if alias.lower() == EXPIRES and query.expiring:
+        if alias.lower() == EXPIRES and query.uses_expires:
             piece = piece.drop_columns([EXPIRES])
         piece = piece.append_column(alias, found[alias])
     return found
 
 
-def _pace(window: Answered) -> int:
+def _pace(window: LookupWindow) -> int:
     """How long after an instance the next one of its size ends."""
     assert isinstance(window, (Window, Cumulate))
     return window.upto if isinstance(window, Cumulate) else window.geometry.slide

@@ -21,7 +21,7 @@ from panes.expressions.expression import Expression, column, expression, when
 from panes.planning.blueprint import StorePlan
 from panes.planning.forest import FACTOR, Forest
 from panes.queries.query import Query
-from panes.queries.windows import Window, default_name
+from panes.queries.windows import Window, geometry_name
 from panes.timeline import Edges, Geometry, format_duration
 
 TypeOf = Callable[[str], pa.DataType]
@@ -272,7 +272,7 @@ def describe_windows(program: Program) -> tuple[str, ...]:
         own = dict.fromkeys(program.views[v].window.name for v in node.views)
         first = f", first {format_duration(node.geometry.range)}"
         names = (f"{name}{first if named[name] > 1 else ''}" for name in own)
-        titles.append(", ".join(names) or f"{FACTOR}{default_name(node.geometry)}")
+        titles.append(", ".join(names) or f"{FACTOR}{geometry_name(node.geometry)}")
     providers = (node.provider for node in program.nodes)
     found = [
         title if provider is None else f"{title} ← {titles[provider]}"

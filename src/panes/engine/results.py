@@ -37,14 +37,14 @@ def piece_of(
     start, end = (pa.array(bound).view(schema.instant) for bound in shifted)
     columns["window"] = pa.StructArray.from_arrays([start, end], names=["start", "end"])
     columns["window_name"] = pa.repeat(view.window.name, length)
-    if query.expiring:
+    if query.uses_expires:
         columns[EXPIRES] = pa.array(last + view.window.geometry.slide - view.window.shift).view(schema.instant)
     return finished(query, pa.table(columns), schema)
 
 
 def finished(query: Query, piece: pa.Table, schema: ResultSchema) -> pa.Table:
     """The answers of a query over a window: what is derived from aggregates, those that are wanted, all columns."""
-    lent = [name for name in (EXPIRES, NUMBER) if query.asks_for(name)]
+    lent = [name for name in (EXPIRES, NUMBER) if query.refers_to(name)]
     for alias, value in query.derived:
         found = whole(evaluate(value, piece))
         if alias.lower() in lent:

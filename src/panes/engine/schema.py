@@ -10,8 +10,8 @@ import pyarrow as pa
 from panes.engine.program import Program
 from panes.errors import PlanError, SchemaError, nearest
 from panes.expressions.evaluate import require_boolean, result_type
-from panes.queries.kinds import wide_names
 from panes.queries.query import EXPIRES, NUMBER, RESERVED, Query
+from panes.queries.windows import wide_names
 
 # Columns that two inputs have to agree on: keys and times, checked before any job.
 
@@ -288,7 +288,7 @@ def output_types(query: Query, aggregates: Mapping[str, pa.DataType], events: pa
     labels = {"window": pa.struct([("start", instant), ("end", instant)]), "window_name": pa.string()}
     keys = [pa.field(key, field_of(events, key).type) for key in query.by]
     own = pa.schema([*keys, *(pa.field(*column) for column in (*known.items(), *labels.items()))])
-    lent = {name: type_ for name, type_ in ((EXPIRES, instant), (NUMBER, pa.int64())) if query.asks_for(name)}
+    lent = {name: type_ for name, type_ in ((EXPIRES, instant), (NUMBER, pa.int64())) if query.refers_to(name)}
     for name, type_ in lent.items():
         own = own.append(pa.field(name, type_))
     for alias, value in query.derived:

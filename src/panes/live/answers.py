@@ -22,7 +22,7 @@ from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import expression
 from panes.frames.positions import FARTHEST, Positions
 from panes.live.part import Part, has_column
-from panes.queries.lookups import Answered
+from panes.queries.lookup_declarations import LookupWindow
 from panes.queries.windows import RowWindow
 from panes.timeline import Geometry, format_instant
 
@@ -69,7 +69,7 @@ class AskedLive(Asked):
         self.held = np.zeros(len(key), np.bool_)
         self._unsorted = False
 
-    def answer(self, query: int, window: Answered | Span) -> Found:  # noqa: D102
+    def answer(self, query: int, window: LookupWindow | Span) -> Found:  # noqa: D102
         self._unsorted = isinstance(window, Span)
         found = self._over_span(window) if isinstance(window, Span) else self._instances(window)
         self.held = found.hi > found.lo
@@ -219,7 +219,7 @@ class AskedLive(Asked):
         arguments = {a: whole(evaluate(expression(a), table)) for a in named}
         return Lookback(bound, instants, starts, arguments).ask(local, self._instant)
 
-    def _check_fit(self, window: Answered | Span, found: Instances, aggregates: Sequence[object]) -> None:
+    def _check_fit(self, window: LookupWindow | Span, found: Instances, aggregates: Sequence[object]) -> None:
         if isinstance(window, (Span, RowWindow)):
             widest = max(int((found.end - found.start)[found.hi > found.lo].max(initial=1)), 1)
             shapes = [Geometry(widest, 1)]

@@ -36,16 +36,15 @@ from panes.live.nested_state import Granules
 from panes.live.part import Part, part_over
 from panes.live.retention import keeps
 from panes.live.threshold import Threshold
-from panes.queries.kinds import KINDS
-from panes.queries.lookups import Answered, Lookup, LookupLayout, declare_lookup
+from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupWindow, declare_lookup
 from panes.queries.measures import Rows
-from panes.queries.nested import Nested
 from panes.queries.query import Query
-from panes.queries.windows import RowWindow, Sliding, sliding
+from panes.queries.window_constructors import sliding
+from panes.queries.windows import DeclaredWindow, Nested, RowWindow, Sliding
 from panes.suggestions import attribute, helpful
 from panes.timeline import DurationLike, InstantLike, parse_instant
 
-Over: TypeAlias = "DurationLike | Rows | Answered | tuple[str, str]"
+Over: TypeAlias = "DurationLike | Rows | LookupWindow | tuple[str, str]"
 """One window: a duration, ``pn.rows(n)``, a window, or the names of two columns of the requests."""
 
 Quantiles: TypeAlias = float | str | Mapping[str, float | str]
@@ -239,7 +238,7 @@ class Live:
             if own_ends and (at is not None or ago is not None):
                 raise DeclarationError("over=(...) names both ends of a window, so that at= and ago= say nothing.")
             asked_of = self._requests(part, at, asked, timed=not own_ends)
-            window: Answered | Span
+            window: LookupWindow | Span
             if isinstance(over, (tuple, list)):
                 window = _span(part, over, asked, asked_of.turn)
                 asked_of = replace(asked_of, instant=np.where(window.begin == NEVER, NEVER, 0))
@@ -449,7 +448,7 @@ class Live:
             number[turn], instant[turn], [key.take(rows) for key in keys], turn, pa.array(np.argsort(turn))
         )
 
-    def _lookup_all(self, declared: Lookup, at: str | None, asked: pa.Table) -> pa.Table:
+    def _lookup_all(self, declared: LookupDeclaration, at: str | None, asked: pa.Table) -> pa.Table:
         check_added(declared, asked.schema)
         if declared.layout == "long":
             every = (types.items() for part in self._parts for types in part.types)
@@ -466,7 +465,9 @@ class Live:
 
     # Finding
 
-    def _range(self, part: Part, number: int, wanted: Expression | None, window: Answered, time: int) -> Range | None:
+    def _range(
+        self, part: Part, number: int, wanted: Expression | None, window: LookupWindow, time: int
+    ) -> Range | None:
         """The range that an index is asked for; None where keys are scanned."""
         query = part.declared.queries[number]
         indexed = [column for name, column in part.indexes if name == query.name]
@@ -482,7 +483,7 @@ class Live:
             numeric = [alias for alias, _ in query.aggregates if alias in types and is_number(types[alias])]
         return range_of(wanted, numeric, indexed)
 
-    def _candidates(self, part: Part, query: str, found: Range, window: Answered, time: int) -> Array:
+    def _candidates(self, part: Part, query: str, found: Range, window: LookupWindow, time: int) -> Array:
         assert isinstance(window, Sliding)
         index = part.indexes[query, found.column]
         keys = index.candidates(found.above, found.below, *_edges(window, time))
@@ -557,7 +558,7 @@ class _Requests:
     back: pa.Array
 
 
-def _declared(queries: Sequence[Query]) -> Lookup:
+def _declared(queries: Sequence[Query]) -> LookupDeclaration:
     try:
         return declare_lookup(queries, layout="long")
     except DeclarationError as error:
@@ -566,7 +567,7 @@ def _declared(queries: Sequence[Query]) -> Lookup:
         ) from None
 
 
-def one_window(over: Over, ago: DurationLike | Rows | None) -> Answered:
+def one_window(over: Over, ago: DurationLike | Rows | None) -> LookupWindow:
     """The window that ``over=`` and ``ago=`` mean.
 
     Examples
@@ -586,7 +587,7 @@ def one_window(over: Over, ago: DurationLike | Rows | None) -> Answered:
         raise DeclarationError(f"ago={ago!r} is for a size. Write it on the window, as pn.sliding('1 h', ago='1 day').")
     if isinstance(over, Nested):
         raise DeclarationError("over=pn.nested(...) is several windows, and over= is one. Write over='1 hour'.")
-    if not isinstance(over, KINDS):
+    if not isinstance(over, DeclaredWindow):
         hint = f" Write over=pn.rows({over!r}) for rows." if isinstance(over, int) else ""
         if isinstance(over, (list, tuple)):
             hint = " It is one: ask for several one after the other."
@@ -597,7 +598,7 @@ def one_window(over: Over, ago: DurationLike | Rows | None) -> Answered:
     return over
 
 
-def _over(part: Part, number: int, window: Answered | Span) -> BoundLookup:
+def _over(part: Part, number: int, window: LookupWindow | Span) -> BoundLookup:
     """What a part computes for one of its queries over another window."""
     placeholder = sliding("1 us") if isinstance(window, Span) else window
     query = part.declared.queries[number]
@@ -613,14 +614,14 @@ def _over(part: Part, number: int, window: Answered | Span) -> BoundLookup:
 
 
 def _check_expiring(query: Query, window: object) -> None:
-    if query.expiring and isinstance(window, (Span, Sliding, RowWindow)):
+    if query.uses_expires and isinstance(window, (Span, Sliding, RowWindow)):
         raise DeclarationError(
             f"query {query.name!r} asks when answers expire, and those of a window up to now just have. Leave it out."
         )
 
 
 def _answers(
-    part: Part, bound: BoundLookup, live: AskedLive, keys: list[pa.Array], window: Answered | Span, number: int
+    part: Part, bound: BoundLookup, live: AskedLive, keys: list[pa.Array], window: LookupWindow | Span, number: int
 ) -> Answers:
     assert part.schema is not None
     time = field_of(part.schema, part.declared.at).type

@@ -26,11 +26,10 @@ from panes.inputs import as_table
 from panes.kernels.stairwise import Stairwise
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
-from panes.queries.nested import Nested
 from panes.queries.query import Query
-from panes.queries.windows import Window
+from panes.queries.windows import Nested, Window
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.granules import GranuleRows, settled
+from panes.state.granules import GranuleRows, settle
 from panes.state.key_dictionary import KeyDictionary
 from panes.timeline import DurationLike, Edges, Geometry, InstantLike, format_duration, parse_duration, parse_instant
 
@@ -77,7 +76,7 @@ class Granules:
         for what, given in (("groups", query.groups), ("evict", query.evict)):
             if given:
                 raise DeclarationError(f"query {query.name!r} has {what}=, which is for windows by rows. Leave it out.")
-        if query.expiring:
+        if query.uses_expires:
             raise DeclarationError(f"query {query.name!r} asks when answers expire, but at any time they just have.")
         for _, aggregate in query.aggregates:
             if aggregate.levels or aggregate.in_order:
@@ -237,7 +236,7 @@ class Granules:
 
     def _combined(self, earlier: GranuleRows, later: GranuleRows) -> GranuleRows:
         assert self._bound is not None
-        return settled(earlier.and_(later), self._bound[1].components, (), None)
+        return settle(earlier.concat(later), self._bound[1].components, (), None)
 
 
 def _rows(key: Array, stored: tuple[pa.Array, ...]) -> GranuleRows:

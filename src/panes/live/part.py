@@ -28,7 +28,7 @@ from panes.live.column import Column, CombinedColumn
 from panes.live.log import EventLog
 from panes.live.store import Keep, Store
 from panes.live.threshold import Threshold
-from panes.queries.lookups import LookupPart
+from panes.queries.lookup_declarations import LookupPart
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.key_dictionary import KeyDictionary
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from panes.errors import DeclarationError, DurationError
 from panes.live.store import Keep
-from panes.queries.lookups import Lookup, LookupPart
+from panes.queries.lookup_declarations import LookupDeclaration, LookupPart
 from panes.queries.measures import Rows
 from panes.queries.query import Query
 from panes.queries.windows import RowWindow, Sliding
 from panes.timeline import format_duration, parse_duration
 
 
-def keeps(declared: Lookup, keep: Any) -> list[tuple[LookupPart, Keep]]:
+def keeps(declared: LookupDeclaration, keep: Any) -> list[tuple[LookupPart, Keep]]:
     """The queries of a plan in parts that count the same events in the same order, and how much each part holds.
 
     Parameters

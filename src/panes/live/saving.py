@@ -19,8 +19,8 @@ from panes.aggregates.operations import Array
 from panes.errors import PlanError, StateError
 from panes.live.threshold import Threshold
 from panes.queries.measures import Rows
-from panes.queries.nested import Nested
 from panes.queries.query import Query
+from panes.queries.windows import Nested
 from panes.timeline import format_duration, parse_duration
 
 if TYPE_CHECKING:

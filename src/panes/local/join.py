@@ -1,4 +1,4 @@
-"""Join two tables in this process."""
+"""JoinDeclaration two tables in this process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from panes.applying.joined_tables import join_tables
 from panes.inputs import as_table
-from panes.queries.joins import Join
+from panes.queries.join_declarations import JoinDeclaration
 
 
-def join(declared: Join, left: Any, right: Any) -> pa.Table:
-    """Join two inputs over all windows.
+def join(declared: JoinDeclaration, left: Any, right: Any) -> pa.Table:
+    """JoinDeclaration two inputs over all windows.
 
     Parameters
     ----------

@@ -22,10 +22,10 @@ from panes.expressions.expression import expression
 from panes.inputs import as_table, with_the_rest
 from panes.planning.explanation import listed
 from panes.planning.steps import Steps
-from panes.queries.lookups import Lookup, LookupPart
+from panes.queries.lookup_declarations import LookupDeclaration, LookupPart
 
 
-def lookup_steps(declared: Lookup, events: Any, requests: Any) -> Steps:
+def lookup_steps(declared: LookupDeclaration, events: Any, requests: Any) -> Steps:
     """What is to be done to answer every request, after every check.
 
     Parameters

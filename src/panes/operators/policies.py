@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from panes.errors import DeclarationError
 from panes.queries.eviction import LEAST_RECENTLY_UPDATED, Evict
-from panes.queries.kinds import KINDS, AnyWindow
 from panes.queries.measures import Delta, Measure, Punctuation, Rows
-from panes.queries.windows import Origin, RowWindow, Window
+from panes.queries.windows import AnyWindow, DeclaredWindow, Origin, RowWindow, Window
 from panes.queries.windows import Sliding as SlidingInTime
 from panes.suggestions import each_of
 from panes.timeline import format_duration
@@ -206,7 +205,7 @@ def _lower(window: AnyWindow, partitioned: Partitions | None) -> WindowPolicies:
     if not isinstance(window, RowWindow):
         raise DeclarationError(
             f"{window} is several windows at once, which only queries support. Pass one of them."
-            if isinstance(window, KINDS)
+            if isinstance(window, DeclaredWindow)
             else f"{window!r} is not a window. Write for example pn.tumbling(pn.rows(100)) or pn.sliding('10 s')."
         )
     if window.kind == "session":

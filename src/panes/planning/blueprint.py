@@ -22,7 +22,7 @@ from panes.planning.panes import PaneCost, events_cost, finest_column
 from panes.planning.statistics import Keys, Statistics
 from panes.planning.strategy import Costs, Strategy, answers_cost, cost_of_strategies, in_columns_only
 from panes.queries.query import Query, check_names
-from panes.queries.windows import Sliding, default_name
+from panes.queries.windows import Sliding, geometry_name
 from panes.timeline import SECOND, Edges, Geometry
 
 Numbered = tuple[tuple[int, Query], ...]
@@ -160,7 +160,7 @@ def _store(
     if strategy == "rewrite" or (strategy is None and len(windows) <= _MOST_GROUP_BYS and in_jvm):
         tree = piggyback(
             windows,
-            lambda some: optimize(some, semantics, eta, factors=factor_windows, describe=default_name),
+            lambda some: optimize(some, semantics, eta, factors=factor_windows, describe=geometry_name),
             overlapping=True,
         )
     costs = cost_of_strategies((q for _, q in queries), keys, column, tree, statistics)
@@ -277,7 +277,7 @@ def _over_panes(
     panes_per_key = PaneCost(statistics, keys).rows(edges) / statistics.distinct(keys) / SECOND
 
     def optimized(some: tuple[Geometry, ...]) -> Forest:
-        forest = optimize(some, Semantics.PARTITIONED_BY, panes_per_key, factors=factor_windows, describe=default_name)
+        forest = optimize(some, Semantics.PARTITIONED_BY, panes_per_key, factors=factor_windows, describe=geometry_name)
         return _without_cut_panes(forest, edges, CostModel(panes_per_key))
 
     return piggyback(windows, optimized, overlapping=False)
@@ -398,7 +398,7 @@ def _stored_columns(queries: Numbered) -> int:
 
 
 def _uncut(edges: tuple[Edges, ...]) -> str:
-    panes = " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
+    panes = " and ".join(f"every {geometry_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
     return f"panes {panes} are cut by no window"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from panes.planning.blueprint import Blueprint, ByEvents, StorePlan
 from panes.planning.statistics import Keys
-from panes.queries.windows import Cumulate, default_name
+from panes.queries.windows import Cumulate, geometry_name
 from panes.timeline import Edges, Geometry, format_duration
 
 _STRATEGY = {
@@ -170,7 +170,7 @@ def window_titles(store: StorePlan) -> dict[Geometry, str]:
             names.setdefault(window.geometry, []).append(f"{window.name}{first}")
     titles = {geometry: ", ".join(dict.fromkeys(some)) for geometry, some in names.items()}
     factors = (node.window for node in store.forest.nodes if node.window not in titles)
-    return titles | {geometry: f"factor window {default_name(geometry)}" for geometry in factors}
+    return titles | {geometry: f"factor window {geometry_name(geometry)}" for geometry in factors}
 
 
 def describe_panes(store: StorePlan) -> str:
@@ -232,7 +232,7 @@ def _edges(store: StorePlan) -> str:
 
 def describe_edges(edges: Iterable[Edges]) -> str:
     """Where panes are cut."""
-    return " and ".join(f"every {default_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
+    return " and ".join(f"every {geometry_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
 
 
 def _keys(store: StorePlan) -> str:

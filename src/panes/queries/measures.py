@@ -1,4 +1,4 @@
-"""What the size and the pace of a window are measured in, beside durations: rows, an attribute, marks in the stream."""
+"""What sizes and paces of windows are measured in: time, rows, a column, or marks in the stream."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from panes.timeline import DurationLike, format_duration, parse_duration
 Scope: TypeAlias = Literal["stream", "key"]
 
 MOST_ROWS: Final = 2**60
-"""More rows than anybody has, and their positions still fit 64 bits."""
+"""The largest number of rows: positions have to fit 64 bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rows:
     """A number of rows. Made by :func:`rows`, which checks it."""
 
@@ -28,33 +28,50 @@ class Rows:
     def __str__(self) -> str:
         return f"{self.n}row{'' if self.n == 1 else 's'}"
 
+    def __repr__(self) -> str:
+        return f"pn.rows({self.n})"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Delta:
     """A distance in a column that never decreases. Made by :func:`delta`, which checks it.
 
     Parameters
     ----------
+    column
+        The name of the column; for operators that are given tuples, also a position in the tuple.
+    by
+        A number, or µs if the column is a timestamp.
     temporal
-        Whether the column is a timestamp, and ``by`` therefore in µs.
+        Whether the column is a timestamp.
     """
 
     column: str | int
     by: Any
     temporal: bool = False
 
+    @property
+    def distance(self) -> Any:
+        """The distance as users write it: a number, or a duration."""
+        return format_duration(self.by) if self.temporal else self.by
+
     def __str__(self) -> str:
-        return f"{self.column}_{format_duration(self.by) if self.temporal else self.by}"
+        return f"{self.column}_{self.distance}"
+
+    def __repr__(self) -> str:
+        return f"pn.delta({self.column!r}, {self.distance!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Punctuation:
     """Marks that end windows. Made by :func:`punctuation`, which checks it.
 
     Parameters
     ----------
     column
-        Empty where an operator is given punctuations.
+        The boolean column that marks rows; empty for operators, which receive punctuations between the tuples.
+    scope
+        Whether a mark ends the windows of all keys (``stream``) or those of its own key (``key``).
     """
 
     column: str
@@ -62,6 +79,10 @@ class Punctuation:
 
     def __str__(self) -> str:
         return f"until_{self.column or 'punctuation'}{'_of_key' if self.scope == 'key' else ''}"
+
+    def __repr__(self) -> str:
+        scope = "scope='key'" if self.scope == "key" else ""
+        return f"pn.punctuation({', '.join(filter(None, (repr(self.column) if self.column else '', scope)))})"
 
 
 Measure: TypeAlias = int | Rows | Delta | Punctuation
@@ -93,14 +114,14 @@ def rows(n: int) -> Rows:
     **dict.fromkeys(("distance", "size", "threshold", "step"), "by"),
 )
 def delta(column: str | int, by: DurationLike | Any) -> Delta:
-    """Measure a window by how far apart the values of a column lie; the column never decreases within a key.
+    """Measure a window by the distance between values of a column that never decreases within a key.
 
     Parameters
     ----------
     column
-        Its name; for operators of ``panes.operators`` also a place in a tuple.
+        The name of the column; for operators of ``panes.operators``, also a position in a tuple.
     by
-        A number, or a duration where the column is a timestamp.
+        A number, or a duration if the column is a timestamp.
 
     Examples
     --------
@@ -118,7 +139,7 @@ def delta(column: str | int, by: DurationLike | Any) -> Delta:
         )
     if not float(threshold) >= 0 or (isinstance(threshold, float) and math.isinf(threshold)):
         raise DeclarationError(
-            f"delta({column!r}, {by!r}): the column never decreases, so the distance is finite and 0 or more."
+            f"delta({column!r}, {by!r}): the column never decreases, so the distance must be finite and at least 0."
         )
     return Delta(column, threshold, temporal)
 
@@ -127,12 +148,12 @@ def delta(column: str | int, by: DurationLike | Any) -> Delta:
 def punctuation(column: str | None = None, *, scope: Scope = "stream") -> Punctuation:
     """End windows at marks in the stream: the rows where a boolean column is true.
 
-    A mark belongs to no window that it ends, and comes after the other rows of its instant.
+    A mark is not part of the windows that it ends, and comes after the other rows of its instant.
 
     Parameters
     ----------
     column
-        Leave it out for operators of ``panes.operators``, which are given punctuations between the tuples.
+        The boolean column. Omit it for operators of ``panes.operators``, which receive punctuations between the tuples.
     scope
         ``stream``: a mark ends the windows of all keys. ``key``: only those of its own key.
 
@@ -151,41 +172,41 @@ def punctuation(column: str | None = None, *, scope: Scope = "stream") -> Punctu
     return Punctuation(column or "", scope)
 
 
-def measure(value: MeasureLike, what: str) -> Measure:
-    """A size or a pace as a user writes it, checked.
+def measure(value: MeasureLike, parameter: str) -> Measure:
+    """Check a size or a pace as a user wrote it; durations become µs.
 
     Parameters
     ----------
-    what
-        What messages call it.
+    parameter
+        The name of the parameter, for error messages.
     """
     if isinstance(value, (Rows, Delta, Punctuation)):
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         raise DurationError(
-            f"{what}={value!r} has no unit. Write it with one, as '5 minutes', or pn.rows(100) for rows."
+            f"{parameter}={value!r} has no unit. Write it with one, as '5 minutes', or pn.rows(100) for rows."
         )
     if not isinstance(value, (str, timedelta)):
         raise DurationError(
-            f"{what}={value!r} is no {what}. Write a duration such as '5 min', pn.rows(100), pn.delta('odometer', 10) "
-            "or pn.punctuation('mark')."
+            f"{parameter}={value!r} is not a {parameter}. Write a duration such as '5 min', pn.rows(100), "
+            "pn.delta('odometer', 10) or pn.punctuation('mark')."
         )
-    return positive(value, what)
+    return positive(value, parameter)
 
 
-def positive(value: DurationLike, what: str) -> int:
-    """The length of a duration that has to have some."""
+def positive(value: DurationLike, parameter: str) -> int:
+    """Read a duration that must be longer than zero."""
     micros = parse_duration(value)
     if micros <= 0:
-        raise DurationError(f"{what}={value!r} is not positive: a window needs some length. Write for example '5 min'.")
+        raise DurationError(f"{parameter}={value!r} is not positive. Write for example '5 min'.")
     return micros
 
 
 def text_of(value: Measure) -> str:
-    """A measure as it stands in the names of windows."""
+    """Return a measure as it appears in the names of windows."""
     return format_duration(value) if isinstance(value, int) else str(value)
 
 
 def _check_column(column: object, function: str, example: str) -> None:
     if not isinstance(column, str) or not column:
-        raise DeclarationError(f"{function}({column!r}) names no column. Write it as a string, as {example}.")
+        raise DeclarationError(f"{function}({column!r}) needs the name of a column. Write it as a string: {example}.")

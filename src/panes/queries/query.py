@@ -13,10 +13,8 @@ from panes.aggregates.aggregates import Aggregate, CustomOf
 from panes.errors import DeclarationError, nearest
 from panes.expressions.expression import Expression, expression
 from panes.queries.eviction import BY_OPERATOR, Evict
-from panes.queries.kinds import KINDS, AnyWindow, names_of
 from panes.queries.measures import Delta, Punctuation, Rows
-from panes.queries.nested import Nested
-from panes.queries.windows import RowWindow, Sliding, Window
+from panes.queries.windows import AnyWindow, DeclaredWindow, Nested, RowWindow, Sliding, Window
 from panes.suggestions import attribute, each_of, helpful, shown
 from panes.timeline import format_duration, parse_duration
 
@@ -85,11 +83,11 @@ class Query:
         return tuple(window for declared in self.over for window in declared.windows)
 
     @property
-    def expiring(self) -> bool:
+    def uses_expires(self) -> bool:
         """Whether expressions ask until when an answer stays valid."""
-        return self.asks_for(EXPIRES)
+        return self.refers_to(EXPIRES)
 
-    def asks_for(self, name: str) -> bool:
+    def refers_to(self, name: str) -> bool:
         """Whether expressions over answers use a name that answers have by themselves, and no column of the query."""
         own = {column.lower() for column in (*self.by, *self.groups, *dict(self.aggregates))}
         asked = [value for _, value in self.derived] + ([] if self.having is None else [self.having])
@@ -266,7 +264,7 @@ def check_names(queries: Iterable[Query]) -> tuple[Query, ...]:
 
 def _refuse_two_meanings(queries: tuple[Query, ...]) -> None:
     """Answers of all queries share one schema, so that a name means one thing."""
-    asking = next((query.name for query in queries if query.expiring), None)
+    asking = next((query.name for query in queries if query.uses_expires), None)
     for query in queries:
         if asking is not None and EXPIRES in {name.lower() for name in (*query.by, *dict(query.aggregates))}:
             raise DeclarationError(
@@ -324,8 +322,8 @@ def _listed(name: str, over: object) -> tuple[AnyWindow, ...]:
             f"query {name!r}: over={{...}} maps names to windows. Write a list, and each name on its window, as "
             f"over=[pn.sliding({size}, name={called!r})]."
         )
-    if isinstance(over, KINDS):
-        return (over,)
+    if isinstance(over, DeclaredWindow):
+        return (over,)  # type: ignore[return-value]
     return each_of(over)
 
 
@@ -423,7 +421,7 @@ def _check_rows(query: Query) -> None:
             "out."
         )
     unnumbered = clock or session
-    if unnumbered is not None and query.asks_for(NUMBER):
+    if unnumbered is not None and query.refers_to(NUMBER):
         raise DeclarationError(
             f"query {query.name!r} asks for {NUMBER!r}, which windows on the clock and sessions do not have, and "
             f"{unnumbered} is one. Declare it in a query of its own."
@@ -475,10 +473,10 @@ def _check_windows(name: str, windows: tuple[AnyWindow, ...]) -> None:
     if not windows:
         raise DeclarationError(f"query {name!r} has no window. Write over=[pn.tumbling('5 min'), ...].")
     for window in windows:
-        if not isinstance(window, KINDS):
+        if not isinstance(window, DeclaredWindow):
             raise DeclarationError(_no_window(name, window))
     _refuse_duplicates(
-        [name for window in windows for name in names_of(window)],
+        [name for window in windows for name in window.names],
         f"query {name!r} has two windows called {{}}; drop one, or tell them apart with name=.",
     )
 
@@ -508,7 +506,7 @@ def _check_levels(name: str, windows: tuple[AnyWindow, ...], aggregates: tuple[t
 def _check_expiring(query: Query) -> None:
     """Refuse to tell until when an answer is valid where that depends on events: the next one is not known."""
     found = next((window for window in query.over if isinstance(window, (Sliding, RowWindow))), None)
-    if found is not None and query.expiring:
+    if found is not None and query.uses_expires:
         raise DeclarationError(
             f"query {query.name!r} asks when answers expire, and those of the window {found} do with the next event, "
             "which nobody knows yet. Declare that window in a query of its own, without it, or take a hopping window "

@@ -1,70 +1,93 @@
-"""The windows a user declares: a size and a pace, each in time, in rows, or in an attribute.
+"""The kinds of windows: a size and a pace, each in time, in rows, or in a column.
 
 Windows on the clock (``Window``, ``Cumulate``, ``Sliding``, ``Nested``) have instances that are known before any row
-is. The instances of a ``RowWindow`` depend on the rows themselves.
+arrives. The instances of a ``RowWindow`` depend on the rows. Users make them with the constructors in
+``window_constructors`` and ``nested``, which check what is declared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal, NoReturn, TypeAlias, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
 from panes.aggregates.operations import Array
-from panes.errors import DeclarationError, DurationError, PlanError
-from panes.queries.measures import Delta, Measure, MeasureLike, Punctuation, Rows, measure, positive, text_of
-from panes.suggestions import helpful
-from panes.timeline import DurationLike, Geometry, format_duration, parse_duration
+from panes.errors import PlanError
+from panes.queries.measures import Delta, Measure, Rows, text_of
+from panes.timeline import Geometry, format_duration, format_instant
 
 Bounds: TypeAlias = Literal["[)", "(]", "[]", "()"]
 Origin: TypeAlias = Literal["epoch", "first", "row"]
-_SPELT = {
-    **dict.fromkeys(("weeks", "days", "hours", "minutes", "seconds", "milliseconds"), "write a duration, as '5 min'."),
-    **dict.fromkeys(("rows", "count", "n"), "write pn.rows(100) for the size."),
-    **dict.fromkeys(("on", "by", "key", "partition_by"), "keys stand in the query, as pn.query(by='card', ...)."),
-    **dict.fromkeys(("at", "time", "ts", "time_column", "column"), "event time stands in the query, as at='ts'."),
-    **dict.fromkeys(("start_time", "start"), "offset"),
-    **dict.fromkeys(
-        ("tz", "timezone", "time_zone", "zone"),
-        "the grid of the clock is that of UTC; shift it with offset=, as pn.tumbling('1 day', offset='22 hours').",
-    ),
-    "label": "name",
-    "alias": "name",
-}
-"""What other systems' windows are told, and where it stands here."""
-
-_CLOSED = (
-    "it is called bounds=, as pn.tumbling('5 min', bounds='(]') for windows that hold their end and not their start."
-)
-
-
-def _unless_time_first(said: str | None = None) -> Callable[..., str | None]:
-    """What to say of too many arguments: in Spark the column of time is the first of them."""
-
-    def told(first: object, *others: object) -> str | None:
-        column = isinstance(first, str) and first.isidentifier()
-        return "the time column stands in the query, as at='ts', and the size comes first." if column else said
-
-    return told
-
-
-def _step_first(step: object, upto: object, *others: object) -> str | None:
-    try:
-        swapped = parse_duration(step) > parse_duration(upto)  # type: ignore[arg-type]
-    except DurationError:
-        return _unless_time_first()(step)
-    return f"the step comes first, as pn.cumulate({upto!r}, upto={step!r})." if swapped else None
-
 
 TICK = 1
-"""By how many µs an instance that holds its end and not its start lies later than one that holds its start."""
+"""How many µs later an instance lies that holds its end but not its start."""
+
+_FARTHEST: Final = 2**60
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A window over event time: where its instances lie, and what results call it.
+class DeclaredWindow:
+    """What every kind of window has: names, the call that declares it, and the windows computed for it."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str:
+            """The name in results."""
+
+        @property
+        def kind(self) -> str:
+            """The constructor's name: ``hopping`` for ``pn.hopping``."""
+
+    @property
+    def default_name(self) -> str:
+        """The name of a window that was declared without one."""
+        raise NotImplementedError
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments, in its order and without defaults; durations and instants are in µs."""
+        raise NotImplementedError
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows on the clock that are computed."""
+        raise NotImplementedError
+
+    @property
+    def suffix(self) -> str:
+        """The end of its column names in the wide layout."""
+        return _suffix(self.name, self.default_name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in results: one, or one per level of a nested window."""
+        return (self.name,)
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """The ends of column names in the wide layout, in the order of ``names``."""
+        return (self.suffix,)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        first, *others = ((name, _as_python(name, value)) for name, value in self.arguments.items())
+        return f"pn.{self.kind}({', '.join([first[1], *(f'{name}={text}' for name, text in others)])})"
+
+    def _given(self, **arguments: Any) -> dict[str, Any]:
+        """The arguments that are not None, and the name if it is not the default one."""
+        arguments["name"] = None if self.name == self.default_name else self.name
+        return {name: value for name, value in arguments.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Window(DeclaredWindow):
+    """A window on the clock, tumbling or hopping.
 
     Parameters
     ----------
@@ -72,13 +95,13 @@ class Window:
         Where instances lie, as ``[start, end)`` in µs. An instance ``(start, end]`` holds the same instants as one
         that begins and ends a microsecond later.
     bounds
-        Which of its bounds belong to an instance: ``[)`` or ``(]``; with an answer per event also ``[]`` and ``()``.
+        Which bounds belong to an instance: ``[)`` or ``(]``; with an answer per event also ``[]`` and ``()``.
     finer
-        For a level of a nested window: the ranges of the levels below it, in µs, from the narrowest on.
+        For a level of a nested window: the ranges of the levels below it, in µs, narrowest first.
     since
         Events before this instant do not count, and instances begin no earlier; an edge of ``geometry``, in µs.
     per_event
-        Whether an instance is answered once for every event at its last instant, and not otherwise.
+        Whether only the instance that ends with an event is answered, once per event.
     ago
         For a window with an answer per event: how long before the event an instance ended, in µs.
     """
@@ -91,15 +114,28 @@ class Window:
     per_event: bool = False
     ago: int = 0
 
-    def __str__(self) -> str:
-        return self.name
+    @property
+    def kind(self) -> str:
+        """``tumbling`` or ``hopping``."""
+        return "tumbling" if self.geometry.tumbling else "hopping"
 
     @property
-    def suffix(self) -> str:
-        """What its columns of the wide layout end with."""
-        # What is aligned to an initiation time has no offset in its name.
+    def default_name(self) -> str:
+        """The name of a window that was declared without one."""
+        # Windows that are aligned to an initiation time have no offset in their name.
         offset = 0 if self.since is not None else self.geometry.offset - self.shift
-        return _suffix(self.name, default_name(replace(self.geometry, offset=offset)))
+        return geometry_name(replace(self.geometry, offset=offset))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        geometry = self.geometry
+        return self._given(
+            size=geometry.range,
+            every=None if geometry.tumbling else geometry.slide,
+            offset=(geometry.offset - self.shift) % geometry.slide or None,
+            bounds=None if self.bounds == "[)" else self.bounds,
+        )
 
     @property
     def shift(self) -> int:
@@ -113,22 +149,57 @@ class Window:
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """The windows that are computed: this one."""
+        """The window itself."""
         return (self,)
 
     @property
     def lifespan(self) -> Geometry:
-        """From where an instance begins to when it can be answered: later than its end where that was a while ago."""
+        """From the start of an instance to when it can be answered, which is later than its end if ``ago`` is set."""
         return replace(self.geometry, range=self.geometry.range + self.ago) if self.ago else self.geometry
 
     def begins(self, start: Array) -> Array:
-        """Where instances begin that would start at some instants if the window had always been there."""
+        """Return where instances begin, given where they would begin without ``since``."""
         return start if self.since is None else np.maximum(start, self.since)
 
+    def to_values(self) -> dict[str, Any]:
+        """Return the window as plain values for JSON; values that most windows do not have are left out.
 
-@dataclass(frozen=True, slots=True)
-class Cumulate:
-    """Windows that begin together and end one step after another, until the widest ends and all begin again."""
+        Examples
+        --------
+        >>> import panes as pn
+        >>> pn.tumbling("1 s").to_values()
+        {'name': '1s', 'range': 1000000, 'slide': 1000000, 'offset': 0}
+        """
+        values: dict[str, Any] = {"name": self.name, **asdict(self.geometry)}
+        if self.shift:
+            values["bounds"] = self.bounds
+        if self.finer:
+            values["finer"] = list(self.finer)
+        if self.since is not None:
+            values["since"] = self.since
+        return values
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any]) -> Window:
+        """Read what ``to_values`` returned; anything else raises a ``ValueError``, ``KeyError`` or ``TypeError``."""
+        name, bounds, since = values["name"], values.get("bounds", "[)"), values.get("since")
+        geometry = Geometry(_micros(values["range"]), _micros(values["slide"]), _micros(values["offset"]))
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is not text")
+        name.encode()  # Half of a surrogate pair is not text either.
+        if bounds not in ("[)", "(]"):
+            raise ValueError(f"the bounds {bounds!r} are neither '[)' nor '(]'")
+        if since is not None and (_micros(since) - values["offset"]) % geometry.slide:
+            raise ValueError("since is not an edge of the window")
+        return Window(geometry, name, bounds, tuple(map(_micros, values.get("finer", ()))), since)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cumulate(DeclaredWindow):
+    """Windows that begin together and end one step after another, until the widest ends and all begin again.
+
+    Made by ``pn.cumulate``. All lengths are in µs.
+    """
 
     step: int
     upto: int
@@ -136,31 +207,41 @@ class Cumulate:
     name: str
     bounds: Bounds = "[)"
 
-    def __str__(self) -> str:
-        return self.name
+    @property
+    def kind(self) -> str:
+        """``cumulate``."""
+        return "cumulate"
 
     @property
-    def suffix(self) -> str:
-        """What its columns of the wide layout end with."""
-        return _suffix(self.name, cumulating_name(self.step, self.upto, self.offset))
+    def default_name(self) -> str:
+        """The name of a window that was declared without one."""
+        text = f"{format_duration(self.upto)} by {format_duration(self.step)}"
+        return f"{text}+{format_duration(self.offset)}" if self.offset else text
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        bounds = None if self.bounds == "[)" else self.bounds
+        return self._given(step=self.step, upto=self.upto, offset=self.offset or None, bounds=bounds)
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """The windows that are computed: a hopping one per step, all of one name."""
+        """One hopping window per step, all with the same name."""
+        offset = self.offset + (TICK if self.bounds == "(]" else 0)
         sizes = range(self.step, self.upto + 1, self.step)
-        return tuple(_window(size, self.upto, self.offset, self.name, self.bounds) for size in sizes)
+        return tuple(Window(Geometry(size, self.upto, offset), self.name, self.bounds) for size in sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class Sliding:
-    """An answer per event at t, over ``(t - ago - size, t - ago]``. Made by :func:`sliding`, which checks it.
+@dataclass(frozen=True, slots=True, repr=False)
+class Sliding(DeclaredWindow):
+    """An answer per event at t, over ``(t - ago - size, t - ago]``. Made by ``pn.sliding``.
 
     Parameters
     ----------
     size, ago
         In µs.
     bounds
-        Which of its bounds belong to a window.
+        Which bounds belong to the window.
     """
 
     size: int
@@ -168,44 +249,54 @@ class Sliding:
     name: str
     bounds: Bounds = "(]"
 
-    def __str__(self) -> str:
-        return self.name
+    @property
+    def kind(self) -> str:
+        """``sliding``."""
+        return "sliding"
 
     @property
-    def suffix(self) -> str:
-        """What its columns of the wide layout end with."""
-        return _suffix(self.name, sliding_name(self.size, self.ago, self.bounds))
+    def default_name(self) -> str:
+        """The name of a window that was declared without one."""
+        ago = f"-{format_duration(self.ago)}" if self.ago else ""
+        bounds = "" if self.bounds == "(]" else f" {self.bounds}"
+        return f"{format_duration(self.size)}/event{ago}{bounds}"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        bounds = None if self.bounds == "(]" else self.bounds
+        return self._given(size=self.size, ago=self.ago or None, bounds=bounds)
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """The windows that are computed: one, of which every instance that ends with an event is answered."""
-        # Time is in whole µs: leaving out the end is ending a µs earlier, and so on.
+        """One window, of which the instances that end with an event are answered."""
+        # Time is in whole µs: leaving out the end means ending a µs earlier, and so on.
         open_start, open_end = self.bounds[0] == "(", self.bounds[1] == ")"
         size = self.size + 1 - open_start - open_end
         return (Window(Geometry(size, 1), self.name, self.bounds, per_event=True, ago=self.ago + open_end),)
 
 
-@dataclass(frozen=True, slots=True)
-class RowWindow:
-    """A window whose instances depend on the rows. Made by the functions below, which check it.
+@dataclass(frozen=True, slots=True, repr=False)
+class RowWindow(DeclaredWindow):
+    """A window whose instances depend on the rows. Made by the constructors, which check it.
 
     Parameters
     ----------
     kind
-        ``tumbling``: full, answered, and begun anew. ``hopping``, ``sliding``: the most recent rows, answered at a
-        pace of its own. ``session``: until no row has come for the size.
+        ``tumbling``: filled, answered, and emptied. ``hopping``, ``sliding``: the most recent rows, answered at a pace
+        of their own. ``session``: until no row has arrived for ``size``.
     size, every
-        What it holds, and when it is answered; None for a tumbling window and a session.
+        What the window holds, and when it is answered; ``every`` is None for a tumbling window and a session.
     origin, offset
-        Where periods in time begin: on the grid of the clock, moved by an offset; with the first row of a key; with the
-        next row.
+        Where periods in time begin: on the grid of the clock, moved by ``offset``; with the first row of a key; with
+        the next row.
     bounds
-        Of a size in time, which of its bounds belong to it. Of the last rows, ``[)`` leaves out those of the
-        event's own instant. None for the usual ones.
+        For a size in time, which bounds belong to the window. For a number of rows, ``[)`` leaves out the rows of the
+        event's own instant. None stands for the default.
     partial
-        Whether it is answered before it has been full for the first time.
+        Whether the window is answered before it has been full for the first time.
     ago
-        How many of the very last rows are left out.
+        How many of the latest rows are left out.
     """
 
     kind: Literal["tumbling", "hopping", "sliding", "session"]
@@ -218,16 +309,41 @@ class RowWindow:
     partial: bool = True
     ago: int = 0
 
-    def __str__(self) -> str:
-        return self.name
+    @property
+    def default_name(self) -> str:
+        """The name of a window that was declared without one."""
+        text = text_of(self.size)
+        if self.kind == "session":
+            return f"session {text}"
+        if self.every is not None:
+            text += f"/{'event' if self.kind == 'sliding' else text_of(self.every)}"
+        if self.offset:
+            text += f"+{format_duration(self.offset)}"
+        if self.ago:
+            text += f"-{Rows(self.ago)}"
+        if self.origin != "epoch":
+            text += f" from {self.origin}"
+        if self.bounds is not None:
+            text += f" {self.bounds}"
+        return text if self.partial else f"{text} full"
 
     @property
-    def suffix(self) -> str:
-        """What its columns of the wide layout end with."""
-        return _suffix(self.name, row_window_name(self))
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        if self.kind == "session":
+            return self._given(gap=self.size)
+        return self._given(
+            size=self.size,
+            every=None if self.kind == "sliding" else self.every,
+            ago=Rows(self.ago) if self.ago else None,
+            offset=self.offset or None,
+            origin=None if self.origin == "epoch" else self.origin,
+            bounds=self.bounds,
+            partial=None if self.partial else False,
+        )
 
     @property
-    def each_row(self) -> bool:
+    def per_row(self) -> bool:
         """Whether it is answered with every row, so that it has no phase."""
         return self.every == Rows(1)
 
@@ -238,328 +354,107 @@ class RowWindow:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether it leaves out the latest rows, and is answered though it holds none."""
+        """Whether it is answered even if it holds no rows, because it leaves out the latest ones."""
         return self.before or self.ago > 0
 
     @property
     def deltas(self) -> tuple[Delta, ...]:
-        """The measures that go by a column."""
+        """The size and the pace, if they are measured in a column."""
         return tuple(each for each in (self.size, self.every) if isinstance(each, Delta))
 
     @property
     def windows(self) -> NoReturn:
-        """None over time."""
+        """Raise an error: a window of rows is not computed on the clock."""
         raise PlanError(
-            f"the window {self.name!r} goes by rows, and this takes windows over time only, for example "
+            f"the window {self.name!r} goes by rows, and only windows over time work here, for example "
             "pn.tumbling('5 min')."
         )
 
 
-@helpful(
-    "pn.tumbling('5 min')",
-    more=_unless_time_first(
-        "one window follows on the other. Take pn.hopping(size, every=...) for a pace, and offset= for a start."
-    ),
-    **_SPELT,
-    **dict.fromkeys(("window", "duration", "length", "period"), "size"),
-    closed=_CLOSED,
-    **dict.fromkeys(
-        ("every", "slide"), "one window follows on the other; take pn.hopping(size, every=...) for a pace."
-    ),
-)
-def tumbling(
-    size: MeasureLike,
-    *,
-    offset: DurationLike = "0s",
-    origin: Origin = "epoch",
-    bounds: Bounds | None = None,
-    name: str | None = None,
-) -> Window | RowWindow:
-    """Windows of one size, one after another.
+@dataclass(frozen=True, slots=True, repr=False)
+class Nested(DeclaredWindow):
+    """Time frames that all end now, each with its own slide. Made by ``pn.nested``.
 
     Parameters
     ----------
-    size
-        A duration: instances are ``[offset + m * size, offset + (m + 1) * size)``, as Spark's. Or ``pn.rows(n)``,
-        ``pn.delta(column, by)``: rows at most ``by`` above the window's first, or ``pn.punctuation(column)``: until a
-        mark. A window that is not full when rows end is not answered.
+    ranges, slides
+        Of each level in µs, narrowest first: the paper's ω and β.
     offset
-        Move the grid of the clock by this much.
-    origin
-        Where windows in time begin: ``epoch``, on the grid of the clock; ``first``, on a grid that begins with the
-        first row of each key; ``row``, each with the next row of its key.
-    bounds
-        ``[)``, the start belongs to a window, as in Spark; or ``(]``, the end does, as in Azure Stream Analytics.
-    name
-        What ``window_name`` shows.
-
-    Examples
-    --------
-    >>> import panes as pn
-    >>> print(pn.tumbling("20 min"), pn.tumbling(pn.rows(100)), pn.tumbling(pn.delta("odometer", 10)))
-    20m 100rows odometer_10
+        Instances end at ``offset + m * slide``, in µs.
+    given_name
+        The name that the user chose, or None.
+    since
+        The initiation time in µs, the paper's τ0.
     """
-    length = measure(size, "size")
-    checked_origin(origin)
-    if isinstance(length, int) and origin == "epoch":
-        return _on_the_clock(length, length, offset, bounds, name)
-    _only_grid(offset, origin, length)
-    _no_bounds(bounds, "a tumbling window holds its rows from its first on")
-    if length == Rows(0):
-        raise DeclarationError("a tumbling window of no rows would never hold one. Write pn.rows(1) or more.")
-    return _row_window("tumbling", length, None, name, origin if isinstance(length, int) else "epoch")
 
+    ranges: tuple[int, ...]
+    slides: tuple[int, ...]
+    offset: int = 0
+    given_name: str | None = None
+    bounds: Bounds = "[)"
+    since: int | None = None
 
-@helpful(
-    "pn.hopping('1 hour', every='5 min')",
-    more=_unless_time_first(),
-    **_SPELT,
-    **dict.fromkeys(("slide", "hop", "step", "period", "slide_duration", "advance"), "every"),
-    **dict.fromkeys(("window", "duration", "length", "window_duration"), "size"),
-    closed=_CLOSED,
-)
-def hopping(
-    size: MeasureLike,
-    *,
-    every: MeasureLike,
-    offset: DurationLike = "0s",
-    origin: Origin = "epoch",
-    bounds: Bounds | None = None,
-    partial: bool = True,
-    name: str | None = None,
-) -> Window | RowWindow | Sliding:
-    """Windows of one size, answered at a pace: each may be measured in time, in rows or in a column.
+    @property
+    def kind(self) -> str:
+        """``nested``."""
+        return "nested"
 
-    With two durations these are Spark's windows: ``every`` may be longer than ``size`` (events between instances then
-    belong to none), and ``size`` need not be a multiple of it.
+    @property
+    def default_name(self) -> str:
+        """All levels, widest first."""
+        return ", ".join(reversed(replace(self, given_name=None).names))
 
-    Parameters
-    ----------
-    size
-        What a window holds: a duration, ``pn.rows(n)``, the last n rows, or ``pn.delta(column, by)``, the rows at most
-        ``by`` below the latest.
-    every
-        When it is answered: a duration, on the clock; ``pn.rows(n)``, after every n-th row of a key; or
-        ``pn.delta(column, by)``, when the column has moved on by more than ``by``.
-    offset
-        Move the grid of the clock by this much.
-    origin
-        Where a pace in time begins: ``epoch``, on the grid of the clock; ``first``, with the first row of each key.
-    bounds
-        On the clock ``[)``, which is the default, or ``(]``; at a pace of rows ``(]``, the default, or ``[]``.
-    partial
-        Whether a window is answered before it has been full for the first time.
-    name
-        What ``window_name`` shows.
+    @property
+    def name(self) -> str:
+        """The name that the user chose, or all levels, widest first."""
+        return self.default_name if self.given_name is None else self.given_name
 
-    Examples
-    --------
-    >>> import panes as pn
-    >>> print(pn.hopping("1 hour", every="5 min"), pn.hopping(pn.rows(100), every="1 min"))
-    1h/5m 100rows/1m
-    """
-    length, pace = measure(size, "size"), measure(every, "every")
-    checked_origin(origin)
-    for what, each in (("size", length), ("every", pace)):
-        if isinstance(each, Punctuation):
-            raise DeclarationError(
-                f"{what}=pn.punctuation({each.column!r}): marks cut a stream into windows that do not overlap. Write "
-                f"pn.tumbling(pn.punctuation({each.column!r}))."
-            )
-        if each == Rows(0):
-            raise DeclarationError(
-                f"{what}=pn.rows(0) would hold no row, or never be answered. Write pn.rows(1) or more."
-            )
-    if isinstance(length, int) and isinstance(pace, int) and origin == "epoch":
-        if not partial:
-            raise DeclarationError(
-                "partial=False: windows on the clock are answered where they hold an event, as in Spark, however long "
-                "the key has been there. Write origin='first' for a grid that begins with a key, or filter by time."
-            )
-        return _on_the_clock(length, pace, offset, bounds, name)
-    if origin == "row":
-        raise DeclarationError("origin='row': each window of a tumbling one begins with a row. Write origin='first'.")
-    _only_grid(offset, origin, pace)
-    if isinstance(length, Rows) and pace == Rows(1):
-        return sliding(length, bounds=bounds, partial=partial, name=name)
-    return _row_window(
-        "hopping",
-        length,
-        pace,
-        name,
-        origin if isinstance(pace, int) else "epoch",
-        parse_duration(offset) % pace if isinstance(pace, int) else 0,
-        _row_bounds(bounds, length, pace, origin),
-        partial=partial,
-    )
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each level in results, narrowest first."""
+        if self.given_name is not None:
+            return tuple(f"{self.given_name} {format_duration(range_)}" for range_ in self.ranges)
+        offset = 0 if self.since is not None else self.offset
+        shapes = zip(self.ranges, self.slides, strict=True)
+        return tuple(geometry_name(Geometry(range_, slide, offset)) for range_, slide in shapes)
 
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """The end of the column names of each level in the wide layout, narrowest first."""
+        return tuple(window.suffix for window in self.windows)
 
-@helpful(
-    "pn.sliding('1 hour')",
-    more=_unless_time_first("it is answered with every event. Take pn.hopping(size, every=...) for another pace."),
-    **_SPELT,
-    **dict.fromkeys(("window", "duration", "length", "range", "period"), "size"),
-    offset="it is answered with every event, so that there is no grid to move; ago='1 day' looks further back.",
-    skip="leave out the last rows with ago=pn.rows(50), or all of the event's instant with bounds='[)'.",
-    closed="write bounds='[)' to leave out the event itself, as pn.sliding('1 hour', bounds='[)').",
-    exclude="write bounds='[)' to leave out the event itself, as pn.sliding('1 hour', bounds='[)').",
-    every="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
-    slide="a sliding window is answered with every event: take pn.hopping(size, every=...) for another pace.",
-)
-def sliding(
-    size: MeasureLike,
-    *,
-    ago: DurationLike | Rows | None = None,
-    bounds: Bounds | None = None,
-    partial: bool = True,
-    name: str | None = None,
-) -> Sliding | RowWindow:
-    """A window up to each event, or up to each request of a lookup.
-
-    Of a duration it is ``(t - size, t]``, as SQL's RANGE: the event itself belongs to it, and so do all others at the
-    same instant, so that two events of a key at one instant have equal answers. Of ``pn.rows(n)`` it is the last n
-    events, as SQL's ROWS, and events of one instant are answered one by one.
-
-    Parameters
-    ----------
-    size
-        A duration, ``pn.rows(n)``, or ``pn.delta(column, by)``.
-    ago
-        How long before the event its window ended: ``(t - ago - size, t - ago]``; or ``pn.rows(k)``, to leave out the
-        last k rows. Such a window may be empty; its count is 0 then, and other aggregates are null.
-    bounds
-        Which bounds belong to a window in time: ``(]``; ``[)``, only what was before the event; ``[]``; ``()``. For
-        ``pn.rows(n)`` ``(]``, up to the event itself, or ``[)``, the last n rows before its instant: all rows of that
-        instant are left out, and the window may be empty.
-    partial
-        Whether a window of rows is answered before it has been full for the first time.
-    name
-        What ``window_name`` shows.
-
-    Examples
-    --------
-    >>> import panes as pn
-    >>> print(pn.sliding("5 min"), pn.sliding("5 min", ago="1 day"), pn.sliding(pn.rows(10), ago=pn.rows(5)))
-    5m/event 5m/event-1d 10rows/event-5rows
-    """
-    length = measure(size, "size")
-    if isinstance(length, Punctuation):
-        raise DeclarationError(
-            "marks cut a stream into windows that do not overlap. Write "
-            f"pn.tumbling(pn.punctuation({length.column!r}))."
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        arguments = self._given(
+            ranges=self.ranges,
+            slides=self.slides,
+            since=self.since,
+            offset=None if self.since is not None else self.offset or None,
+            bounds=None if self.bounds == "[)" else self.bounds,
         )
-    if not isinstance(length, int):
-        if isinstance(length, Rows) and ago is not None and not isinstance(ago, Rows):
-            raise DeclarationError(
-                f"ago={ago!r} beside a size of {text_of(length)}: a window of rows leaves out rows. Write "
-                f"pn.sliding(pn.rows({length.n}), ago=pn.rows(1)), or a duration for the size."
-            )
-        if ago is not None and not isinstance(length, Rows):
-            raise DeclarationError(
-                f"ago={ago!r} beside a size of {text_of(length)}: the last rows are left out of a window of rows only. "
-                "Write pn.sliding(pn.rows(100), ago=pn.rows(50))."
-            )
-        skipped = ago.n if isinstance(ago, Rows) else 0
-        return _row_window(
-            "sliding", length, Rows(1), name, bounds=_last_bounds(bounds, length), partial=partial, ago=skipped
+        # A chosen name changes the names of the levels, even one that equals the default name of all of them.
+        return arguments if self.given_name is None else {**arguments, "name": self.given_name}
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """One window per level, narrowest first."""
+        tick = TICK if self.bounds == "(]" else 0
+        since = None if self.since is None else self.since + tick
+        return tuple(
+            Window(Geometry(range_, slide, self.offset + tick), name, self.bounds, self.ranges[:level], since)
+            for level, (range_, slide, name) in enumerate(zip(self.ranges, self.slides, self.names, strict=True))
         )
-    if isinstance(ago, Rows):
-        raise DeclarationError(f"ago=pn.rows({ago.n}) beside a size in time. Write a duration, as ago='1 day'.")
-    if not partial:
-        raise DeclarationError(
-            "partial=False is for windows of rows, as pn.sliding(pn.rows(10), partial=False): nobody knows since when "
-            "a window in time has been full."
-        )
-    before = 0 if ago is None else parse_duration(ago)
-    if before < 0:
-        raise DurationError(
-            f"ago={ago!r} is negative, and what comes after an event is not known yet. Write for example ago='1 day'."
-        )
-    held = checked_bounds("(]" if bounds is None else bounds, get_args(Bounds))
-    if length == 1 and held == "()":
-        raise DurationError("size='1 us' with bounds='()' holds no instant. Write a longer one, or other bounds.")
-    label = sliding_name(length, before, held) if name is None else checked_name(name)
-    return Sliding(length, before, label, held)
 
 
-@helpful(
-    "pn.session('30 min')",
-    more=_unless_time_first("a session has a gap and no other size."),
-    **{**_SPELT, **dict.fromkeys(("offset", "start", "start_time"), "a session starts with its first event.")},
-    **dict.fromkeys(("timeout", "size", "duration", "gap_duration", "window", "max_gap"), "gap"),
-    **dict.fromkeys(("upto", "max_size", "max_duration"), "a session has no longest duration."),
-)
-def session(gap: DurationLike, *, name: str | None = None) -> RowWindow:
-    """Events with no longer pause between them than a gap; two that are exactly a gap apart are of one session.
-
-    A session starts with its first event and ends a gap after its last one, as Spark's ``session_window`` does.
-
-    Parameters
-    ----------
-    name
-        What ``window_name`` shows.
-
-    Examples
-    --------
-    >>> import panes as pn
-    >>> str(pn.session("30 min"))
-    'session 30m'
-    """
-    length = measure(gap, "gap")
-    if not isinstance(length, int):
-        raise DeclarationError(
-            f"gap={text_of(length)}: a session ends after a time without an event. Write pn.session('30 min'), or "
-            f"pn.tumbling(...) for windows by {'marks' if isinstance(length, Punctuation) else 'rows or a column'}."
-        )
-    return _row_window("session", length, None, name)
-
-
-@helpful(
-    "pn.cumulate('1 hour', upto='1 day')",
-    more=_step_first,
-    **_SPELT,
-    **dict.fromkeys(("size", "max_size", "window", "until"), "upto"),
-    **dict.fromkeys(("every", "slide"), "step"),
-)
-def cumulate(
-    step: DurationLike,
-    *,
-    upto: DurationLike,
-    offset: DurationLike = "0s",
-    bounds: Bounds = "[)",
-    name: str | None = None,
-) -> Cumulate:
-    """Windows that all begin together, of one step, two steps, and so on, up to the widest; then they begin again.
-
-    The totals of a day so far, every hour: ``pn.cumulate("1 hour", upto="1 day")``.
-
-    Examples
-    --------
-    >>> import panes as pn
-    >>> day = pn.cumulate("1 hour", upto="1 day")
-    >>> str(day), len(day.windows)
-    ('1d by 1h', 24)
-    """
-    every, widest = positive(step, "step"), positive(upto, "upto")
-    if every > widest:
-        raise DeclarationError(
-            f"step={step!r} is longer than upto={upto!r}. Write pn.cumulate({upto!r}, upto={step!r}) for totals so far."
-        )
-    if widest % every:
-        raise DeclarationError(
-            f"upto={upto!r} is not a multiple of step={step!r}, so no step would end with the widest window. Write for "
-            "example cumulate('1 hour', upto='1 day')."
-        )
-    shift = parse_duration(offset) % widest
-    label = cumulating_name(every, widest, shift) if name is None else checked_name(name)
-    return Cumulate(every, widest, shift, label, checked_bounds(bounds))
+AnyWindow: TypeAlias = Window | Cumulate | Sliding | RowWindow | Nested
 
 
 # Names
 
 
-def default_name(geometry: Geometry) -> str:
-    """What a window is called when it was given no name."""
+def geometry_name(geometry: Geometry) -> str:
+    """Return the default name of a window on the clock."""
     text = format_duration(geometry.range)
     if not geometry.tumbling:
         text += f"/{format_duration(geometry.slide)}"
@@ -568,44 +463,25 @@ def default_name(geometry: Geometry) -> str:
     return text
 
 
-def cumulating_name(step: int, upto: int, offset: int) -> str:
-    """What a cumulating window is called when it was given no name."""
-    text = f"{format_duration(upto)} by {format_duration(step)}"
-    return f"{text}+{format_duration(offset)}" if offset else text
+def wide_names(windows: Iterable[DeclaredWindow], columns: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
+    """Return the columns of the wide layout: name of the window, output column, and the name of both together.
 
-
-def sliding_name(size: int, ago: int = 0, bounds: Bounds = "(]") -> str:
-    """What a sliding window in time is called when it was given no name."""
-    text = f"{format_duration(size)}/event{f'-{format_duration(ago)}' if ago else ''}"
-    return text if bounds == "(]" else f"{text} {bounds}"
-
-
-def row_window_name(window: RowWindow) -> str:
-    """What a window of rows is called when it was given no name."""
-    size = text_of(window.size)
-    if window.kind == "session":
-        return f"session {size}"
-    text = size if window.every is None else f"{size}/{'event' if window.kind == 'sliding' else text_of(window.every)}"
-    if window.offset:
-        text += f"+{format_duration(window.offset)}"
-    if window.ago:
-        text += f"-{Rows(window.ago)}"
-    if window.origin != "epoch":
-        text += f" from {window.origin}"
-    if window.bounds is not None:
-        text += f" {window.bounds}"
-    return text if window.partial else f"{text} full"
-
-
-def checked_name(name: str) -> str:
-    """The name that a user gives to a window."""
-    if not isinstance(name, str) or not name.strip():
-        raise DeclarationError(f"name={name!r} cannot name a window. Write a word, or leave it out.")
-    return name
+    Examples
+    --------
+    >>> import panes as pn
+    >>> [name for *_, name in wide_names([pn.hopping("1 hour", every="5 min"), pn.sliding(pn.rows(10))], ["n"])]
+    ['n_1h_by_5m', 'n_10rows']
+    """
+    return tuple(
+        (name, column, f"{column}_{suffix}")
+        for window in windows
+        for name, suffix in zip(window.names, window.suffixes, strict=True)
+        for column in columns
+    )
 
 
 def _suffix(name: str, default: str) -> str:
-    """The name of a window at the end of a column's name: ``1h_by_5m``, ``10rows``; a name that was given, as it is."""
+    """Return a window's name as the end of a column name: ``1h_by_5m``, ``10rows``. A chosen name is kept as it is."""
     if name != default:
         return name
     bounds = ((" [)", "_before"), (" []", "_closed"), (" ()", "_between"), (" (]", "_until"))
@@ -614,103 +490,18 @@ def _suffix(name: str, default: str) -> str:
     return name
 
 
-# Checks
+def _as_python(argument: str, value: Any) -> str:
+    """Return an argument of a constructor as Python code."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(_as_python(argument, each) for each in value)}]"
+    if isinstance(value, bool) or not isinstance(value, int):
+        return repr(value)
+    return repr(format_instant(value) if argument == "since" else format_duration(value))
 
 
-def _window(size: int, slide: int, offset: int, name: str, bounds: Bounds) -> Window:
-    return Window(Geometry(size, slide, offset + (TICK if bounds == "(]" else 0)), name, bounds)
-
-
-def _on_the_clock(size: int, every: int, offset: DurationLike, bounds: Bounds | None, name: str | None) -> Window:
-    geometry = Geometry(size, every, parse_duration(offset))
-    label = default_name(geometry) if name is None else checked_name(name)
-    held = checked_bounds("[)" if bounds is None else bounds)
-    return _window(geometry.range, geometry.slide, geometry.offset, label, held)
-
-
-def _row_window(
-    kind: Literal["tumbling", "hopping", "sliding", "session"],
-    size: Measure,
-    every: Measure | None,
-    name: str | None,
-    origin: Origin = "epoch",
-    offset: int = 0,
-    bounds: Bounds | None = None,
-    *,
-    partial: bool = True,
-    ago: int = 0,
-) -> RowWindow:
-    if not isinstance(partial, bool):
-        raise DeclarationError(f"partial={partial!r}: write True or False.")
-    made = RowWindow(kind, size, every, "", origin, offset, bounds, partial, ago)
-    return replace(made, name=row_window_name(made) if name is None else checked_name(name))
-
-
-def checked_bounds(bounds: Bounds, known: tuple[Bounds, ...] = ("[)", "(]")) -> Bounds:
-    """The bounds that a user gives to a window."""
-    if bounds not in known:
-        meaning = {"[)": "the start belongs to it, as in Spark", "(]": "its end does", "[]": "both", "()": "neither"}
-        raise DeclarationError(
-            f"bounds={bounds!r}: write {' or '.join(f'{each!r} ({meaning[each]})' for each in known)}."
-        )
-    return bounds
-
-
-def checked_origin(origin: Origin) -> None:
-    """Refuse an origin that is none."""
-    if origin not in get_args(Origin):
-        raise DeclarationError(
-            f"origin={origin!r}: write 'epoch' (the grid of the clock), 'first' (a grid from the key's first row) or "
-            "'row' (each window opened by the next row)."
-        )
-
-
-def _only_grid(offset: DurationLike, origin: Origin, pace: Measure) -> None:
-    """Refuse what moves a grid of the clock where there is none."""
-    if not isinstance(pace, int) and origin != "epoch":
-        raise DeclarationError(
-            f"origin={origin!r} is for a pace in time, and this one is {text_of(pace)}. Leave it out."
-        )
-    if (not isinstance(pace, int) or origin != "epoch") and parse_duration(offset):
-        raise DeclarationError(
-            f"offset={offset!r} moves the grid of the clock, and this window is not on it. Leave it out."
-        )
-
-
-def _no_bounds(bounds: Bounds | None, why: str, write: str = "Leave it out") -> None:
-    if bounds is not None:
-        raise DeclarationError(f"bounds={bounds!r}: {why}, so there are none to choose. {write}.")
-
-
-def _last_bounds(bounds: Bounds | None, size: Measure) -> Bounds | None:
-    """The bounds of a sliding window of rows, None where they are the usual ones."""
-    if not isinstance(size, Rows):
-        _no_bounds(bounds, "a window that goes by a column holds all rows near enough to the latest")
-        return None
-    if bounds not in (None, "(]", "[)"):
-        raise DeclarationError(
-            f"bounds={bounds!r}: the last rows are counted back from their end, so that only the end can be left out. "
-            "Write '(]' (up to the event itself) or '[)' (the last rows before its instant)."
-        )
-    return None if bounds == "(]" else bounds
-
-
-def _row_bounds(bounds: Bounds | None, size: Measure, pace: Measure, origin: Origin) -> Bounds | None:
-    """The bounds of a hopping window, None where they are the usual ones."""
-    if isinstance(pace, int):
-        if origin == "first":
-            if bounds not in (None, "[)"):
-                raise DeclarationError(f"bounds={bounds!r} is for windows on the grid of the clock. Leave it out.")
-            return None
-        return None if bounds is None or checked_bounds(bounds) == "[)" else bounds
-    if not isinstance(size, int):
-        _no_bounds(bounds, "a window of rows holds its rows")
-        return None
-    if isinstance(pace, Delta):
-        if bounds not in (None, "[]"):
-            raise DeclarationError(
-                f"bounds={bounds!r}: a window that a column paces is answered before the row that moved it on, and "
-                "holds both its ends. Leave it out."
-            )
-        return None
-    return None if bounds is None or checked_bounds(bounds, ("(]", "[]")) == "(]" else bounds
+def _micros(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is not a whole number of microseconds")
+    if abs(value) > _FARTHEST:
+        raise ValueError(f"{value!r} microseconds are more than 36,000 years")
+    return value

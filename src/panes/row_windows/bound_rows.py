@@ -227,7 +227,7 @@ def labelled(bound: BoundRows, number: int, answers: pa.Table) -> pa.Table:
     """Answers as results show them: derived columns, those that ``having`` wants, all columns."""
     query, window = flat(bound.part.query), bound.part.windows[number]
     columns = {name: answers.column(name) for name in answers.column_names if name not in (START, END, NUMBERED)}
-    if query.asks_for(NUMBER):
+    if query.refers_to(NUMBER):
         columns[NUMBER] = answers.column(NUMBERED)
     bounds = [whole(answers.column(name)) for name in (START, END)]
     if not query.timed:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.engine.keys import one_zero
 from panes.row_windows.bound_rows import BoundRows
-from panes.state.waiting import INSTANT
+from panes.state.held_rows import INSTANT
 
 
 @dataclass(frozen=True)

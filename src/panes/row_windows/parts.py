@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from panes.operators.policies import Partitions, SlidingPolicies, Time, WindowPolicies, policies_of
 from panes.queries.measures import Punctuation, Rows
 from panes.queries.query import Query
-from panes.queries.windows import RowWindow, Window, tumbling
+from panes.queries.window_constructors import tumbling
+from panes.queries.windows import RowWindow, Window
 from panes.row_windows.window_input import WindowInput, check_output
 
 

@@ -18,7 +18,9 @@ from panes.row_windows.parts import is_session
 from panes.row_windows.sessions_shard import SessionShard
 from panes.row_windows.windows_shard import WindowedShard
 from panes.state.blob_store import BlobStore
-from panes.state.waiting import INSTANT, Counted, read_state, write_state
+from panes.state.held_rows import INSTANT
+from panes.state.job import ShardMetrics
+from panes.state.manifest import read_state, write_state
 
 WHICH = "which"
 """The column of marks with the number of their measure; beside it is ``INSTANT``."""
@@ -40,7 +42,7 @@ class RowsShard:
         self._keys, self._declared, self._blob_store = keys, declared, blob_store
         self._state = read_state(blob_store, declared)
         self.opened = bool(self._state)
-        self.counted = Counted()
+        self.metrics = ShardMetrics()
 
     @cached_property
     def _shards(self) -> list[tuple[int, int, WindowedShard | SessionShard]]:
@@ -71,7 +73,7 @@ class RowsShard:
         marks
             Those for all keys: their instants, and the numbers of their measures.
         """
-        counted = self.counted
+        metrics = self.metrics
         instants, which = marks.column(INSTANT).to_numpy(), marks.column(WHICH).to_numpy()
         self._count_late(rows)
         for number, first, shard in self._shards:
@@ -80,11 +82,12 @@ class RowsShard:
             mine = [self._keys.rows_of(number, some) for some in rows]
             for pieces in shard.steps(mine, due, watermark):
                 found = [(first + window, table) for window, table in pieces]
-                counted.answers += sum(table.num_rows for _, table in found)
+                metrics.answers += sum(table.num_rows for _, table in found)
                 yield found
-            counted.keys = max(counted.keys, shard.counted.keys)
-            counted.rows += shard.counted.rows
-            counted.bytes += shard.counted.bytes
+            metrics.keys = max(metrics.keys, shard.metrics.keys)
+            metrics.granules += shard.metrics.granules
+            metrics.bytes += shard.metrics.bytes
+        metrics.open_windows = metrics.keys
         states = [shard.state for _, _, shard in self._shards]
         highest = max(watermark, self.watermark)
         write_state(self._blob_store, self._declared, watermark=highest, parts=states)
@@ -103,8 +106,8 @@ class RowsShard:
                 late |= mine & (behind >= shortest)
                 counts |= mine & (behind < longest)
                 lost |= mine & (behind >= longest)
-            self.counted.late += int(late.sum())
-            self.counted.lost += int((lost & ~counts).sum())
+            self.metrics.late += int(late.sum())
+            self.metrics.lost += int((lost & ~counts).sum())
 
     def step(self, rows: Sequence[pa.RecordBatch], marks: pa.RecordBatch, watermark: int) -> Answers:
         """The same at once, a table for each window."""

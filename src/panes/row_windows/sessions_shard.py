@@ -23,10 +23,10 @@ from panes.operators.policies import Gap
 from panes.row_windows.key_set import KeySet, PartRows
 from panes.row_windows.vectorised import Arrivals
 from panes.row_windows.windows_shard import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
-from panes.state.batch_log import BatchLog
 from panes.state.blob_store import BlobStore
-from panes.state.key_dictionary import KeyDictionary
-from panes.state.waiting import INSTANT, Counted
+from panes.state.held_rows import INSTANT
+from panes.state.job import ShardMetrics
+from panes.state.key_dictionary import BatchLog, KeyDictionary
 
 _KEY, _SEEN = "key", "seen"
 _DONE = pa.schema([("gap", pa.int64()), (_KEY, pa.int64()), (INSTANT, pa.int64())])
@@ -56,7 +56,7 @@ class SessionShard:
             self._gaps.append(policy.gap)
         self.reach = min(self._gaps), max(self._gaps)
         """A row that came so many µs behind the watermark is too late for some session, and for all."""
-        self.counted = Counted()
+        self.metrics = ShardMetrics()
         self.watermark: int = state.get("watermark", 0)
         self._keys = KeyDictionary(keys_schema(self._shape), blob_store, state.get("keys", ()))
         self._travelling = waiting_schema(keys, part)
@@ -87,7 +87,7 @@ class SessionShard:
                 self._rows.append(pa.RecordBatch.from_arrays(columns, schema=self._rows.schema))
         self.watermark = max(watermark, self.watermark)
         tables = self._ended()
-        self.counted.keys, self.counted.bytes = len(self._keys), self._rows.bytes
+        self.metrics.keys, self.metrics.bytes = len(self._keys), self._rows.bytes
         yield [(number, table) for number, table in zip(self._chosen, tables, strict=True)]
 
     def _ended(self) -> list[pa.Table]:
@@ -116,10 +116,10 @@ class SessionShard:
             last = events.start[found.hi - 1]
             ended = [pa.array(column, pa.int64()) for column in (np.full(len(found), number), found.key, last)]
             done.append(pa.RecordBatch.from_arrays(ended, schema=_DONE))
-        self.counted.rows = int(needed.sum())
+        self.metrics.granules = int(needed.sum())
         for some in done:
             self._done.append(some)
-        if len(self._rows) and len(self._rows) >= 2 * self.counted.rows:
+        if len(self._rows) and len(self._rows) >= 2 * self.metrics.granules:
             self._keep(held.filter(pa.array(needed)))
         return tables
 

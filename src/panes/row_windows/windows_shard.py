@@ -30,8 +30,8 @@ from panes.row_windows.recorded import Recording
 from panes.row_windows.vectorised import Arrivals, moments_on_the_clock
 from panes.row_windows.window_input import WindowInput
 from panes.state.blob_store import BlobStore
-from panes.state.held_rows import HELD, Column, KeyedRows
-from panes.state.waiting import INSTANT, Counted, Waiting
+from panes.state.held_rows import HELD, INSTANT, Column, KeyedRows, Waiting
+from panes.state.job import ShardMetrics
 
 _ONE = pa.schema([("everything", pa.int32())])
 """The key of a window that has none."""
@@ -103,7 +103,7 @@ class WindowedShard:
         self._streams = [self._bound.part.streams[i] for i in chosen]
         self.reach = 1, 1
         """A row that came so many µs behind the watermark is too late for some window, and for all."""
-        self.counted = Counted()
+        self.metrics = ShardMetrics()
         self._schema = waiting_schema(keys, part)
         self._waiting = Waiting(self._schema, blob_store, state)
         held = [f for f in self._schema if not f.name.startswith(("key", "tie")) and f.name != MARK]
@@ -143,7 +143,7 @@ class WindowedShard:
             ended = arrived.filter(is_mark)
             arrived = arrived.filter(pa.array(~is_mark.to_numpy(zero_copy_only=False)))
         timed = any(stream.timed for stream in self._streams)
-        counted, held, waiting = self.counted, self._held, self._waiting
+        metrics, held, waiting = self.metrics, self._held, self._waiting
         many = len(marks) or (ended is not None and len(ended))
         if len(arrived) or many or (timed and len(held.keys)):
             # The first rows of all may have come long after the clock began.
@@ -152,7 +152,8 @@ class WindowedShard:
                 yield self._together(arrived, marks, until)
             else:
                 yield from self._apart(arrived, marks, ended, until, since, waiting.watermark)
-        counted.keys, counted.rows, counted.bytes = len(held.keys), len(held) + len(waiting), held.bytes + waiting.bytes
+        metrics.keys, metrics.granules = len(held.keys), len(held) + len(waiting)
+        metrics.bytes = held.bytes + waiting.bytes
 
     def _apart(
         self, came: pa.RecordBatch, marks: Array, ended: pa.RecordBatch | None, until: int, since: int, end: int

@@ -64,7 +64,7 @@ def apply_stream(declared: WindowedFunction, events: DataFrame, shards: int, che
     steps = Steps("pn.apply on a stream", shuffling=True)
     read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
     for some in _prepared(declared, events):
-        # Figures of one name would have to be the same figures.
+        # Each needs its own name: Spark refuses two observed metrics of one name.
         metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
         parts.append(add_row_stream(steps, read, some, shards, metrics, checkpoint))
     return _together(steps, parts)

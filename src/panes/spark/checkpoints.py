@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 
 from panes.spark.processor import Job
 from panes.spark.stateful_operator import MANIFEST
-from panes.state.manifest import read_manifest
-from panes.state.waiting import check_state
+from panes.state.manifest import check_state, read_manifest
 
 _OPERATOR = "transformWithState"
 

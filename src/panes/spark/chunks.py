@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from panes.aggregates.operations import Array
 from panes.engine.keys import one_zero
 from panes.planning.explanation import counted
-from panes.queries.lookups import LookupPart
+from panes.queries.lookup_declarations import LookupPart
 from panes.spark.binding import Input
 from panes.spark.naming import quoted
 from panes.timeline import format_duration

@@ -50,7 +50,7 @@ class WindowRows:
 def finish_one(answered: WindowRows, query: Query, shape: Shape) -> DataFrame:
     """The answers of one view in the schema of all."""
     rows = answered.rows.withColumn("window_name", F.lit(answered.window.name))
-    if query.expiring:
+    if query.uses_expires:
         slide = answered.window.geometry.slide
         rows = rows.withColumn(EXPIRES, F.expr(f"window.end + INTERVAL '{slide}' MICROSECOND"))
     for alias, value in query.derived:
@@ -121,7 +121,7 @@ def finish_many(
     hidden = [f"{quoted(alias)}" for alias in aggregates if alias not in shape.columns]
     if not derived and all(query.having is None for _, query in numbered):
         return _select(rows, first)
-    if any(queries[number].expiring for number, _ in numbered):
+    if any(queries[number].uses_expires for number, _ in numbered):
         hidden.append(f"{_expires(views)} AS {_EXPIRES}")
     if number is not None:
         hidden.append(f"{number} AS {_NUMBER}")
@@ -182,7 +182,7 @@ def _by_query(
 
 def _apart(query: Query) -> Query:
     """The query with names of its own for what answers lend to it: other queries may have a column of the usual one."""
-    names = {name: own for name, own in ((EXPIRES, _EXPIRES), (NUMBER, _NUMBER)) if query.asks_for(name)}
+    names = {name: own for name, own in ((EXPIRES, _EXPIRES), (NUMBER, _NUMBER)) if query.refers_to(name)}
     if not names:
         return query
     derived = []

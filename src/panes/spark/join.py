@@ -22,7 +22,7 @@ from panes.applying.joined_rows import PORT, BothSides, Condition, both_sides, k
 from panes.applying.joined_tables import join_tables
 from panes.applying.user_operators import operator_of
 from panes.errors import PlanError
-from panes.queries.joins import Join
+from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
 from panes.spark.batches import large_batches
 from panes.spark.chunks import whole_keys
@@ -75,7 +75,7 @@ def join_rows(sides: JoinSides) -> DataFrame:
     return sorted_.mapInArrow(_Task(declared, sides.schemas, schema).run(), output)
 
 
-def _kept(declared: Join) -> tuple[bool, bool]:
+def _kept(declared: JoinDeclaration) -> tuple[bool, bool]:
     return declared.keeps_left, declared.keeps_right
 
 
@@ -83,7 +83,7 @@ def _kept(declared: Join) -> tuple[bool, bool]:
 class _Task:
     """What a task does with its rows, sorted by key: keys, and the row of one side as a struct."""
 
-    declared: Join
+    declared: JoinDeclaration
     schemas: tuple[pa.Schema, pa.Schema]
     output: pa.Schema
 
@@ -118,7 +118,7 @@ def join_rows_of_streams(sides: JoinSides) -> list[DataFrame]:
                 f"on={key!r} holds {type_}, and on a stream keys of windows of rows are single values. Take a field "
                 "of it, or its text."
             )
-    # Figures of one name would have to be the same figures.
+    # Each needs its own name: Spark refuses two observed metrics of one name.
     names = (METRICS if number == 0 else f"{METRICS}_{number}" for number in range(len(sides.declared.rows)))
     return [_over_rows(sides, window, name) for window, name in zip(sides.declared.rows, names, strict=True)]
 
@@ -164,7 +164,7 @@ def _null(other: DataFrame, called: str) -> Any:
 _BUCKET, _ROW, _NEAREST = "bucket", "row", "nearest"  # columns of a side: its name comes before
 
 
-def join(declared: Join, left: DataFrame, right: DataFrame) -> DataFrame:
+def join(declared: JoinDeclaration, left: DataFrame, right: DataFrame) -> DataFrame:
     """Join two DataFrames, batches or streams; nothing runs until the result is used."""
     if left.isStreaming != right.isStreaming:
         stream, batch = ("left", "right") if left.isStreaming else ("right", "left")

@@ -28,7 +28,7 @@ from panes.engine.sorting import sort_tied_events, tie_columns
 from panes.errors import PlanError
 from panes.planning.explanation import listed
 from panes.planning.steps import Steps
-from panes.queries.lookups import Lookup, LookupLayout, LookupPart, features
+from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupPart, features
 from panes.queries.query import EXPIRES
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input, arrow_field, examine
@@ -40,7 +40,7 @@ _ROWS = 1 << 18
 _VALUES = 1 << 22
 
 
-def lookup_steps(declared: Lookup, events: DataFrame, requests: DataFrame) -> Steps:
+def lookup_steps(declared: LookupDeclaration, events: DataFrame, requests: DataFrame) -> Steps:
     """What is to be done to answer every request, after every check and a look at the first events."""
     for name, side in (("events", events), ("requests", requests)):
         if side.isStreaming:

@@ -34,7 +34,7 @@ from panes.spark.processor import unpack_answers
 from panes.spark.rows import packed, worked
 from panes.spark.rows_job import OperatorJob
 from panes.spark.stream import METRICS, check_session, check_shards
-from panes.state.waiting import INSTANT
+from panes.state.held_rows import INSTANT
 
 _INSTANT, _TIE = "__panes_instant", "__panes_tie"
 _ROWS = 1 << 18

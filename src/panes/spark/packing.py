@@ -16,8 +16,8 @@ from panes.engine.keys import one_zero
 from panes.engine.program import Program
 from panes.frames.positions import FARTHEST
 from panes.spark.batches import large_batches
-from panes.state.blobs import pack
-from panes.state.packing import pack_panes
+from panes.state.blob_store import pack
+from panes.state.granules import pack_panes
 
 # Which numbers stand for shards, so that Spark's partitions get equally many of them.
 #

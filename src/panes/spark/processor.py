@@ -19,15 +19,14 @@ from panes.spark.batches import batch_of, large_batches, parts_of
 from panes.spark.naming import END, START, VIEW, key
 from panes.spark.packing import EVENTS, READ, labels
 from panes.spark.prefilter import Prefilter
-from panes.state.blob_store import BlobStore
-from panes.state.blobs import pack, unpack
-from panes.state.job import Figures, JobOptions, Store, ViewAnswers
-from panes.state.packing import Delivered, unpack_panes
+from panes.state.blob_store import BlobStore, pack, unpack
+from panes.state.granules import DeliveredPanes, unpack_panes
+from panes.state.job import JobOptions, ShardMetrics, Store, ViewAnswers
 from panes.state.shard import Shard
 
 HIGHEST = ("open_windows", "watermark")
-"""Figures of which the highest of all shards counts, not the sum."""
-FIGURES = (*READ, *(figure.name for figure in fields(Figures)), "watermark")
+"""Metrics that are the highest of all shards, not the sum."""
+FIGURES = (*READ, *(figure.name for figure in fields(ShardMetrics)), "watermark")
 DATA = "data"
 OUTPUT = ", ".join([f"{DATA} BINARY", *(f"{name} BIGINT" for name in FIGURES)])
 """Answers as packed batches, and a row of figures per shard."""
@@ -113,7 +112,7 @@ class Job:
 class _Arrived:
     """What a micro-batch brings to a shard: panes by store, changes of the catalogue, events, and counts of events."""
 
-    panes: list[tuple[int, Delivered]] = field(default_factory=list)
+    panes: list[tuple[int, DeliveredPanes]] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
     events: list[pa.RecordBatch] = field(default_factory=list)
     read: Counter[str] = field(default_factory=Counter)
@@ -183,7 +182,7 @@ class Steps:
             yield row_of(data=pack(job.remarks(REFUSED, shard.failed)))
         if late:
             yield row_of(data=pack(job.remarks(LATE, late)))
-        yield row_of(watermark=watermark, **arrived.read, **asdict(shard.figures))
+        yield row_of(watermark=watermark, **arrived.read, **asdict(shard.metrics))
 
 
 def unpack_answers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

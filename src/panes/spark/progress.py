@@ -63,7 +63,7 @@ class Totals(StreamingQueryListener):
     """Adds up the figures of all micro-batches of a session."""
 
     def __init__(self) -> None:
-        self.figures: Counter[str] = Counter()
+        self.metrics: Counter[str] = Counter()
         self._ended = 0
         self._told = Condition()
 
@@ -78,7 +78,7 @@ class Totals(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Add every observed figure, whatever observed it."""
         for metrics in event.progress.observedMetrics.values():
-            self.figures.update({name: value or 0 for name, value in _plain(metrics).items()})
+            self.metrics.update({name: value or 0 for name, value in _plain(metrics).items()})
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Nothing to add any more."""

@@ -44,7 +44,7 @@ from panes.spark.rows_job import SHARD, TRAVELLING, WHICH, Answering, OperatorJo
 from panes.spark.stateful_operator import ShardProcessor
 from panes.spark.stream import check_session, check_shards, prepare
 from panes.state.blob_store import new_name
-from panes.state.waiting import INSTANT
+from panes.state.held_rows import INSTANT
 from panes.timeline import Geometry
 
 _ROWS = 1 << 18

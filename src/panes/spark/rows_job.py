@@ -6,7 +6,7 @@ Executors import this module, so it imports nothing that only the driver needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,8 @@ from panes.spark.batches import large_batches, parts_of
 from panes.spark.naming import VIEW
 from panes.spark.packing import READ, labels, sensible, typed
 from panes.spark.processor import BLOB, row_of
-from panes.state.blob_store import BlobStore
-from panes.state.blobs import pack, unpack
-from panes.state.waiting import INSTANT
+from panes.state.blob_store import BlobStore, pack, unpack
+from panes.state.held_rows import INSTANT
 
 TRAVELLING = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **dict.fromkeys(READ, "BIGINT")}
 """Rows on their way to shards: packed rows, marks for all keys, counts."""
@@ -221,8 +220,5 @@ class RowsSteps:
             for batch in large_batches(answers):
                 for part in parts_of(batch, BLOB):
                     yield row_of(data=pack(part))
-        counted = shard.counted
-        figures = {"late": counted.late, "lost": counted.lost, "answers": counted.answers, "keys": counted.keys}
-        held = {"granules": counted.rows, "bytes": counted.bytes, "open_windows": counted.keys}
         highest = max(watermark, shard.watermark)
-        yield row_of(watermark=highest, evicted=0, **read, **figures, **held)
+        yield row_of(watermark=highest, **read, **asdict(shard.metrics))

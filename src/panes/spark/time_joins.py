@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 from panes.applying.joined_rows import left_name, right_name
 from panes.engine.input_columns import JoinColumns, Side, join_columns
 from panes.expressions.evaluate import require_boolean
-from panes.queries.joins import Join
+from panes.queries.join_declarations import JoinDeclaration
 from panes.spark.binding import arrow_field, check_watermark
 from panes.spark.naming import instant, micros, quoted, text
 from panes.timeline import SECOND
@@ -33,7 +33,7 @@ LEFT, RIGHT = left_name(""), right_name("")
 class JoinSides:
     """A join and two DataFrames that fit it; their columns are called by side and position."""
 
-    declared: Join
+    declared: JoinDeclaration
     columns: JoinColumns
     left: DataFrame
     right: DataFrame
@@ -99,7 +99,7 @@ class JoinSides:
         return rows.selectExpr(*labels, *shown, f"{expires} AS expires")
 
 
-def examine(declared: Join, left: DataFrame, right: DataFrame) -> JoinSides:
+def examine(declared: JoinDeclaration, left: DataFrame, right: DataFrame) -> JoinSides:
     """Check that both sides have what the join needs; no job runs."""
     found = join_columns(declared, *(_arrow_schema(side) for side in (left, right)))
     # Again, now that it is known what is used: a column that merely comes out may be of a type that Arrow lacks.

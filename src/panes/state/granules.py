@@ -1,19 +1,14 @@
-"""What a stream keeps between micro-batches: granules, the coarser the older, and what is read out of them.
+"""Granules: the rows of a stream's state, and how they get there.
 
-A micro-batch brings panes. They join the granules that are held; the instances whose end the watermark has passed
-since the last micro-batch are answered; then everything ages: granules that only wide windows still look at are
-merged along the tiers (``panes.planning.granularity``), and those that no window looks at any more are dropped.
-
-Lateness needs no rule of its own. An instance is answered once, by the watermark that passes its end; whatever comes
-later joins only instances that are still open, as in Spark, where a row too late for a short window still counts in
-a long one.
+Executors turn events into panes (:func:`pack_panes`) and send them to shards packed. A shard adds them to its granules
+with :func:`settle`, which sorts, merges and coarsens: a granule that only wide windows still read takes the width of
+its tier (``panes.planning.granularity``), and one that no window reads any more is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -21,23 +16,27 @@ import pyarrow as pa
 
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
-from panes.engine.answer import Answers, answer_per_event, read
-from panes.engine.partials import SortedColumn, floor_to_edges, next_edge, partials_of, positive
-from panes.engine.program import Node, Program
-from panes.frames import Frame, Positions, frame
+from panes.engine.answer import lift_panes
+from panes.engine.keys import key_ordinals
+from panes.engine.partials import SortedColumn, floor_to_edges, next_edge, partials_of
+from panes.engine.program import Program
+from panes.frames import Frame, Positions
 from panes.frames.positions import Integers
 from panes.planning.granularity import Tier
-from panes.timeline import Geometry
+from panes.state.blob_store import pack, unpack
+from panes.timeline import Edges
+
+_KEY, _START, _EVENTS = "key", "start", "events"
 
 
 @dataclass(frozen=True, eq=False)
 class GranuleRows:
-    """Granules, or panes on their way to become some.
+    """Granules, or panes that will become some.
 
     Parameters
     ----------
     key
-        The ordinal of each row's key in a dictionary that others keep.
+        The ordinal of each row's key in a dictionary kept elsewhere.
     start, end
         The span of each row. Rows of a key coincide or are disjoint.
     stored
@@ -54,12 +53,12 @@ class GranuleRows:
 
     @classmethod
     def empty(cls, components: Sequence[Component]) -> GranuleRows:
-        """Before the first micro-batch."""
+        """Return no rows."""
         none = np.zeros(0, np.int64)
         return cls(none, none, none, tuple(pa.array([], component.storage) for component in components))
 
-    def and_(self, other: GranuleRows) -> GranuleRows:
-        """The rows of both, one after another."""
+    def concat(self, other: GranuleRows) -> GranuleRows:
+        """Return the rows of both."""
         return GranuleRows(
             np.concatenate([self.key, other.key]),
             np.concatenate([self.start, other.start]),
@@ -68,33 +67,35 @@ class GranuleRows:
         )
 
     def where(self, keep: Array) -> GranuleRows:
-        """Some of the rows."""
+        """Return the rows that a mask selects."""
         if keep.all():
             return self
-        chosen = pa.array(keep)
-        stored = tuple(column.filter(chosen) for column in self.stored)
+        mask = pa.array(keep)
+        stored = tuple(column.filter(mask) for column in self.stored)
         return GranuleRows(self.key[keep], self.start[keep], self.end[keep], stored)
 
 
-def settled(
+def settle(
     rows: GranuleRows,
     components: Sequence[Component],
     tiers: Sequence[Tier],
     watermark: int | None,
     cuts: Sequence[int] = (),
 ) -> GranuleRows:
-    """Rows as they are held under a watermark: sorted, merged, as coarse as their age allows, without the useless.
+    """Sort rows, merge those of one span, coarsen them as their age allows, and drop those that no window reads.
 
     Parameters
     ----------
+    watermark
+        The watermark that decides age; None to sort and merge only.
     cuts
         Instants that no granule may span, in order.
     """
     if watermark is not None and len(rows):
-        rows = _coarsened(rows.where(rows.start + tiers[-1].reach > watermark), tiers, watermark, cuts)
+        rows = _coarsen(rows.where(rows.start + tiers[-1].reach > watermark), tiers, watermark, cuts)
     order = np.lexsort((rows.start, rows.key))
     key, start, end = rows.key[order], rows.start[order], rows.end[order]
-    lo, end = _apart(key, start, end)
+    lo, end = _merge_spans(key, start, end)
     same = Frame(key[lo], start[lo], lo, np.append(lo[1:], len(key)).astype(np.int64))
     at = pa.array(order)
     stored = [column.take(at) for column in rows.stored]
@@ -107,88 +108,8 @@ def settled(
     return GranuleRows(key[lo], start[lo], end, tuple(stored))
 
 
-def level_of(components: Sequence[Component], held: GranuleRows, keys: int) -> SortedColumn:
-    """Settled rows ready for kernels.
-
-    Parameters
-    ----------
-    keys
-        How many keys the dictionary has.
-    """
-    columns = zip(components, held.stored, strict=True)
-    positions = Positions(held.start, held.end, np.searchsorted(held.key, np.arange(keys + 1)))
-    return SortedColumn(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
-
-
-def answer_due(program: Program, level: SortedColumn, after: int, upto: int) -> Iterator[Answers]:
-    """Every view's instances that end after one watermark and no later than the next."""
-    if not len(level.positions):
-        return
-    # The instance of an event ends right after it.
-    start = level.positions.start
-    yield from answer_per_event(program, level, np.flatnonzero((start >= after) & (start < upto)))
-
-    def while_held(component: int, since: int | None) -> tuple[Array, Array]:
-        first, last = level.span(component, since)
-        return first, np.full_like(last, upto)
-
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for node in program.nodes:
-            if not node.views or not _any_ends(node.geometry, after, upto):
-                continue
-            every = program.emit_all
-            instances = frame(node.geometry, level.positions, emit_all=every, ending=(after, upto), check=False)
-            for since, views in program.by_since(node.views).items():
-                own = instances if since is None else instances.since(since, level.positions)
-                if len(own):
-                    partials = {i: level.partials[i].reduce(own, some_empty=every) for i in node.needed}
-                    held = partial(while_held, since=since) if every else None
-                    yield from read(program, views, own, partials, level, held)
-
-
-def answer_touched(program: Program, level: SortedColumn, news: SortedColumn, watermark: int) -> Iterator[Answers]:
-    """Every view's open instances that hold a row which a micro-batch has touched: early answers and corrections."""
-    if not len(level.positions) or not len(news.positions):
-        return
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for node in program.nodes:
-            if not node.views:
-                continue
-            changed = frame(node.geometry, news.positions, check=False)
-            changed = changed.where(changed.start + node.geometry.range > watermark)
-            for (exists, since), views in _by_condition(program, node).items():
-                # What a window or a query's own condition leaves out has changed nothing for it.
-                own = changed if since is None else changed.since(since, news.positions)
-                if exists is not None:
-                    own = own.where(positive(news.partials[exists].reduce(own)))
-                if len(own):
-                    lo = level.positions.search(own.key, program.views[views[0]].window.begins(own.start))
-                    hi = level.positions.search(own.key, own.start + node.geometry.range)
-                    # A level may leave out rows from before a window was known.
-                    instances = Frame(own.key, own.start, lo, hi).where(hi > lo)
-                    partials = {i: level.partials[i].reduce(instances) for i in node.needed}
-                    yield from read(program, tuple(views), instances, partials, level)
-
-
-def _apart(key: Array, start: Array, end: Array) -> tuple[Integers, Array]:
-    """The first row of every span, where rows that coincide or overlap are one span; and where each span ends.
-
-    Rows overlap where a granule is older than the windows that are asked for now: granules were coarser before. No
-    window that looks at them begins or ends within any of them.
-    """
-    lo = np.arange(len(key), dtype=np.int64)
-    while len(lo):
-        begins = np.ones(len(lo), dtype=bool)
-        begins[1:] = (key[lo[1:]] != key[lo[:-1]]) | (start[lo[1:]] >= end[:-1])
-        if begins.all():
-            break
-        at = np.flatnonzero(begins)
-        lo, end = lo[at], np.maximum.reduceat(end, at)
-    return lo, end
-
-
-def _coarsened(rows: GranuleRows, tiers: Sequence[Tier], watermark: int, cuts: Sequence[int]) -> GranuleRows:
-    """Give every row the span of the coarsest granule that only windows of its age look at."""
+def _coarsen(rows: GranuleRows, tiers: Sequence[Tier], watermark: int, cuts: Sequence[int]) -> GranuleRows:
+    """Give every row the span of the coarsest granule that all windows still reading it allow."""
     start, end = rows.start, rows.end
     bounds = np.array([np.iinfo(np.int64).min, *cuts, np.iinfo(np.int64).max])
     place = np.searchsorted(bounds, rows.start, side="right")
@@ -201,16 +122,121 @@ def _coarsened(rows: GranuleRows, tiers: Sequence[Tier], watermark: int, cuts: S
     return GranuleRows(rows.key, start, end, rows.stored)
 
 
-def _any_ends(geometry: Geometry, after: int, upto: int) -> bool:
-    """Whether some instance ends after one instant and no later than another."""
-    first, last = ((edge - geometry.offset - geometry.range) // geometry.slide for edge in (after, upto))
-    return first < last
+def _merge_spans(key: Array, start: Array, end: Array) -> tuple[Integers, Array]:
+    """Return the first row and the end of every span; rows that coincide or overlap form one span.
+
+    Rows overlap when a granule is older than the present windows, since granules were coarser before. No window that
+    reads them begins or ends within any of them.
+    """
+    lo = np.arange(len(key), dtype=np.int64)
+    while len(lo):
+        begins = np.ones(len(lo), dtype=bool)
+        begins[1:] = (key[lo[1:]] != key[lo[:-1]]) | (start[lo[1:]] >= end[:-1])
+        if begins.all():
+            break
+        at = np.flatnonzero(begins)
+        lo, end = lo[at], np.maximum.reduceat(end, at)
+    return lo, end
 
 
-def _by_condition(program: Program, node: Node) -> dict[tuple[int | None, int | None], list[int]]:
-    """The views of a node by the component that counts their events, and by the instant since which these count."""
-    found: dict[tuple[int | None, int | None], list[int]] = {}
-    for number in node.views:
-        view = program.views[number]
-        found.setdefault((view.exists, view.window.since), []).append(number)
-    return found
+def sorted_column(components: Sequence[Component], rows: GranuleRows, keys: int) -> SortedColumn:
+    """Return settled rows as a sorted column that windows can be answered from.
+
+    Parameters
+    ----------
+    keys
+        How many keys the dictionary has.
+    """
+    columns = zip(components, rows.stored, strict=True)
+    positions = Positions(rows.start, rows.end, np.searchsorted(rows.key, np.arange(keys + 1)))
+    return SortedColumn(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
+
+
+def pack_granules(rows: GranuleRows, components: Sequence[Component]) -> bytes:
+    """Encode granules, each stored column under the name of its component."""
+    columns = {"key": pa.array(rows.key), "start": pa.array(rows.start), "end": pa.array(rows.end)}
+    columns |= {f"={c.name}": column for c, column in zip(components, rows.stored, strict=True)}
+    return pack(pa.RecordBatch.from_pydict(columns))
+
+
+def unpack_granules(data: bytes, components: Sequence[Component]) -> GranuleRows:
+    """Decode granules with the requested components; the manifest says which there are."""
+    batch = unpack(data)
+    # Copied: the buffers of a batch are read-only, and nothing should depend on that.
+    key, start, end = (np.array(batch.column(name).to_numpy(), np.int64) for name in ("key", "start", "end"))
+    return GranuleRows(key, start, end, tuple(batch.column(f"={component.name}") for component in components))
+
+
+@dataclass(frozen=True)
+class PackedPanes:
+    """Panes for one shard: packed keys, and packed panes with ordinals of those keys."""
+
+    shard: int
+    keys: bytes
+    panes: bytes
+
+
+@dataclass(frozen=True)
+class DeliveredPanes:
+    """Panes that reached their shard.
+
+    Parameters
+    ----------
+    keys
+        The keys of this delivery.
+    panes
+        Their panes, with row numbers of ``keys`` as key ordinals.
+    events
+        The number of events of each pane.
+    """
+
+    keys: pa.RecordBatch
+    panes: GranuleRows
+    events: Array
+
+
+def pack_panes(
+    program: Program, keys: pa.RecordBatch, shard: Array, instants: Array, arguments: Mapping[str, pa.Array]
+) -> Iterator[PackedPanes]:
+    """Lift events into panes, and pack those of each shard.
+
+    Parameters
+    ----------
+    keys, shard, instants, arguments
+        For each event: its key columns, the shard of its key, its time in µs, and the arguments of aggregates.
+    """
+    if not len(instants):
+        return
+    ordinal = key_ordinals(keys.columns, len(instants))
+    # Keys of one shard become neighbours, so that the panes of a shard are one zero-copy slice.
+    order = np.lexsort((instants, ordinal, shard))
+    ordinal, shard, instants = ordinal[order], shard[order], instants[order]
+    firsts = np.flatnonzero(np.diff(ordinal, prepend=-1))
+    at = pa.array(order)
+    sorted_arguments = {sql: array.take(at) for sql, array in arguments.items()}
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        panes, partials = lift_panes(program, instants, np.append(firsts, len(order)), sorted_arguments)
+        stored = [partial.stored() for partial in partials]
+    key_rows = keys.take(at.take(pa.array(firsts)))
+    key_shard = shard[firsts]
+    columns = [pa.array(panes.key), pa.array(panes.start), pa.array(panes.hi - panes.lo), *stored]
+    names = [_KEY, _START, _EVENTS, *(f"={i}" for i in range(len(stored)))]
+    batch = pa.RecordBatch.from_arrays(columns, names=names)
+    bounds = np.flatnonzero(np.diff(key_shard, prepend=-1, append=-1))
+    rows = np.searchsorted(panes.key, bounds)
+    for i, first in enumerate(bounds[:-1]):
+        shard_panes = batch.slice(rows[i], rows[i + 1] - rows[i])
+        local_keys = pa.array(shard_panes.column(0).to_numpy() - first)
+        shard_panes = shard_panes.set_column(0, _KEY, local_keys)
+        shard_keys = key_rows.slice(first, bounds[i + 1] - first)
+        yield PackedPanes(int(key_shard[first]), pack(shard_keys), pack(shard_panes))
+
+
+def unpack_panes(
+    keys: bytes, panes: bytes, components: Sequence[Component], edges: tuple[Edges, ...]
+) -> DeliveredPanes:
+    """Decode the panes of one delivery."""
+    batch = unpack(panes)
+    key, start, events = (batch.column(name).to_numpy() for name in (_KEY, _START, _EVENTS))
+    stored = tuple(batch.column(f"={i}") for i in range(len(components)))
+    return DeliveredPanes(unpack(keys), GranuleRows(key, start, next_edge(edges, start), stored), events)

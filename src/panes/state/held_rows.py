@@ -1,7 +1,13 @@
-"""The rows that windows hold, key by key, in a state store: written when they come, dropped from the front."""
+"""Rows in the state of a stream: those that wait for the watermark, and those that windows hold, key by key.
+
+Windows by rows and operators see rows in the order of their time. So rows wait until the watermark has passed them
+(:class:`Waiting`); then windows hold them as long as they need them (:class:`KeyedRows`). Rows are written when they
+come and dropped from the front.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +16,76 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.frames.positions import ranges
-from panes.state.batch_log import BatchLog
 from panes.state.blob_store import BlobStore
-from panes.state.key_dictionary import KeyDictionary
+from panes.state.key_dictionary import BatchLog, KeyDictionary
+
+INSTANT = "instant"
+"""The column with the time of rows in µs."""
 
 KEY, HELD = "key", "held"
 _FEW = 4096
 
 
+class Waiting:
+    """Rows and marks of a stream that wait for the watermark to pass them.
+
+    Parameters
+    ----------
+    schema
+        The columns of rows; one of them is ``INSTANT``.
+    state
+        The part of a manifest that ``state`` wrote.
+    """
+
+    def __init__(self, schema: pa.Schema, blob_store: BlobStore, state: dict[str, Any]) -> None:
+        self.watermark: int = state.get("watermark", 0)
+        self._rows = BatchLog(schema, blob_store, state.get("waiting", ()))
+        self._punctuations: list[int] = state.get("punctuations", [])
+        self.late = self._waiting = 0
+
+    def __len__(self) -> int:
+        """The number of rows that still wait."""
+        return self._waiting
+
+    def pass_by(
+        self, rows: Sequence[pa.RecordBatch], punctuations: Array, watermark: int
+    ) -> tuple[pa.RecordBatch, Array]:
+        """Add rows and marks, and return those that the watermark has passed; the rows in any order.
+
+        Rows that come after the previous watermark has passed them are late: they are counted and dropped.
+        """
+        before, self.watermark = self.watermark, max(watermark, self.watermark)
+        for batch in rows:
+            instants = batch.column(INSTANT).to_numpy()
+            in_time = instants >= before
+            self.late += int((~in_time).sum())
+            self._rows.append(batch if in_time.all() else batch.filter(pa.array(in_time)))
+        marks = np.array([*self._punctuations, *punctuations[punctuations >= before].tolist()], np.int64)
+        due = marks < self.watermark
+        self._punctuations = sorted(marks[~due].tolist())
+        everything = self._rows.all()
+        instants = everything.column(INSTANT).to_numpy()
+        waits = instants >= self.watermark
+        # Rows that have been returned stay in the log until they are as many as those that wait.
+        self._waiting = int(waits.sum())
+        if len(waits) >= 2 * self._waiting:
+            self._rows.replace(everything.filter(pa.array(waits)))
+        return everything.filter(pa.array((instants >= before) & ~waits)), np.sort(marks[due])
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Record this for a manifest."""
+        return {"watermark": self.watermark, "waiting": self._rows.listed, "punctuations": self._punctuations}
+
+    @property
+    def bytes(self) -> int:
+        """The size of the waiting rows in memory."""
+        return self._rows.bytes
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Rows at hand, by key: first those that are held, then those that are new.
+    """The rows of some keys: for each key first those that are held, then the new ones.
 
     Parameters
     ----------
@@ -29,7 +94,7 @@ class Column:
     starts
         The first row of each of them, and the number of rows.
     held
-        How many of the rows of each are held.
+        The number of held rows of each.
     """
 
     rows: pa.RecordBatch
@@ -39,12 +104,12 @@ class Column:
 
     @property
     def new(self) -> Array:
-        """The rows that are new."""
+        """The row numbers of the new rows."""
         first = self.starts[:-1] + self.held
         return ranges(first, self.starts[1:] - first)
 
     def holding(self, held: Array) -> Column:
-        """The same keys with only so many of their held rows, the last ones."""
+        """Return the same keys with only the last ``held`` of their held rows."""
         if (held == self.held).all():
             return self
         first = self.starts[:-1] + self.held - held
@@ -54,14 +119,14 @@ class Column:
 
 
 class KeyedRows:
-    """Rows of one schema, keys with ordinals, and a line of figures for each key.
+    """Held rows of one schema, their keys with ordinals, and a line of numbers for each key.
 
     Parameters
     ----------
     keys, rows
         The columns of keys, and those of rows.
     figures
-        What is kept of each key, and its type; a key that is new has zeros.
+        The numbers of each key with their types; those of a new key are zero.
     """
 
     def __init__(
@@ -79,7 +144,7 @@ class KeyedRows:
 
     @property
     def state(self) -> dict[str, Any]:
-        """For a manifest."""
+        """Record this for a manifest."""
         return {"keys": self.keys.listed, "rows": self._rows.listed, "lines": self._lines.listed}
 
     def __len__(self) -> int:
@@ -87,28 +152,28 @@ class KeyedRows:
 
     @property
     def bytes(self) -> int:
-        """What rows take in memory."""
+        """The size of the rows in memory."""
         return self._rows.bytes
 
     def lines(self) -> dict[str, Array]:
-        """The figures of every key, to be changed."""
-        known, lines = self._lines.all(), self._zeros(len(self.keys))
-        key = known.column(KEY).to_numpy()
+        """Return the numbers of all keys, as arrays that may be changed and given to ``keep``."""
+        written, lines = self._lines.all(), self._zeros(len(self.keys))
+        key = written.column(KEY).to_numpy()
         for name, column in lines.items():
-            column[key] = known.column(name).to_numpy(zero_copy_only=False)  # the last one stays
+            column[key] = written.column(name).to_numpy(zero_copy_only=False)  # the last write wins
         return lines
 
     def column(self, wanted: Array, held: Array, new: pa.RecordBatch, owner: Array) -> Column:
-        """The rows of some keys.
+        """Return the rows of some keys.
 
         Parameters
         ----------
         wanted
-            The ordinals of keys, in the order that the column is to have.
+            The ordinals of these keys, in the order of the result.
         held
-            How many rows of each key are held, whether it is wanted or not.
+            The number of held rows of every key.
         new, owner
-            Rows that are new, in the order of keys and arrival, and the ordinals of their keys, all of them wanted.
+            New rows in the order of keys and arrival, and the ordinals of their keys, all of them wanted.
         """
         place = np.full(len(self.keys), -1, np.int64)
         place[wanted] = np.arange(len(wanted))
@@ -116,7 +181,7 @@ class KeyedRows:
         at = place[everything.column(KEY).to_numpy()]
         chosen = np.flatnonzero(at >= 0)
         by_key = chosen[np.argsort(at[chosen], kind="stable")]
-        # Of each key only the last ones are held still.
+        # The log may have more rows of a key than are still held: the last ones are.
         ends, held = np.cumsum(np.bincount(at[chosen], minlength=len(wanted))), held[wanted]
         old = everything.take(pa.array(by_key[ranges(ends - held, held)])).remove_column(0)
         both = pa.Table.from_batches([old, new.select(old.schema.names)]).combine_chunks()
@@ -126,7 +191,7 @@ class KeyedRows:
         return Column(rows[0] if rows else old.slice(0, 0), wanted, starts, held)
 
     def keep(self, column: Column, first: Array, lines: dict[str, Array]) -> None:
-        """Hold the rows of a column from the first one of each key on, and what the lines say of all keys."""
+        """Hold the rows of a column, from ``first`` on for each key, and write the numbers of all keys."""
         kept = column.starts[1:] - first
         fresh = np.maximum(first, column.starts[:-1] + column.held)
         counts = column.starts[1:] - fresh
@@ -139,7 +204,7 @@ class KeyedRows:
             self._rows.replace(self._of(whole, np.arange(len(whole.rows)), np.repeat(everyone, lines[HELD])))
 
     def keep_only(self, column: Column, rows: Array, keys: Array) -> None:
-        """Hold some rows of a column of all keys and nothing else; keys are those of the column that stay, in order."""
+        """Hold only some rows of a column of all keys; ``keys`` are the keys that stay, by their places in it."""
         number = np.full(len(column.keys), -1, np.int64)
         number[keys] = np.arange(len(keys))
         owner = number[np.searchsorted(column.starts, rows, side="right") - 1]
@@ -156,7 +221,7 @@ class KeyedRows:
         return {field.name: np.zeros(keys, field.type.to_pandas_dtype()) for field in self._figures}
 
     def _write(self, lines: dict[str, Array]) -> None:
-        """What has changed is written alone; all of it when that has come to be as much."""
+        """Write the lines that have changed, or all of them once those have become as many."""
         before = self.lines()
         changed = np.flatnonzero(np.any([lines[name] != before[name] for name in self._figures.names], axis=0))
         self._lines.append(self._listed(lines, changed))

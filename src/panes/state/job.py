@@ -1,4 +1,4 @@
-"""What a streaming job is, as its shards have to know it, and what they tell of a micro-batch."""
+"""What a shard needs to know of its streaming job, and what it returns from a micro-batch."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Mode: TypeAlias = Literal["append", "update"]
 
 @dataclass(frozen=True)
 class Store:
-    """What a shard has to know of one store: its program, its key columns, what may be registered, how long to keep.
+    """One store of a job: its program, its key columns, and which queries may be registered on it.
 
     Parameters
     ----------
     history
-        For how long panes are kept as they are, in µs, whatever the windows need: for those that come later.
+        How long panes stay as fine as they are for windows registered later, in µs.
     kept
-        The condition that all its events fulfil, as SQL; a checkpoint keeps it.
+        The condition that all its events fulfil, as SQL; recorded in the checkpoint.
     """
 
     program: Program
@@ -38,16 +38,16 @@ class Store:
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What a job was asked for, beside its stores.
+    """The options of a job that its shards need.
 
     Parameters
     ----------
     shards
-        How many there are; a checkpoint keeps its number.
+        The number of shards; recorded in the checkpoint.
     partial
-        Whether instances come out that miss events from before their window was known, with the part that was seen.
+        Whether instances come out that lack events from before their window was declared, with their coverage.
     remarks
-        Whether rows say what kind they are: answers, refusals, late events.
+        Whether rows carry their kind: answer, refusal, or late event.
     bounds
         What a shard may keep at most.
     """
@@ -60,21 +60,21 @@ class JobOptions:
 
 
 @dataclass
-class Figures:
-    """What a shard counted in one micro-batch, and what it holds after it.
+class ShardMetrics:
+    """What a shard counted in one micro-batch, and what it holds afterwards.
 
     Parameters
     ----------
     late, lost
         Events that came too late for at least one instance that would hold them; those too late for all.
     answers
-        Rows that went out.
+        Rows that came out.
     evicted
-        Keys that went although windows still needed them.
+        Keys that were evicted although windows still needed them.
     keys, granules, bytes
-        What is held.
+        What is held. Windows by rows hold rows instead of granules.
     open_windows
-        Instances that have begun and not ended, among those that may hold what is held, of whatever key.
+        Instances that have begun and not ended, of any key.
     """
 
     late: int = 0
@@ -89,14 +89,14 @@ class Figures:
 
 @dataclass(frozen=True)
 class ViewAnswers:
-    """Answers of one view, with what a row needs to be told.
+    """The answers of one view, with the labels of their rows.
 
     Parameters
     ----------
     view, number
-        The view that is answered, and its number among the declared ones of its store, or None.
+        The view, and its number among the declared ones of its store, or None.
     name
-        What a registered query is called; None for a declared one.
+        The name of a registered query; None for a declared one.
     coverage
         The part of each instance that was seen.
     """

@@ -1,4 +1,8 @@
-"""The keys of one store in one shard, each with an ordinal that granules carry instead of it."""
+"""Append-only batches in a blob store, and the dictionary of keys built on them.
+
+Both write only new rows: a :class:`BatchLog` merges small batches into larger ones as it grows, and a
+:class:`KeyDictionary` gives each key of a store an ordinal, which granules carry instead of the key.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +16,20 @@ import pyarrow.compute as pc
 
 from panes.engine.keys import key_ordinals
 from panes.frames.positions import Integers
-from panes.state.batch_log import BatchLog
-from panes.state.blob_store import BlobStore
+from panes.state.blob_store import CACHE, BlobStore, new_name, pack, unpack
 
 _PLAIN = (pa.types.is_integer, pa.types.is_string, pa.types.is_binary, pa.types.is_date, pa.types.is_timestamp)
 
 
 class KeyDictionary:
-    """Keys in the order of their first appearance, in a log: new keys are written alone.
+    """The distinct keys of one store in one shard, in order of first appearance.
 
     Parameters
     ----------
     schema
         The key columns, at least one.
     listed
-        Names and lengths of the chunks, as a manifest lists them.
+        Names and lengths of the batches, as listed in a manifest.
     """
 
     def __init__(self, schema: pa.Schema, blob_store: BlobStore, listed: Sequence[Sequence[Any]] = ()) -> None:
@@ -34,7 +37,7 @@ class KeyDictionary:
 
     @property
     def listed(self) -> list[tuple[str, int]]:
-        """Names and lengths of chunks, for a manifest."""
+        """Names and lengths of the batches, for a manifest."""
         return self._log.listed
 
     def __len__(self) -> int:
@@ -42,26 +45,26 @@ class KeyDictionary:
 
     @cached_property
     def keys(self) -> pa.RecordBatch:
-        """Every key; its row is its ordinal."""
+        """All keys; the row number of a key is its ordinal."""
         return self._log.all()
 
     def ordinals(self, keys: pa.RecordBatch) -> Integers:
-        """The ordinals of some keys; those that were never seen get new ones, and are written."""
-        found = self.find(keys)
-        unknown = found < 0
+        """Return the ordinals of keys, and add the new ones."""
+        ordinals = self.find(keys)
+        unknown = ordinals < 0
         if unknown.any():
             new = keys.filter(pa.array(unknown))
             same = key_ordinals(new.columns, len(new))
             firsts = np.sort(np.unique(same, return_index=True)[1])
             number = np.empty(len(firsts), np.int64)
             number[same[firsts]] = len(self) + np.arange(len(firsts))
-            found[unknown] = number[same]
+            ordinals[unknown] = number[same]
             self._log.append(new.take(pa.array(firsts)))
             self.__dict__.pop("keys", None)
-        return found
+        return ordinals
 
     def keep(self, chosen: Integers) -> Integers:
-        """Forget all other keys; the new ordinal of each old one, or -1."""
+        """Remove all other keys, and return the new ordinal of each old one, or -1."""
         kept = self.keys.take(pa.array(chosen))
         new = np.full(len(self), -1, np.int64)
         new[chosen] = np.arange(len(chosen))
@@ -70,7 +73,7 @@ class KeyDictionary:
         return new
 
     def find(self, keys: pa.RecordBatch) -> Integers:
-        """The ordinals of some keys; -1 for those that were never seen."""
+        """Return the ordinals of keys; -1 for unknown ones."""
         known = self.keys
         if len(self._schema) == 1 and any(is_plain(self._schema.types[0]) for is_plain in _PLAIN):
             index = pc.index_in(keys.column(0), value_set=known.column(0))
@@ -80,3 +83,79 @@ class KeyDictionary:
         old = np.full(int(ordinals.max(initial=-1)) + 1, -1, np.int64)
         old[ordinals[: len(known)]] = np.arange(len(known))
         return old[ordinals[len(known) :]]
+
+
+class BatchLog:
+    """Batches of one schema, in the order in which they were added.
+
+    A row is rewritten only when the number of rows after it has doubled: O(log n) times.
+
+    Parameters
+    ----------
+    listed
+        Names and lengths of the batches, as listed in a manifest.
+
+    Examples
+    --------
+    >>> from panes.state.blob_store import MemoryBlobStore
+    >>> log = BatchLog(pa.schema({"n": pa.int64()}), MemoryBlobStore())
+    >>> for numbers in ([1, 2, 3, 4, 5], [6], [7]):
+    ...     log.append(pa.record_batch({"n": numbers}))
+    >>> [count for _, count in log.listed], log.all().column("n").to_pylist()
+    ([5, 2], [1, 2, 3, 4, 5, 6, 7])
+    """
+
+    def __init__(self, schema: pa.Schema, blob_store: BlobStore, listed: Sequence[Sequence[Any]] = ()) -> None:
+        self.schema, self._blob_store = schema, blob_store
+        self.listed: list[tuple[str, int]] = [(name, count) for name, count in listed]
+        self._batches = [self._read(name) for name, _ in self.listed]
+
+    def __len__(self) -> int:
+        return sum(count for _, count in self.listed)
+
+    @property
+    def bytes(self) -> int:
+        """The size of all rows in memory."""
+        return sum(batch.nbytes for batch in self._batches)
+
+    def all(self) -> pa.RecordBatch:
+        """Return all rows as one batch."""
+        return _concat(self.schema, self._batches)
+
+    def append(self, rows: pa.RecordBatch) -> None:
+        """Add rows, merged with the batch before them unless that is more than twice as long."""
+        if not len(rows):
+            return
+        while self.listed and self.listed[-1][1] <= 2 * len(rows):
+            rows = _concat(self.schema, [self._batches.pop(), rows])
+            self._remove(self.listed.pop()[0])
+        name, data = new_name(), pack(rows)
+        self._blob_store.put(name, data)
+        CACHE.put(name, rows, 2 * len(data))
+        self.listed.append((name, len(rows)))
+        self._batches.append(rows)
+
+    def replace(self, rows: pa.RecordBatch) -> None:
+        """Replace all rows."""
+        for name, _ in self.listed:
+            self._remove(name)
+        self.listed, self._batches = [], []
+        self.append(rows)
+
+    def _read(self, name: str) -> pa.RecordBatch:
+        def load() -> tuple[pa.RecordBatch, int]:
+            data = self._blob_store.get(name)
+            return unpack(data), 2 * len(data)
+
+        return CACHE.get(name, load)
+
+    def _remove(self, name: str) -> None:
+        self._blob_store.remove(name)
+        CACHE.drop(name)
+
+
+def _concat(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    columns = [
+        pa.concat_arrays([pa.array([], t), *(batch.column(i) for batch in batches)]) for i, t in enumerate(schema.types)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

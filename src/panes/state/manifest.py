@@ -1,13 +1,21 @@
-"""What a shard writes about its state, and whether that state can serve a job."""
+"""The JSON that shards write: the manifest of their state, and the values that operators save.
+
+A manifest lists the blobs of a shard and records what wrote them. :func:`read_manifest` refuses one that cannot serve
+the present job.
+"""
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
 import json
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
 
+from panes.engine.keys import NAN, NotANumber
 from panes.errors import StateError
-from panes.state.blobs import FORMAT
+from panes.state.blob_store import FORMAT, BlobStore, other_format
 from panes.state.job import JobOptions, Store
 
 Manifest: TypeAlias = dict[str, Any]
@@ -15,19 +23,14 @@ Identity: TypeAlias = tuple[bool, tuple[str, ...]]
 
 
 def read_manifest(data: bytes | None, stores: Sequence[Store], options: JobOptions) -> Manifest:
-    """What was written last, or nothing before the first time; a manifest that cannot serve the job is refused."""
+    """Decode the manifest of a shard, empty before the first write; one that cannot serve the job is refused."""
     if data is None:
         return {}
-    manifest: Manifest = json.loads(data)
-    if manifest["format"] != FORMAT:
-        raise StateError(
-            f"the checkpoint was written in format {manifest['format']}, and this version of Panes reads {FORMAT}. "
-            "Start with a new checkpoint, or run the version that wrote it."
-        )
+    manifest = decode_manifest(data)
     if "declared" in manifest:
         raise StateError(
-            "the checkpoint was written by windows that go by policies or by events, and this run has windows over "
-            "time. Start with a new checkpoint, or with the queries of before."
+            "the checkpoint was written by windows by rows or by operators, and this run has windows over time. Start "
+            "with a new checkpoint, or with the earlier queries."
         )
     for name, now in (("shards", options.shards), ("mode", options.mode)):
         if manifest[name] != now:
@@ -41,18 +44,54 @@ def read_manifest(data: bytes | None, stores: Sequence[Store], options: JobOptio
     return manifest
 
 
+def read_state(blob_store: BlobStore, declared: Manifest) -> Manifest:
+    """Decode the manifest of a shard with windows by rows or an operator, empty before the first write."""
+    data = blob_store.manifest()
+    return {} if data is None else check_state(data, declared)
+
+
+def check_state(data: bytes, declared: Manifest) -> Manifest:
+    """Decode such a manifest; one that was written for another declaration is refused."""
+    state = decode_manifest(data)
+    for name, now in declared.items():
+        was = state.get("declared", {}).get(name)
+        if was != now:
+            raise StateError(
+                f"the checkpoint was written with {name}={was!r}, and this run has {name}={now!r}. Start with a new "
+                "checkpoint, or with what was declared before."
+            )
+    return state
+
+
+def write_state(blob_store: BlobStore, declared: Manifest, **state: Any) -> None:
+    """Write the manifest that ``read_state`` reads."""
+    blob_store.write_manifest(encode_manifest({"declared": declared, **state}))
+
+
+def decode_manifest(data: bytes) -> Manifest:
+    """Decode a manifest; one of another format is refused."""
+    manifest: Manifest = json.loads(data)
+    if manifest["format"] != FORMAT:
+        raise other_format("checkpoint", manifest["format"])
+    return manifest
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Encode a manifest, with the present format number."""
+    return json.dumps({"format": FORMAT, **manifest}).encode()
+
+
 def entries_of(manifest: Manifest) -> dict[Identity, Manifest]:
-    """What is kept of each store, by its identity."""
-    # Before there were answers per event, nobody noted that a store has none.
-    return {_known_by(entry["by"], entry.get("per_event", False)): entry for entry in manifest.get("stores", [])}
+    """Return the entry of each store in a manifest, by the identity of the store."""
+    return {_identity(entry["by"], entry["per_event"]): entry for entry in manifest.get("stores", [])}
 
 
 def identity(store: Store) -> Identity:
-    """What a store is known by."""
-    return _known_by(store.keys.names, store.offer.per_event)
+    """Return what identifies a store: whether it answers per event, and its keys."""
+    return _identity(store.keys.names, store.offer.per_event)
 
 
-def _known_by(names: Sequence[str], per_event: bool) -> Identity:
+def _identity(names: Sequence[str], per_event: bool) -> Identity:
     return per_event, tuple(name.lower() for name in names)
 
 
@@ -65,8 +104,8 @@ def _check(entry: Manifest | None, store: Store) -> None:
         )
     if entry["kept"] != store.kept:
         raise StateError(
-            f"the checkpoint keeps {_events_with(entry['kept'])}, and the queries of this run ask for "
-            f"{_events_with(store.kept)}. Start with a new checkpoint, or with the conditions of before."
+            f"the checkpoint keeps {_events_with(entry['kept'])}, and the queries of this run need "
+            f"{_events_with(store.kept)}. Start with a new checkpoint, or with the earlier conditions."
         )
     for component in store.program.components:
         if component.name not in entry["components"]:
@@ -78,3 +117,73 @@ def _check(entry: Manifest | None, store: Store) -> None:
 
 def _events_with(condition: str | None) -> str:
     return "all events" if condition is None else f"events with {condition}"
+
+
+_ENCODERS: Final[tuple[tuple[type, str, Callable[[Any], Any]], ...]] = (
+    # Before dates: a datetime is a date, too.
+    (dt.datetime, "time", lambda value: value.isoformat()),
+    (dt.date, "date", lambda value: value.isoformat()),
+    (dt.time, "clock", lambda value: value.isoformat()),
+    (dt.timedelta, "span", lambda value: value // dt.timedelta(microseconds=1)),
+    (Decimal, "decimal", str),
+    (NotANumber, "nan", lambda value: None),
+    (bytes, "bytes", lambda value: base64.b64encode(value).decode()),
+    (tuple, "tuple", lambda value: [_encode(each) for each in value]),
+    (frozenset, "frozenset", lambda value: [_encode(each) for each in value]),
+    (set, "set", lambda value: [_encode(each) for each in value]),
+    (dict, "dict", lambda value: [[_encode(key), _encode(each)] for key, each in value.items()]),
+)
+_DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "time": dt.datetime.fromisoformat,
+    "date": dt.date.fromisoformat,
+    "clock": dt.time.fromisoformat,
+    "span": lambda micros: dt.timedelta(microseconds=micros),
+    "decimal": Decimal,
+    "nan": lambda _: NAN,
+    "bytes": base64.b64decode,
+    "tuple": lambda values: tuple(_decode(each) for each in values),
+    "frozenset": lambda values: frozenset(_decode(each) for each in values),
+    "set": lambda values: {_decode(each) for each in values},
+    "dict": lambda pairs: {_decode(key): _decode(value) for key, value in pairs},
+}
+
+
+def to_text(value: Any) -> str:
+    """Encode a plain value as JSON: data, never code.
+
+    Examples
+    --------
+    >>> from_text(to_text({("a", None): [1, 2.5, float("inf"), b"x"], "at": dt.date(2026, 1, 1)}))
+    {('a', None): [1, 2.5, inf, b'x'], 'at': datetime.date(2026, 1, 1)}
+    >>> from_text(to_text((NAN, "a"))) == (NAN, "a")
+    True
+    """
+    return json.dumps(_encode(value), separators=(",", ":"))
+
+
+def from_text(text: str) -> Any:
+    """Decode a plain value."""
+    return _decode(json.loads(text))
+
+
+def _encode(value: Any) -> Any:
+    if value is None or (isinstance(value, (bool, int, float, str)) and type(value).__module__ == "builtins"):
+        return value
+    if type(value) is list:
+        return [_encode(each) for each in value]
+    for type_, name, write in _ENCODERS:
+        if isinstance(value, type_):
+            return {name: write(value)}
+    raise StateError(
+        f"an operator keeps {value!r} of type {type(value).__name__}, which a state store cannot hold. Write methods "
+        "save and load that turn it into plain values: numbers, strings, times, lists and dicts."
+    )
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(each) for each in value]
+    if isinstance(value, dict):
+        ((name, inner),) = value.items()
+        return _DECODERS[name](inner)
+    return value

@@ -1,4 +1,4 @@
-"""What a shard keeps of one store between micro-batches, and how a manifest describes it."""
+"""What a shard keeps of one store between micro-batches, and how a manifest records it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from panes.frames.positions import Integers
+from panes.planning.granularity import Tier
 from panes.state.blob_store import BlobStore
-from panes.state.granules import GranuleRows
-from panes.state.history import ALWAYS, History
+from panes.state.granules import DeliveredPanes, GranuleRows, settle
 from panes.state.job import Store
 from panes.state.key_dictionary import KeyDictionary
 from panes.state.limits import Evictions
-from panes.state.packing import Delivered
-from panes.state.runs import Runs
+from panes.state.runs import ALWAYS, History, Runs
 from panes.timeline import Edges, Geometry
 
 _FEW_KEYS = 1024
@@ -26,14 +25,14 @@ _FEW_KEYS = 1024
 
 @dataclass
 class StoreState:
-    """The keys and granules of one store in one shard, and what is known about them.
+    """The keys and granules of one store in one shard, and what was lost of them.
 
     Parameters
     ----------
     since
-        Since when each declared window sees everything, by its lifespan as text.
+        The instant since which each declared window sees everything, by its lifespan as text.
     checked
-        How many keys there were when the dictionary was last looked through for keys without granules.
+        The number of keys when keys without granules were last looked for.
     """
 
     store: Store
@@ -46,26 +45,27 @@ class StoreState:
 
     @classmethod
     def new(cls, store: Store, blob_store: BlobStore) -> StoreState:
-        """Before the first micro-batch."""
+        """Return the state before the first micro-batch."""
         runs = Runs(store.program.components, blob_store)
         return cls(store, KeyDictionary(store.keys, blob_store), runs, History(), {}, Evictions())
 
     @classmethod
     def from_json(cls, store: Store, blob_store: BlobStore, data: dict[str, Any]) -> StoreState:
-        """As a manifest has it."""
+        """Read the state that a manifest records."""
         history = History.from_json(data["history"])
         before = tuple(Edges(period, offset) for period, offset in data["edges"])
         if before != store.program.edges:
-            # What is held has the panes of before, whatever the panes are from now on.
+            # The granules held have the edges of the earlier run, whatever the edges are from now on.
             upto = max((run["last"] for run in data["runs"]), default=ALWAYS)
             history.coarse[before] = max(upto + max(e.period for e in before), history.coarse.get(before, ALWAYS))
-        evictions = Evictions([(ordinal, instant) for ordinal, instant in data["evictions"][0]], data["evictions"][1])
+        listed, checked = data["evictions"]
+        evictions = Evictions([(ordinal, instant) for ordinal, instant in listed], checked)
         runs = Runs.from_json(store.program.components, blob_store, data["runs"])
         dictionary = KeyDictionary(store.keys, blob_store, data["keys"])
         return cls(store, dictionary, runs, history, data["since"], evictions, data["checked"])
 
     def to_json(self) -> dict[str, Any]:
-        """For a manifest."""
+        """Record the state for a manifest."""
         windows = [str(view.window.lifespan) for view in self.store.program.views]
         return {
             "by": self.store.keys.names,
@@ -76,21 +76,21 @@ class StoreState:
             "keys": self.dictionary.listed,
             "runs": self.runs.to_json(),
             "checked": self.checked,
-            "evictions": [self.evictions.listed, self.evictions.looked],
+            "evictions": [self.evictions.listed, self.evictions.checked],
             "since": {window: self.since[window] for window in windows if window in self.since},
             "history": self.history.to_json(),
         }
 
     def sees_from(self, geometry: Geometry) -> int:
-        """Since when a window that comes now sees everything."""
+        """Return the instant since which a window declared now sees everything."""
         return self.history.sees_from(geometry, self.store.program.edges)
 
     def declared_since(self, geometry: Geometry) -> int:
-        """Since when a declared window sees everything: from the start of the run that first declared it."""
+        """Return the same for a declared window, as of the run that declared it first."""
         return self.since.setdefault(str(geometry), self.sees_from(geometry))
 
-    def taken_in(self, delivered: Sequence[Delivered], later_than: int) -> GranuleRows:
-        """Panes of a micro-batch that start later than an instant, under the ordinals of the dictionary."""
+    def receive(self, delivered: Sequence[DeliveredPanes], later_than: int) -> GranuleRows:
+        """Return the delivered panes that start later than an instant, with ordinals of the dictionary as keys."""
         parts = []
         for delivery in delivered:
             panes = delivery.panes.where(delivery.panes.start > later_than)
@@ -98,16 +98,23 @@ class StoreState:
                 used, local = np.unique(panes.key, return_inverse=True)
                 ordinals = self.dictionary.ordinals(delivery.keys.take(pa.array(used)))
                 parts.append(GranuleRows(ordinals[local], panes.start, panes.end, panes.stored))
-        return reduce(GranuleRows.and_, parts, GranuleRows.empty(self.store.program.components))
+        return reduce(GranuleRows.concat, parts, GranuleRows.empty(self.store.program.components))
+
+    def add(self, rows: GranuleRows, tiers: Sequence[Tier], watermark: int, cuts: Sequence[int]) -> None:
+        """Keep the rows of a micro-batch, and let everything age up to its watermark."""
+        self.runs.add(settle(rows, self.store.program.components, tiers, watermark, cuts))
+        self.runs.age(tiers, watermark, cuts)
+        self.history.age(tiers, watermark)
+        self.evictions.drop_before(watermark - tiers[-1].reach)
 
     def keep_keys(self, chosen: Integers) -> None:
-        """Forget all other keys, and their granules."""
+        """Remove all other keys and their granules."""
         new = self.dictionary.keep(chosen)
         self.runs.renumber(new)
         self.evictions.renumber(new)
 
-    def forget_unused_keys(self) -> None:
-        """Forget keys without granules, looking only when their number has doubled."""
+    def remove_unused_keys(self) -> None:
+        """Remove keys without granules, once the number of keys has doubled."""
         if len(self.dictionary) <= 2 * self.checked + _FEW_KEYS:
             return
         used = self.runs.used_keys()
@@ -117,6 +124,6 @@ class StoreState:
 
 
 def blobs_of(data: dict[str, Any]) -> Iterator[str]:
-    """The names of all blobs that a manifest lists for a store."""
+    """Return the names of all blobs that a manifest lists for a store."""
     yield from (name for name, _ in data["keys"])
     yield from (run["name"] for run in data["runs"])

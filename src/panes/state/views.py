@@ -1,7 +1,7 @@
-"""Views that come and go while a job runs, over stores that stay as they are.
+"""Queries registered in a catalogue while a job runs, answered from the stores that the job has.
 
-A registered query has to be one that the job's granules can answer: its keys, its aggregates and the events that they
-count are those of a declared query, and no window of it cuts a pane. Otherwise it is refused, with the reason.
+The granules of the job must be able to answer a registered query: it has the keys, aggregates and conditions of a
+declared query, and none of its windows begins or ends within a pane. Otherwise it is refused, with the reason.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from panes.queries.query import Query
 from panes.timeline import Edges
 
 KeyFilter: TypeAlias = Callable[[Expression, pa.RecordBatch], Array]
-"""Which of some keys fulfil a condition."""
+"""Returns which keys fulfil a condition."""
 
 _SHOWN = 200
 REGISTERED = -1
-"""The number of the query of a view that no declared query has."""
+"""The query number of views of registered queries."""
 
 
 @dataclass(frozen=True)
 class RegisteredQuery:
-    """A registered query as its job answers it.
+    """A registered query, bound to a store.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ class RegisteredQuery:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a store can answer: declared queries, what is read for each, where panes begin and end, the event time.
+    """What a store can answer: its declared queries with their readings, keys, edges and event time.
 
-    A store of sliding windows offers nothing: it keeps single events, and those no longer than it needs them.
+    A store of sliding windows offers nothing: it keeps single events, and only as long as it needs them.
     """
 
     queries: Sequence[tuple[Query, tuple[Reading, ...], int | None]]
@@ -65,18 +65,18 @@ class Offer:
     per_event: bool = False
 
     def has(self, keys: set[str]) -> bool:
-        """Whether it answers queries by some keys, in lower case."""
+        """Return whether it answers queries by these keys (in lower case)."""
         return not self.per_event and {key.lower() for key in self.keys} == keys
 
 
-def serve(entry: Entry, offers: Sequence[Offer]) -> RegisteredQuery:
-    """A registration as views; an error says why it cannot be served, and what to declare."""
+def bind_entry(entry: Entry, offers: Sequence[Offer]) -> RegisteredQuery:
+    """Bind a registration to a store; an error says why none can answer it, and what to declare."""
     by = {key.lower() for key in entry.by}
     number = next((i for i, offer in enumerate(offers) if offer.has(by)), None)
     if number is None:
-        known = "; ".join(f"({', '.join(offer.keys)})" for offer in offers if not offer.per_event) or "no keys at all"
+        key_sets = "; ".join(f"({', '.join(offer.keys)})" for offer in offers if not offer.per_event) or "no keys"
         raise DeclarationError(
-            f"the job keeps nothing by ({', '.join(entry.by)}), only by {known}. Declare a query with these keys at "
+            f"the job keeps nothing by ({', '.join(entry.by)}), only by {key_sets}. Declare a query with these keys at "
             "the next start."
         )
     offer = offers[number]
@@ -97,7 +97,7 @@ def serve(entry: Entry, offers: Sequence[Offer]) -> RegisteredQuery:
 
 
 def _condition(entry: Entry, offer: Offer) -> tuple[Expression | None, Expression | None]:
-    """The declared condition that an entry's events fulfil, and its own condition on keys."""
+    """Return the declared condition that an entry's events fulfil, and the entry's condition on keys."""
     if entry.where is None:
         return None, None
     where = expression(entry.where)
@@ -113,66 +113,66 @@ def _condition(entry: Entry, offer: Offer) -> tuple[Expression | None, Expressio
 
 
 def _readings(entry: Entry, offer: Offer, condition: Expression | None) -> tuple[tuple[Reading, ...], int | None]:
-    known: dict[tuple[str, str], tuple[Aggregate, Reading]] = {}
+    declared: dict[tuple[str, str], tuple[Aggregate, Reading]] = {}
     exists: int | None = None
     for query, readings, counted in offer.queries:
         if query.where == condition:
             exists = counted
-            known |= {
+            declared |= {
                 (alias, signature(aggregate)): (aggregate, reading)
                 for (alias, aggregate), reading in zip(query.aggregates, readings, strict=True)
             }
-    found = []
-    for alias, what in entry.select:
-        if (alias, what) not in known:
-            columns = [f"{a} = {s}" for a, s in known]
+    chosen = []
+    for alias, signed in entry.select:
+        if (alias, signed) not in declared:
+            columns = [f"{a} = {s}" for a, s in declared]
             raise DeclarationError(
-                f"the job keeps no column {alias} = {what}"
+                f"the job keeps no column {alias} = {signed}"
                 f"{'' if condition is None else f' for events with {condition.sql}'}"
-                f" ({nearest(f'{alias} = {what}', columns) if columns else 'it keeps none'}). Declare it at the next "
+                f" ({nearest(f'{alias} = {signed}', columns) if columns else 'it keeps none'}). Declare it at the next "
                 "start."
             )
-        aggregate, reading = known[alias, what]
+        aggregate, reading = declared[alias, signed]
         for window in entry.over:
             if (reason := aggregate.misfit(window.geometry)) is not None:
                 raise DeclarationError(reason)
-        found.append(reading)
-    return tuple(found), exists
+        chosen.append(reading)
+    return tuple(chosen), exists
 
 
-def fulfilled(evaluate: KeyFilter, condition: Expression, keys: pa.RecordBatch) -> tuple[Array, str | None]:
-    """Which keys fulfil a condition, and what went wrong; a key that it fails for does not fulfil it."""
+def evaluate_keys(evaluate: KeyFilter, condition: Expression, keys: pa.RecordBatch) -> tuple[Array, str | None]:
+    """Return which keys fulfil a condition, and the error if it fails for some; those do not fulfil it."""
     try:
         return evaluate(condition, keys), None
     except Exception as error:
         reason = str(error)
-    found = np.zeros(len(keys), dtype=bool)
+    fulfilled = np.zeros(len(keys), dtype=bool)
     for i in range(len(keys)):
         with suppress(Exception):
-            found[i] = evaluate(condition, keys.slice(i, 1))[0]
-    return found, reason
+            fulfilled[i] = evaluate(condition, keys.slice(i, 1))[0]
+    return fulfilled, reason
 
 
 class Registry:
-    """Which registered queries a job has, and since when each sees everything.
+    """The registered queries of a job, and since when each sees every event.
 
     Parameters
     ----------
     declared
         The names of the job's own queries.
     listed
-        By name: the entry as text, whether it is active, and since which instant its windows see all events, as a
-        manifest has it.
+        By name, as in a manifest: the entry as text, whether it is active, and the instants since which its windows
+        see every event.
     admit
-        Looks at a query that is to be served: raises where it cannot be, and says since when each window sees
-        everything.
+        Returns the instant since which each window of a query sees every event; raises if the query cannot be
+        answered.
 
     Attributes
     ----------
     active
-        The queries to answer, and since when each of their windows sees everything.
+        The queries to answer, and the instants since which their windows see every event.
     unserved
-        Why queries of the list are suspended from now on: the job was started again with other queries.
+        Why listed queries are suspended from now on: the job was restarted with other queries.
     """
 
     def __init__(
@@ -191,37 +191,37 @@ class Registry:
                 if on and name in declared:
                     raise DeclarationError("the job declares a query of this name now")
                 if on:
-                    self.active[name] = serve(read_entry(text), offers), since
+                    self.active[name] = bind_entry(read_entry(text), offers), since
             except Exception as error:
                 self.listed[name] = (text, False, {})
                 self.unserved.append(f"{name}: {error}")
 
     def change(self, text: str) -> str | None:
-        """Apply an entry; the reason, where it is refused."""
+        """Apply an entry; return the reason if it is refused."""
         try:
             entry = read_entry(text)
-            known = self.listed.get(entry.name)
+            listed = self.listed.get(entry.name)
             if entry.action == "register":
-                if entry.name in self._declared or known is not None:
-                    raise DeclarationError(f"there is a query {entry.name!r} already. Drop it, or rename this one.")
+                if entry.name in self._declared or listed is not None:
+                    raise DeclarationError(f"a query {entry.name!r} exists already. Drop it, or rename this one.")
                 self._activate(entry, text)
-            elif known is None:
-                what = "is declared by the job, not registered" if entry.name in self._declared else "is not registered"
-                raise DeclarationError(f"{entry.name!r} {what}, so there is nothing to {entry.action}.")
+            elif listed is None:
+                why = "is declared by the job, not registered" if entry.name in self._declared else "is not registered"
+                raise DeclarationError(f"{entry.name!r} {why}, so there is nothing to {entry.action}.")
             elif entry.action == "resume":
-                if not known[1]:
-                    self._activate(read_entry(known[0]), known[0])
+                if not listed[1]:
+                    self._activate(read_entry(listed[0]), listed[0])
             else:
                 self.active.pop(entry.name, None)
-                self.listed[entry.name] = (known[0], False, {})
+                self.listed[entry.name] = (listed[0], False, {})
                 if entry.action == "drop":
                     del self.listed[entry.name]
         except Exception as error:
-            # Whatever is in a file that anybody may have written, the job goes on.
+            # Anybody may write such a file: whatever is in it, the job goes on.
             return f"{text[:_SHOWN]}: {error}"
         return None
 
     def _activate(self, entry: Entry, text: str) -> None:
-        served = serve(entry, self._offers)
-        since = self._admit(served)
-        self.active[entry.name], self.listed[entry.name] = (served, since), (text, True, since)
+        query = bind_entry(entry, self._offers)
+        since = self._admit(query)
+        self.active[entry.name], self.listed[entry.name] = (query, since), (text, True, since)

@@ -1,19 +1,36 @@
-"""What a watermark means for windows: which events are too late for which of their instances, and what is due."""
+"""What the watermark decides: which events are late, which instances are due, and what answers them.
+
+**A late event needs no rule of its own.** An instance is answered once, when the watermark passes its end. An event
+that comes after that joins only the instances that are still open, as in Spark: too late for a short window, it still
+counts in a long one. :func:`lateness` counts such events: *late* for at least one instance that would hold it, *lost*
+when late for all. The shard counts both; with ``late="emit"`` late events also come out as rows.
+
+In append mode :func:`answer_due` answers the instances whose ends lie between the last watermark and this one. In
+update mode :func:`answer_touched` answers every open instance that the micro-batch has changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 
 from panes.aggregates.operations import Array
+from panes.engine.answer import Answers, answer_per_event, read
+from panes.engine.partials import SortedColumn, positive
+from panes.engine.program import Node, Program
+from panes.frames import Frame, frame
 from panes.timeline import Geometry
+
+EPOCH = 0
+"""Spark's watermark before any event: events before it are late from the start."""
 
 NEVER = 2**62
 
 
 def lateness(windows: Iterable[Geometry], instants: Array, watermark: int) -> tuple[Array, Array]:
-    """Which instants are too late for at least one instance that holds them, and which for all.
+    """Return which instants are too late for at least one instance that would hold them, and which for all.
 
     Examples
     --------
@@ -23,7 +40,7 @@ def lateness(windows: Iterable[Geometry], instants: Array, watermark: int) -> tu
     late, open_ = np.zeros(len(instants), dtype=bool), np.zeros(len(instants), dtype=bool)
     old = np.flatnonzero(instants < watermark)
     for geometry in windows if len(old) else ():
-        # The first and the last instance that hold each instant; between instances there is none.
+        # The first and the last instance that hold each instant; in a gap between instances there is none.
         last = (instants[old] - geometry.offset) // geometry.slide
         first = (instants[old] - geometry.offset - geometry.range) // geometry.slide + 1
         base = geometry.offset + geometry.range
@@ -33,7 +50,7 @@ def lateness(windows: Iterable[Geometry], instants: Array, watermark: int) -> tu
 
 
 def due_from(windows: Iterable[Geometry], after: int, upto: int) -> int:
-    """Where the first instance starts that ends after one watermark and no later than the next; never without any.
+    """Return the earliest start of an instance that ends in ``(after, upto]``; ``NEVER`` without one.
 
     Examples
     --------
@@ -49,7 +66,7 @@ def due_from(windows: Iterable[Geometry], after: int, upto: int) -> int:
 
 
 def open_from(windows: Iterable[Geometry], touched: Array, watermark: int) -> int:
-    """No open instance that holds one of some touched rows starts before this; never without rows.
+    """Return a lower bound for the start of any open instance that holds a touched row; ``NEVER`` without rows.
 
     Examples
     --------
@@ -62,7 +79,7 @@ def open_from(windows: Iterable[Geometry], touched: Array, watermark: int) -> in
 
 
 def open_instances(windows: Iterable[Geometry], latest: int, watermark: int) -> int:
-    """How many instances have begun by an instant and not ended by the watermark, or by another instant.
+    """Count the instances that have begun by ``latest`` and not ended by the watermark.
 
     Examples
     --------
@@ -70,3 +87,68 @@ def open_instances(windows: Iterable[Geometry], latest: int, watermark: int) -> 
     4
     """
     return sum(max(0, (latest - g.offset) // g.slide - (watermark - g.offset - g.range) // g.slide) for g in windows)
+
+
+def answer_due(program: Program, column: SortedColumn, after: int, upto: int) -> Iterator[Answers]:
+    """Answer every view's instances that end in ``(after, upto]``."""
+    if not len(column.positions):
+        return
+    # The instance of an event ends right after it.
+    start = column.positions.start
+    yield from answer_per_event(program, column, np.flatnonzero((start >= after) & (start < upto)))
+
+    def span_while_held(component: int, since: int | None) -> tuple[Array, Array]:
+        first, last = column.span(component, since)
+        return first, np.full_like(last, upto)
+
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for node in program.nodes:
+            if not node.views or not _any_ends(node.geometry, after, upto):
+                continue
+            every = program.emit_all
+            instances = frame(node.geometry, column.positions, emit_all=every, ending=(after, upto), check=False)
+            for since, views in program.by_since(node.views).items():
+                visible = instances if since is None else instances.since(since, column.positions)
+                if len(visible):
+                    partials = {i: column.partials[i].reduce(visible, some_empty=every) for i in node.needed}
+                    spans = partial(span_while_held, since=since) if every else None
+                    yield from read(program, views, visible, partials, column, spans)
+
+
+def answer_touched(program: Program, column: SortedColumn, news: SortedColumn, watermark: int) -> Iterator[Answers]:
+    """Answer every view's open instances that hold a row of the micro-batch: early answers and corrections."""
+    if not len(column.positions) or not len(news.positions):
+        return
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for node in program.nodes:
+            if not node.views:
+                continue
+            changed = frame(node.geometry, news.positions, check=False)
+            changed = changed.where(changed.start + node.geometry.range > watermark)
+            for (exists, since), views in _by_condition(program, node).items():
+                # Rows that a window or a query's condition leaves out change nothing for it.
+                visible = changed if since is None else changed.since(since, news.positions)
+                if exists is not None:
+                    visible = visible.where(positive(news.partials[exists].reduce(visible)))
+                if len(visible):
+                    lo = column.positions.search(visible.key, program.views[views[0]].window.begins(visible.start))
+                    hi = column.positions.search(visible.key, visible.start + node.geometry.range)
+                    # The column may lack rows from before a window was declared.
+                    instances = Frame(visible.key, visible.start, lo, hi).where(hi > lo)
+                    partials = {i: column.partials[i].reduce(instances) for i in node.needed}
+                    yield from read(program, tuple(views), instances, partials, column)
+
+
+def _any_ends(geometry: Geometry, after: int, upto: int) -> bool:
+    """Return whether an instance ends in ``(after, upto]``."""
+    first, last = ((edge - geometry.offset - geometry.range) // geometry.slide for edge in (after, upto))
+    return first < last
+
+
+def _by_condition(program: Program, node: Node) -> dict[tuple[int | None, int | None], list[int]]:
+    """Group the views of a node by the component that counts their events and the instant since which these count."""
+    groups: dict[tuple[int | None, int | None], list[int]] = {}
+    for number in node.views:
+        view = program.views[number]
+        groups.setdefault((view.exists, view.window.since), []).append(number)
+    return groups

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from panes.aggregates.ordering import is_ordered
 from panes.expressions.evaluate import evaluate
-from panes.queries.lookups import Answered, answered, declare_lookup, features
+from panes.queries.lookup_declarations import LookupWindow, answered, declare_lookup, features
 from panes.queries.measures import Rows
 from panes.queries.query import Query
 from panes.queries.windows import Cumulate, RowWindow, Sliding
@@ -46,7 +46,7 @@ def brute_force_lookup(
         for query in part.queries:
             aggregates = dict(query.aggregates)
             for window in answered(query):
-                held = _held(query, window, events, requests, part.asked_at, part.delay)
+                held = _held(query, window, events, requests, part.requested_at, part.delay)
                 for alias, aggregate in aggregates.items():
                     by_rows = isinstance(window, RowWindow)
                     found[query.name, window.name, alias] = answers_of(
@@ -58,7 +58,7 @@ def brute_force_lookup(
 
 
 def _held(
-    query: Query, window: Answered, events: pa.Table, requests: pa.Table, asked_at: str, delay: int
+    query: Query, window: LookupWindow, events: pa.Table, requests: pa.Table, requested_at: str, delay: int
 ) -> list[_Held]:
     """What a window holds for each request."""
     instants = events.column(query.at).combine_chunks().cast(pa.int64()).to_pylist()
@@ -67,14 +67,14 @@ def _held(
     kept = [i for i, t in enumerate(instants) if t is not None and passed[i]]
     kept.sort(key=lambda i: (instants[i], [column[i] for column in ties]))
     found = []
-    asking = requests.column(asked_at).combine_chunks().cast(pa.int64()).to_pylist()
+    asking = requests.column(requested_at).combine_chunks().cast(pa.int64()).to_pylist()
     for t, key in zip(asking, _keys(requests, query.by), strict=True):
         own = [] if t is None else [i for i in kept if keys[i] == key]
         found.append(_instance(window, own, instants, 0 if t is None else t, delay))
     return found
 
 
-def _instance(window: Answered, own: list[int], instants: list[int], t: int, delay: int) -> _Held:
+def _instance(window: LookupWindow, own: list[int], instants: list[int], t: int, delay: int) -> _Held:
     if isinstance(window, RowWindow):
         end, holds_end = t, not window.before
         if isinstance(window.every, int):

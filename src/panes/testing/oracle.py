@@ -18,7 +18,7 @@ from panes.aggregates.aggregates import (
 )
 from panes.aggregates.collecting import CountDistinctOf, DistinctOf, QuantileOf
 from panes.aggregates.fits import CorrelationOf
-from panes.queries.lookups import answered, declare_lookup, features
+from panes.queries.lookup_declarations import answered, declare_lookup, features
 from panes.queries.query import Query
 from panes.queries.windows import Sliding, Window
 from panes.timeline import DurationLike, format_instant, parse_duration
@@ -121,7 +121,7 @@ def _finished(query: Query, window: Window, answers: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     answers = answers.withColumn("window_name", F.lit(window.name))
-    if query.expiring:
+    if query.uses_expires:
         slide = window.geometry.slide
         answers = answers.withColumn("expires", F.expr(f"window.end + INTERVAL '{slide}' MICROSECOND"))
     for alias, value in query.derived:
@@ -245,15 +245,15 @@ def spark_lookups(query: Query, events: DataFrame, requests: DataFrame, *, at: s
     parts, names = [requests], {(window, alias): name for _, window, alias, name in features([query])}
     if query.where is not None:
         events = events.where(query.where.sql)
-    event_at, asked_at = F.col(f"e.{query.at}"), F.col(f"r.{part.asked_at}")
+    event_at, requested_at = F.col(f"e.{query.at}"), F.col(f"r.{part.requested_at}")
     alike: list[Column] = [F.col(f"r.{name}").eqNullSafe(F.col(f"e.{name}")) for name in query.by]
     for window in answered(query):
         assert isinstance(window, Sliding)
-        end = asked_at - F.expr(f"INTERVAL '{window.ago}' MICROSECOND")
+        end = requested_at - F.expr(f"INTERVAL '{window.ago}' MICROSECOND")
         start = end - F.expr(f"INTERVAL '{window.size}' MICROSECOND")
         after = event_at >= start if window.bounds[0] == "[" else event_at > start
         before = event_at <= end if window.bounds[1] == "]" else event_at < end
-        rows = requests.select("id", *query.by, part.asked_at).alias("r")
+        rows = requests.select("id", *query.by, part.requested_at).alias("r")
         met = rows.join(
             events.withColumn(_ROW, F.lit(1)).alias("e"), reduce(lambda a, b: a & b, [*alike, after, before]), "left"
         )

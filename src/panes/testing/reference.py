@@ -183,10 +183,10 @@ def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
             reader.type,
         )
     lent: dict[str, pa.Array] = {}
-    if query.expiring:
+    if query.uses_expires:
         slides = {window.name: window.geometry.slide for window in on_clock}
         lent[EXPIRES] = pa.array([row[2] + slides[row[0]] for row in rows], pa.int64()).cast(instant_type)
-    if query.asks_for(NUMBER):
+    if query.refers_to(NUMBER):
         lent[NUMBER] = pa.array(numbers, pa.int64())
     result = pa.table(answers | lent)
     for alias, value in query.derived:

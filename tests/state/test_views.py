@@ -19,13 +19,13 @@ from panes.expressions.evaluate import evaluate, require_boolean
 from panes.queries.catalogue_entries import Entry, read_entry, registration
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.history import History
+from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobOptions, Mode, Store
-from panes.state.packing import pack_panes, unpack_panes
+from panes.state.runs import History
 from panes.state.shard import Shard
 from panes.state.views import Offer
 from panes.timeline import Edges, Geometry
-from tests.engine.simulation import Event, arguments_of, events, program_of, queries
+from tests.state.simulation import Event, arguments_of, events, program_of, queries
 
 DECLARED = [pn.tumbling("10us"), pn.hopping("40us", every="20us")]
 AT_LAST = 10**6
@@ -155,7 +155,7 @@ def test_coverage_grows_until_the_window_has_seen_its_range() -> None:
             r"no column n = min\('x'\)",
         ),
         (counted(pn.tumbling("20us"), where="x > 3"), "no declared query of the job counts the events with x > 3"),
-        (counted(pn.tumbling("20us"), name="all"), "there is a query 'all' already"),
+        (counted(pn.tumbling("20us"), name="all"), "a query 'all' exists already"),
         (
             registration(pn.query("q", at="t2", by="key", select={"n": pn.count()}, over=pn.tumbling("20us"))),
             "the job's event time is ts",
@@ -205,7 +205,7 @@ def test_a_condition_on_keys_chooses_among_them() -> None:
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> Any:
     def windows(*over: Window) -> None:
-        monkeypatch.setattr("tests.engine.test_views.DECLARED", list(over))
+        monkeypatch.setattr("tests.state.test_views.DECLARED", list(over))
 
     return windows
 
@@ -248,7 +248,7 @@ def test_a_checkpoint_of_other_events_or_keys_is_refused() -> None:
     before = Stream()
     before.step([(0, 5, 1)], 0)
     for other, reason in (
-        ({"kept": "x > 5"}, "keeps all events, and the queries of this run ask for events with x > 5"),
+        ({"kept": "x > 5"}, "keeps all events, and the queries of this run need events with x > 5"),
         ({"keys": pa.schema([("other", pa.int64())])}, "keeps nothing by"),
     ):
         after = Stream()

@@ -16,11 +16,12 @@ from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.job import Figures, JobOptions, Store
-from panes.state.packing import pack_panes, unpack_panes
-from panes.state.shard import EPOCH, Shard
+from panes.state.granules import pack_panes, unpack_panes
+from panes.state.job import JobOptions, ShardMetrics, Store
+from panes.state.shard import Shard
 from panes.state.views import Offer
-from tests.engine.simulation import SCHEMA, Event, PerEvent, Simulation, arguments_of, events, windows
+from panes.state.watermark import EPOCH
+from tests.state.simulation import SCHEMA, Event, PerEvent, Simulation, arguments_of, events, windows
 
 SHARDS = 2
 AT_LAST = 10**6
@@ -42,7 +43,7 @@ class Stream:
             keys = pa.schema([(name, pa.int64()) for name in store.keys])
             self.stores.append(Store(program, keys, offer))
         self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
-        self.figures: list[Figures] = []
+        self.metrics: list[ShardMetrics] = []
 
     def step(self, parts: list[list[Event]], watermark: int) -> list[tuple[int, Any, Any, int, tuple[Any, ...]]]:
         """Of each answer: the number of its store, its view, its key, where its instance starts, its values."""
@@ -68,7 +69,7 @@ class Stream:
                 values = list(zip(*(column.to_pylist() for column in answers.columns), strict=True))
                 rows = zip(names, answers.start.tolist(), values, strict=True)
                 found += [(answered.store, answers.view, *row) for row in rows]
-            self.figures.append(shard.figures)
+            self.metrics.append(shard.metrics)
         return found
 
 
@@ -126,7 +127,7 @@ def test_an_event_is_answered_once_by_the_watermark_that_passes_it(
         watermark = max([watermark, *(instant - delay for part in parts for _, instant, _ in part)])
     watermark = AT_LAST
     compare([])
-    assert all(not figures.granules for figures in stream.figures[-SHARDS:])
+    assert all(not figures.granules for figures in stream.metrics[-SHARDS:])
 
 
 def test_late_events_are_counted_and_still_count_for_later_ones() -> None:
@@ -136,12 +137,12 @@ def test_late_events_are_counted_and_still_count_for_later_ones() -> None:
     # Too late for an answer of its own, and in time for the one after it.
     found = stream.step([[(0, 55, 5)]], 61)
     assert sorted(row[3:] for row in found) == [(51, (2, 5)), (51, (2, 7, 5))]
-    assert sum(figures.late for figures in stream.figures) == 1
-    assert sum(figures.lost for figures in stream.figures) == 0
+    assert sum(figures.late for figures in stream.metrics) == 1
+    assert sum(figures.lost for figures in stream.metrics) == 0
     assert stream.step([[(0, 45, 5)]], 100) == []
-    assert sum(figures.late for figures in stream.figures) == 2
-    assert sum(figures.lost for figures in stream.figures) == 1
-    assert all(figures.open_windows == 0 for figures in stream.figures)
+    assert sum(figures.late for figures in stream.metrics) == 2
+    assert sum(figures.lost for figures in stream.metrics) == 1
+    assert all(figures.open_windows == 0 for figures in stream.metrics)
 
 
 def test_what_no_window_needs_is_not_kept() -> None:
@@ -149,5 +150,5 @@ def test_what_no_window_needs_is_not_kept() -> None:
     for instant in range(0, 2000, 5):
         stream.step([[(0, instant, 1), (1, instant, 1)]], max(0, instant - 5))
     # Seven instants of each key lie less than 25 µs before the watermark or after it; runs are dropped as a whole.
-    held = sum(figures.granules for figures in stream.figures[-SHARDS:])
+    held = sum(figures.granules for figures in stream.metrics[-SHARDS:])
     assert 14 <= held <= 4 * 14

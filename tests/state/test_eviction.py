@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError
 from panes.state.limits import Bounds, Evictions
-from tests.engine.simulation import Event, events
-from tests.engine.test_views import DECLARED, Stream
+from tests.state.simulation import Event, events
+from tests.state.test_views import DECLARED, Stream
 
 RANGES = {window.name: window.geometry.range for window in DECLARED}
 
@@ -70,11 +70,11 @@ def test_state_is_bounded_when_keys_are_not() -> None:
     assert sizes[0] < 0.8 * sizes[1]
 
 
-def test_doubts_follow_their_keys() -> None:
+def test_evictions_follow_their_keys() -> None:
     evictions = Evictions([(2, 100)])
     evictions.renumber(np.array([0, -1, 1, 2]))
     assert evictions.since(np.array([0, 1, 2])).tolist()[1:] == [100, 100]
-    evictions.settle(100)
+    evictions.drop_before(100)
     assert not evictions.listed
 
 

@@ -1,4 +1,4 @@
-"""GranuleRows held between micro-batches give the answers of a simulation that keeps every event and every instance."""
+"""Granules held between micro-batches give the answers of a simulation that keeps every event and every instance."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from panes.engine.program import Program
 from panes.planning.granularity import Tier, tiers
 from panes.planning.window_classes import WindowManager
 from panes.queries.windows import Window
-from panes.state.granules import GranuleRows, answer_due, answer_touched, level_of, settled
-from tests.engine.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
+from panes.state.granules import GranuleRows, settle, sorted_column
+from panes.state.watermark import answer_due, answer_touched
+from tests.state.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 LONG_AGO, AT_LAST = -(10**6), 10**6
 
@@ -40,12 +41,12 @@ class Job:
     def step(self, batch: list[Event], watermark: int) -> tuple[list[Answers], list[Answers]]:
         components = self.program.components
         news = self.panes(batch)
-        self.held = settled(self.held.and_(news), components, self.tiers, self.watermark)
-        touched = settled(news, components, self.tiers, self.watermark)
-        level = level_of(components, self.held, KEYS)
-        changed = list(answer_touched(self.program, level, level_of(components, touched, KEYS), self.watermark))
+        self.held = settle(self.held.concat(news), components, self.tiers, self.watermark)
+        touched = settle(news, components, self.tiers, self.watermark)
+        level = sorted_column(components, self.held, KEYS)
+        changed = list(answer_touched(self.program, level, sorted_column(components, touched, KEYS), self.watermark))
         due = list(answer_due(self.program, level, self.watermark, watermark))
-        self.held = settled(self.held, components, self.tiers, watermark)
+        self.held = settle(self.held, components, self.tiers, watermark)
         self.watermark = watermark
         return due, changed
 

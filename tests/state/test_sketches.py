@@ -16,10 +16,10 @@ from panes.engine.program import bind_store, types_in
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.job import Mode, Store
-from panes.state.shard import EPOCH
 from panes.state.views import Offer
-from tests.engine.simulation import SCHEMA, Event, Simulation, events, windows
-from tests.engine.test_shard import AT_LAST, SHARDS, Stream
+from panes.state.watermark import EPOCH
+from tests.state.simulation import SCHEMA, Event, Simulation, events, windows
+from tests.state.test_shard import AT_LAST, SHARDS, Stream
 
 pytest.importorskip("datasketches")
 
@@ -37,7 +37,7 @@ class Sketches(Stream):
         offer = Offer((), ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
         self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
-        self.figures = []
+        self.metrics = []
 
 
 class Exactly(Simulation):

@@ -12,11 +12,12 @@ import panes as pn
 from panes.engine.program import Program, bind_store, cut_into_ticks, types_in
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.job import Figures, JobOptions, Mode, Store
-from panes.state.packing import pack_panes, unpack_panes
-from panes.state.shard import EPOCH, Shard
+from panes.state.granules import pack_panes, unpack_panes
+from panes.state.job import JobOptions, Mode, ShardMetrics, Store
+from panes.state.shard import Shard
 from panes.state.views import Offer
-from tests.engine.simulation import KEYS, SCHEMA, Event, Found, Simulation, arguments_of, events, program_of, windows
+from panes.state.watermark import EPOCH
+from tests.state.simulation import KEYS, SCHEMA, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 SHARDS = 2
 AT_LAST = 10**6
@@ -30,7 +31,7 @@ class Stream:
         offer = Offer((), ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
         self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
-        self.figures: list[Figures] = []
+        self.metrics: list[ShardMetrics] = []
 
     def step(self, parts: list[list[Event]], watermark: int) -> Found:
         mail: list[list[tuple[int, object]]] = [[] for _ in range(SHARDS)]
@@ -56,7 +57,7 @@ class Stream:
                 for name, start, values in zip(key, answers.start.tolist(), columns, strict=True):
                     assert (answers.view, name, start) not in found
                     found[answers.view, name, start] = values
-            self.figures.append(shard.figures)
+            self.metrics.append(shard.metrics)
         return found
 
 
@@ -80,7 +81,7 @@ def test_shards_answer_as_every_query_alone(
         watermark = max([watermark, *(instant - delay for _, instant, _ in together)])
     due, _ = simulation.step([], AT_LAST)
     assert stream.step([], AT_LAST) == (due if mode == "append" else {})
-    assert all(not figures.granules for figures in stream.figures[-SHARDS:])
+    assert all(not figures.granules for figures in stream.metrics[-SHARDS:])
     assert sum(len(blob_store.blobs) for blob_store in stream.blob_stores) <= KEYS
 
 
@@ -90,11 +91,11 @@ def test_late_events_are_counted(mode: Mode) -> None:
     stream.step([[(0, 55, 1)]], 0)
     stream.step([], 60)
     stream.step([[(0, 52, 1), (0, 61, 1)]], 110)
-    assert sum(f.late for f in stream.figures) == 1
-    assert sum(f.lost for f in stream.figures) == 0
+    assert sum(f.late for f in stream.metrics) == 1
+    assert sum(f.lost for f in stream.metrics) == 0
     stream.step([[(0, 52, 1)]], 110)
-    assert sum(f.late for f in stream.figures) == 2
-    assert sum(f.lost for f in stream.figures) == 1
+    assert sum(f.late for f in stream.metrics) == 2
+    assert sum(f.lost for f in stream.metrics) == 1
 
 
 def test_a_micro_batch_writes_only_what_it_touched() -> None:

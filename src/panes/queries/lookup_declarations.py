@@ -8,11 +8,9 @@ from typing import Literal, TypeAlias, get_args
 
 from panes.errors import DeclarationError, DurationError
 from panes.expressions.expression import Expression, disjunction
-from panes.queries.kinds import AnyWindow, wide_names
 from panes.queries.measures import Delta, Rows
-from panes.queries.nested import Nested
 from panes.queries.query import NUMBER, Query
-from panes.queries.windows import Cumulate, RowWindow, Sliding, Window
+from panes.queries.windows import AnyWindow, Cumulate, Nested, RowWindow, Sliding, Window, wide_names
 from panes.timeline import DurationLike, parse_duration
 
 LookupLayout: TypeAlias = Literal["wide", "long"]
@@ -20,7 +18,7 @@ LookupLayout: TypeAlias = Literal["wide", "long"]
 _Keys: TypeAlias = tuple[frozenset[str], str]
 """Key columns and event time, in small letters."""
 
-Answered: TypeAlias = Window | Cumulate | Sliding | RowWindow
+LookupWindow: TypeAlias = Window | Cumulate | Sliding | RowWindow
 """A window that has one answer per request; a nested window is several of them."""
 
 
@@ -34,7 +32,7 @@ class LookupPart:
     ----------
     queries
         What is asked for.
-    asked_at
+    requested_at
         The column of the requests that says when.
     delay
         How many µs after its end an instance on the clock is answered.
@@ -43,7 +41,7 @@ class LookupPart:
     """
 
     queries: tuple[Query, ...]
-    asked_at: str
+    requested_at: str
     delay: int
     read: frozenset[str] = frozenset()
 
@@ -72,7 +70,7 @@ class LookupPart:
         return some[0] if len(some) == 1 else disjunction(some)
 
     @property
-    def views(self) -> tuple[tuple[int, Answered], ...]:
+    def views(self) -> tuple[tuple[int, LookupWindow], ...]:
         """The windows to answer, each with the number of its query."""
         return tuple((i, window) for i, query in enumerate(self.queries) for window in answered(query))
 
@@ -89,7 +87,7 @@ class LookupPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class LookupDeclaration:
     """The queries of a plan, looked up at requests. Made by :func:`declare_lookup`, which checks it.
 
     Parameters
@@ -110,7 +108,7 @@ class Lookup:
         return added_columns(self.queries, self.layout)
 
 
-def answered(query: Query) -> tuple[Answered, ...]:
+def answered(query: Query) -> tuple[LookupWindow, ...]:
     """The windows of a query that have an answer per request."""
     return tuple(each for window in query.over for each in _one_by_one(window))
 
@@ -129,7 +127,7 @@ def added_columns(queries: Sequence[Query], layout: LookupLayout) -> tuple[str, 
 
 def declare_lookup(
     queries: Sequence[Query], *, at: str | None = None, delay: DurationLike | None = None, layout: LookupLayout = "wide"
-) -> Lookup:
+) -> LookupDeclaration:
     """Check what a user writes about a lookup.
 
     Examples
@@ -137,7 +135,7 @@ def declare_lookup(
     >>> import panes as pn
     >>> card = pn.query(by="card", at="paid", select={"n": pn.count()}, over=[pn.sliding("1 h"), pn.tumbling("1 d")])
     >>> asked = declare_lookup([card], at="ts", delay="1 min")
-    >>> asked.added, asked.parts[0].at, asked.parts[0].asked_at
+    >>> asked.added, asked.parts[0].at, asked.parts[0].requested_at
     (('n_1h', 'n_1d'), 'paid', 'ts')
     """
     if layout not in get_args(LookupLayout):
@@ -159,7 +157,7 @@ def declare_lookup(
                 raise DeclarationError(f"query {query.name!r} cannot be looked up over {window.name!r}: {why}")
     if layout == "wide":
         _refuse_twins(queries)
-    return Lookup(tuple(queries), _parts(queries, at, late), layout)
+    return LookupDeclaration(tuple(queries), _parts(queries, at, late), layout)
 
 
 def _parts(queries: Sequence[Query], at: str | None, delay: int) -> tuple[LookupPart, ...]:
@@ -185,11 +183,11 @@ def _parts(queries: Sequence[Query], at: str | None, delay: int) -> tuple[Lookup
     )
 
 
-def _one_by_one(window: AnyWindow) -> tuple[Answered, ...]:
+def _one_by_one(window: AnyWindow) -> tuple[LookupWindow, ...]:
     return window.windows if isinstance(window, Nested) else (window,)
 
 
-def _reach(window: Answered, delay: int) -> int:
+def _reach(window: LookupWindow, delay: int) -> int:
     if isinstance(window, Sliding):
         return window.size + window.ago
     # The newest instance that is complete ended less than a pace ago.
@@ -215,7 +213,7 @@ def _check_query(query: Query) -> None:
     ):
         if given:
             raise DeclarationError(f"{name} has {what}=, but {why}.")
-    if query.asks_for(NUMBER):
+    if query.refers_to(NUMBER):
         raise DeclarationError(
             f"{name} asks for {NUMBER!r}, which depends on where the extract of events begins. Leave it out."
         )
@@ -236,7 +234,7 @@ def _refused(window: AnyWindow) -> str | None:
             f"where a window with origin={window.origin!r} begins {phase}. Leave origin= out for the grid of the "
             "clock, or write pn.sliding('1 hour')."
         )
-    if window.every is None or (isinstance(window.every, Rows) and not window.each_row):
+    if window.every is None or (isinstance(window.every, Rows) and not window.per_row):
         return f"after which row it is answered {phase}. {write}"
     if not isinstance(window.size, Rows):
         return f"it is answered with every row, and a request is none. {write}"

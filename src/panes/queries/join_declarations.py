@@ -9,9 +9,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from panes.errors import DeclarationError, DurationError
 from panes.expressions.expression import Expression, ExpressionLike, expression
-from panes.queries.kinds import KINDS
 from panes.queries.measures import Delta, Punctuation, Rows
-from panes.queries.windows import RowWindow, Sliding
+from panes.queries.windows import DeclaredWindow, RowWindow, Sliding
 from panes.suggestions import each_of, shown
 from panes.timeline import DurationLike, format_duration, parse_duration
 
@@ -25,7 +24,7 @@ _SIZES: tuple[Any, ...] = (str, timedelta, int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class JoinDeclaration:
     """A join over several windows. Made by :func:`declare_join`, which checks it.
 
     Parameters
@@ -88,7 +87,7 @@ def declare_join(
     how: How = "inner",
     layout: JoinLayout = "long",
     suffixes: Sequence[str] = ("_left", "_right"),
-) -> Join:
+) -> JoinDeclaration:
     """Check what a user writes about a join.
 
     Examples
@@ -125,7 +124,7 @@ def declare_join(
             f"layout='matches' gives the narrowest window that holds a match, and {rows[0].name!r} goes by rows: it is "
             "neither narrower nor wider than another. Leave layout= out, for a row per match and window."
         )
-    return Join(
+    return JoinDeclaration(
         on=keys,
         at=times,
         names=tuple(name for name, _ in windows),
@@ -197,9 +196,9 @@ def _window(value: Any) -> tuple[str, Any, RowWindow | None]:
         )
     if isinstance(value, Sliding):
         return _in_time(value)
-    if isinstance(value, RowWindow) and value.each_row:
+    if isinstance(value, RowWindow) and value.per_row:
         return _by_rows(value)
-    if isinstance(value, KINDS):
+    if isinstance(value, DeclaredWindow):
         raise DeclarationError(
             f"over= has the window {str(value)!r}, which is not answered with every row; but a join looks back from "
             "each row, when it comes. Write durations, as over=['10 s', '1 min'], or windows up to each row, as "
