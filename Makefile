@@ -1,9 +1,9 @@
-# Every target sets up what it needs: .venv from hash-pinned requirements, and a look for Java 17 or newer.
+# Every target sets up what it needs: .venv from hash-pinned requirements, and Java 17+ where Spark runs.
 SHELL := bash
 PYTHON ?= python3
 NAME ?= all
 ARGS ?=
-# How many processes run the tests, each with a Spark of its own.
+# How many processes run the tests, each with its own Spark.
 JOBS ?= 2
 
 VENV := .venv
@@ -11,15 +11,17 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types imports unit soak bench compile java clean
+.PHONY: help run check test lint types imports pure unit docs hooks soak bench compile java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(READY) java ## answer 16 windows over a year of real flights, beside Spark's own windows
+run: $(READY) java ## run 16 windows over a year of real flights, beside Spark's own windows
 	@$(BIN)/python -m panes.demo $(ARGS)
 
-test: lint types imports unit ## lint, strict types, import contract, doctests and tests
+check: lint types imports pure ## the inner loop: everything that needs no Spark, in under a minute
+
+test: lint types imports unit ## everything: lint, types, import contract, doctests, tests, coverage
 
 lint: $(READY) ## ruff: style and formatting
 	$(BIN)/ruff check .
@@ -28,38 +30,48 @@ lint: $(READY) ## ruff: style and formatting
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
-imports: $(READY) ## which room may import which
+imports: $(READY) ## the import contract: which room may import which
 	$(BIN)/lint-imports
 
-unit: $(READY) java ## doctests and tests; make unit ARGS='-k hopping'
+pure: $(READY) ## doctests and tests that need no Spark; make pure ARGS='-k hopping'
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not spark and not soak' $(ARGS)
+
+unit: $(READY) java ## all doctests and tests, with coverage; make unit ARGS='-k hopping'
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-soak: $(READY) java ## what takes very long: streams killed again and again
+docs: $(READY) ## build the documentation site in site/, offline; broken links fail
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+hooks: $(READY) ## install the git hooks: lint, types and imports before each commit
+	$(BIN)/pre-commit install
+
+soak: $(READY) java ## tests that take very long: streams killed again and again
 	$(BIN)/python -m pytest -m soak --hypothesis-profile soak $(ARGS)
 
 bench: $(READY) java ## benchmarks; make bench NAME=price ARGS='--events 1000000'
 	$(BIN)/python -m benchmarks $(NAME) $(ARGS)
 
-compile: $(READY) ## pin the requirements anew
+compile: $(READY) ## pin the requirements again
 	$(BIN)/uv pip compile --upgrade --quiet --no-header --no-emit-index-url --no-annotate --generate-hashes \
 		--universal --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements/dev.txt
 	echo uv | $(BIN)/uv pip compile --upgrade --quiet --no-header --no-emit-index-url --no-annotate --generate-hashes \
 		--universal --python-version 3.11 - -o requirements/uv.txt
 
-java: # the version is the first number of the quoted one, "17.0.15", or the second of "1.8.0_412"
+java: # "17.0.15" is Java 17, "1.8.0_412" is Java 8
 	@version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -1); \
 	if [ "$${version:-0}" -lt 17 ]; then \
-		echo "Spark needs Java 17 or newer$${version:+ and this machine has Java $$version}: install it, for example with 'apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17', and set JAVA_HOME if it is not on the PATH." >&2; \
+		echo "Spark requires Java 17+$${version:+; this machine has Java $$version}. Install it, for example with 'apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17', and set JAVA_HOME if it is not on the PATH." >&2; \
 		exit 1; \
 	fi
 
-clean: ## remove the environment and everything made by the tools
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse
+clean: ## remove the environment and all generated files
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage site spark-warehouse
 
 $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Panes needs Python 3.11 or newer: install it, then run 'make PYTHON=python3.11 ...' after 'make clean'." >&2; exit 1; }
+		echo "Panes requires Python 3.11+. Install it, then run 'make clean' and 'make PYTHON=python3.11 ...'." >&2; exit 1; }
 	@echo "setting up $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt

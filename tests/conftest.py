@@ -27,8 +27,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _needs_spark(item):
+            item.add_marker("spark")
     # The longest first, so that no process waits for it at the end.
     items.sort(key=lambda item: not any(name in item.nodeid for name in ("test_faults", "test_support")))
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    """Whether a test takes the fixture ``spark``, or is a doctest that starts a session of its own."""
+    if isinstance(item, pytest.DoctestItem):
+        return any("SparkSession" in example.source for example in item.dtest.examples)
+    return "spark" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture

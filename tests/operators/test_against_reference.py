@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError
+from panes.frames.order import EVICT, INSERT, ORDER, TRIGGER
 from panes.operators import Event, SlidingWindow, TumblingWindow
 from panes.operators.policies import Partitions, SlidingPolicies, TumblingPolicies
-from panes.operators.window import SLIDING, TUMBLING
 from panes.queries.measures import Delta, Rows
 from panes.testing.operators_reference import TABLE_I, TABLE_II, ReferenceWindow
 from tests.operators.drawing import happenings, make, play, policies, windows
@@ -102,10 +102,20 @@ def test_a_loaded_window_knows_which_tuple_triggered_last():
 
 
 def test_the_tables_are_those_of_the_paper():
-    assert {kind: tuple(order.split(" |")[0].split()) for kind, order in TABLE_I.items()} == TUMBLING
-    assert {kinds: tuple(order.split(" |")[0].split()) for kinds, order in TABLE_II.items()} == SLIDING
+    paper = {(kind, None): order for kind, order in TABLE_I.items()} | TABLE_II
+    ours = {kinds: " | ".join(map(" ".join, (o.arrival, *([s] for s in o.alone)))) for kinds, o in ORDER.items()}
+    assert ours.pop(("gap", None)) == "insert | evict"
+    assert ours == paper
     assert len(TABLE_I) == 4
     assert len(TABLE_II) == 9
+
+
+def test_a_row_that_is_in_has_evicted_others():
+    """What the vectorised frames rely on: a window holds what the last inserted row left."""
+    for (evict, trigger), order in ORDER.items():
+        if trigger is not None and TRIGGER in order.arrival and EVICT in order.arrival:
+            before = order.arrival[: order.arrival.index(TRIGGER)]
+            assert (INSERT in before) == (EVICT in before), (evict, trigger)
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 40), st.booleans())

@@ -656,9 +656,9 @@ def to_sql(query: Query, *, stream: str = "events") -> str:
     WHERE temp > -60
     GROUP BY device, Windows(TumblingWindow(minute, 20), Window('hourly', HoppingWindow(minute, 60, 5)))
     """
-    from panes.dialect.printing import printed
+    from panes.dialect.printing import write_statement
 
-    return printed(query, stream)
+    return write_statement(query, stream)
 
 
 @helpful("pn.show_progress(spark)", spark="session", **dict.fromkeys(("log", "file", "print"), "tell"))

@@ -14,13 +14,12 @@ from panes.applying.outputs import Collected
 from panes.applying.user_functions import BEFORE, Function, Instance, WindowedFunction
 from panes.engine.columns import whole
 from panes.engine.schema import ResultSchema, field_of
-from panes.frames.row_windows import Processed
+from panes.frames.row_frame import Arrivals, RowFrame
 from panes.queries.query import ARRIVAL
 from panes.queries.windows import Window
 from panes.row_windows.arrival import check_order
 from panes.row_windows.bound_rows import END, START, BoundRows, bounds_of, check_part
 from panes.row_windows.parts import RowsPart, is_complete
-from panes.row_windows.vectorised import Arrivals
 
 OUTPUT = "__panes_output_"
 """What the names of the function's columns begin with, until results are labelled: a key may have the same name."""
@@ -68,7 +67,7 @@ class AppliedRows(BoundRows):
         self,
         number: int,
         arrivals: Arrivals,
-        found: Processed,
+        found: RowFrame,
         numbers: Array,
         keys: Sequence[pa.Array],
         groups: Sequence[pa.Array],
@@ -107,7 +106,7 @@ class AppliedRows(BoundRows):
         return map(Instance, [window.name] * count, *bounds, which, processed)
 
 
-def held_by(window: Any, arrivals: Arrivals, found: Processed, numbers: Array) -> tuple[Processed, Array]:
+def held_by(window: Any, arrivals: Arrivals, found: RowFrame, numbers: Array) -> tuple[RowFrame, Array]:
     """The rows that windows on the clock hold, where policies hold more."""
     if not isinstance(window, Window):
         return found, numbers
@@ -116,12 +115,12 @@ def held_by(window: Any, arrivals: Arrivals, found: Processed, numbers: Array) -
         # Rows of one instant share an answer, and each is answered.
         last = found.instant + 1 - window.ago
         lo, hi = events.search(found.key, last - window.geometry.range), events.search(found.key, last)
-        return Processed(found.key, found.instant, lo, hi), numbers
+        return RowFrame(found.key, found.instant, lo, hi), numbers
     if window.since is None:
         return found, numbers
     lo = np.maximum(lo, events.search(found.key, np.full_like(found.key, window.since)))
     some = hi > lo
-    return Processed(found.key, found.instant, lo, hi).where(some), numbers[some]
+    return RowFrame(found.key, found.instant, lo, hi).where(some), numbers[some]
 
 
 def bind_function(declared: WindowedFunction, part: RowsPart, schema: pa.Schema) -> AppliedRows:

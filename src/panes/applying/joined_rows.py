@@ -26,7 +26,6 @@ from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
 from panes.row_windows.arrival import check_delta
-from panes.row_windows.vectorised import deltas_of
 from panes.row_windows.window_input import WindowInput
 
 AT, PORT = "__panes_at", "__panes_port"
@@ -181,7 +180,7 @@ def both_sides(
     """The rows of both sides on their way to a window of rows, which may go by a column that both have."""
     both = BothSides(declared, columns, schemas, window)
     if both.delta is not None:
-        for policy in deltas_of(both.stream.window):
+        for policy in both.stream.window.deltas:
             check_delta(policy, schemas[0].field(both.delta[1]).type)
     return both
 

@@ -27,7 +27,7 @@ from panes.engine.columns import column_of, whole
 from panes.engine.keys import key_ordinals, one_zero
 from panes.frames import Positions
 from panes.frames.positions import Integers, ranges
-from panes.frames.row_windows import key_of_rows
+from panes.frames.row_frame import Arrivals, key_of_rows
 from panes.frames.sliding import Moments
 from panes.operators.clocks import EventClock
 from panes.operators.join_operator import Join
@@ -36,7 +36,7 @@ from panes.operators.sort_operator import Sort
 from panes.queries.measures import Rows
 from panes.row_windows.arrival import delta_values
 from panes.row_windows.bound_rows import ENDLESS
-from panes.row_windows.vectorised import Arrivals, check_order, kept_at, processed
+from panes.row_windows.framing import Framing, check_ascending, kept_at
 
 _AT_ONCE = 1 << 14
 """Pairs whose tuples are made at a time."""
@@ -64,7 +64,7 @@ def in_columns(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) 
 def _sorted(operator: Sort, window: TumblingPolicies, table: pa.Table, arrivals: Arrivals) -> pa.Table | None:
     if not all(name in table.column_names and is_ordered(table.schema.field(name).type) for name, _ in operator.order):
         return None
-    found = processed(window, arrivals).held()
+    found = Framing(window, arrivals).frame.held()
     width = found.hi - found.lo
     rows, owner = ranges(found.lo, width), np.repeat(np.arange(len(found)), width)
     return table.take(pa.array(rows[in_order(operator.order, table, rows, owner)]))
@@ -168,7 +168,7 @@ def _candidates(
     own = Positions.of_events(events.start[rows], np.searchsorted(rows, starts))
     other = Positions.of_events(events.start[others], np.searchsorted(others, starts))
     held = Arrivals(other, arrivals.end, delta_values(window, tuples.take(pa.array(others))))
-    check_order(window, held)
+    check_ascending(window, held)
     # What the other window holds when a tuple comes: of those that came before it.
     key, hi = key_of_rows(own), np.searchsorted(others, rows)
     some = np.flatnonzero((hi > other.key_starts[key]) & (code[side] >= 0))

@@ -24,11 +24,11 @@ from panes.applying.outputs import OPERATOR, shaped, table_of
 from panes.applying.user_operators import WindowedOperator, made
 from panes.errors import SchemaError, StateError
 from panes.frames.positions import Integers
+from panes.frames.row_frame import Arrivals
 from panes.operators.clocks import EventClock
 from panes.operators.operator import Operator
 from panes.operators.operator_model import PUNCTUATION
 from panes.operators.unsaved_state import forgotten
-from panes.row_windows.vectorised import Arrivals
 
 PORT = "port"
 """The column that says through which output port a tuple came, of operators that have several."""

@@ -1,1 +1,6 @@
-"""SQL: queries out of text, and text out of queries."""
+"""SQL: queries read from text in the dialects of neighboring systems, and written back as text.
+
+``statement`` reads a statement clause by clause; ``selecting`` reads what it selects, ``read_windows`` its windows.
+``printing`` writes a query. ``window_kinds`` is the table that reading and writing windows share. Imports ``queries``
+and below; it is the only room besides ``expressions`` that imports sqlglot. Start reading in ``statement``.
+"""

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from panes.dialect.read_windows import (
+    flink_functions,
+    is_azure_function,
+    is_spark_function,
+    read_azure_function,
+    read_bracket,
+    read_flink_function,
+    read_spark_function,
+    read_window_list,
+)
 from panes.dialect.selecting import Selected
 from panes.dialect.tokens import NAMES, Cursor, fail, same, split, tokenized
-from panes.dialect.window_syntax import (
-    FUNCTIONS,
-    TABLE_FUNCTIONS,
-    bracket,
-    function,
-    named,
-    spark_window,
-    table_function,
-)
 from panes.errors import DeclarationError, SqlError
 from panes.queries.query import Query, query
 from panes.queries.windows import AnyWindow, Bounds
@@ -212,14 +213,13 @@ class _Reader:
         wrapped = words.took("TABLE", "(")
         if words.sees("("):
             words.fail("a query reads a stream, not another query.")
-        function_ = next((name for name in TABLE_FUNCTIONS if words.sees(name, "(")), None)
-        if function_ is not None:
+        if any(words.sees(name, "(") for name in flink_functions()):
             self._table_function = True
-            stream, at, window = table_function(words, self._bounds)
+            stream, at, window = read_flink_function(words, self._bounds)
             self._set_time(at)
             self._windows.append(window)
         elif wrapped:
-            words.fail(f"expected one of {', '.join(TABLE_FUNCTIONS)} here.")
+            words.fail(f"expected one of {', '.join(flink_functions())} here.")
         else:
             stream = words.dotted("the name of a stream")
         if wrapped:
@@ -231,7 +231,7 @@ class _Reader:
                     words.fail("event time is a column of its own. Select the field into a column first.")
             elif words.sees("["):
                 begin = words.at
-                self._add(words, [bracket(words, self._bounds)], words.tokens[begin : words.at])
+                self._add(words, [read_bracket(words, self._bounds)], words.tokens[begin : words.at])
             elif words.took("AS") or (not words.ended and self._words.tokens[words.at].token_type in NAMES):
                 words.fail("a stream needs no other name here: leave it out.")
             else:
@@ -242,15 +242,15 @@ class _Reader:
         called = len(tokens) > 1 and tokens[1].text == "("
         first = tokens[0].text.lower()
         if called and first == "windows":
-            self._add(words, named(words, self._bounds), tokens)
-        elif called and first in ("window", "session_window"):
-            at, window = spark_window(words, self._bounds)
+            self._add(words, read_window_list(words, self._bounds), tokens)
+        elif called and is_spark_function(first):
+            at, window = read_spark_function(words, self._bounds)
             self._set_time(at, tokens)
             self._add(words, [window], tokens)
             self._call = tokens if first == "window" else []
-        elif called and first in FUNCTIONS:
-            self._add(words, [function(words, self._bounds)], tokens)
-        elif called and first.upper() in TABLE_FUNCTIONS:
+        elif called and is_azure_function(first):
+            self._add(words, [read_azure_function(words, self._bounds)], tokens)
+        elif called and first.upper() in flink_functions():
             words.fail(
                 "such a window stands in FROM, as FROM TABLE(TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '10' MINUTES)), "
                 "and the groups are window_start and window_end.",

@@ -1,18 +1,15 @@
-"""Sliding windows of nine pairs of policies, as index pairs over rows sorted by key and arrival.
+"""Sliding windows of all nine pairs of policies, as index pairs over rows sorted by key and arrival.
 
 ==========  =====================================================================================================
 requires    rows in the order of arrival within each key; arrivals in µs where time counts
 costs       O(1) for each moment by count, a search by delta and by time. Triggers by delta: a search for every window,
-            or for every row where they are many (``chains``)
-paper       Gedik 2014, sections 3.1.2 and 3.3, Table II
+            or for every row where windows hold few rows (``distances``)
+paper       Gedik 2014, sections 3.1.2 and 3.3, Table II (``order``)
 ==========  =====================================================================================================
 
-Triggers say at which moments a window is processed and how many rows have been inserted by then; evictions say which
-of these rows are left, and whether the window has been full. Each looks only at the moments, so that three triggers
-and three evictions make all nine pairs. The order of Table II is in the moments:
-
-* a trigger by count comes after the insertion of its row, by delta before it and before its evictions;
-* on the clock, what is due at an instant happens before rows that arrive at that instant, evictions first.
+A trigger policy gives the moments at which a window is processed; the order of its steps says which rows have been
+inserted by then. An eviction policy gives the rows that are left, and whether the window has been full. Each looks only
+at the moments, so that three triggers and three evictions make all nine pairs.
 """
 
 from __future__ import annotations
@@ -24,8 +21,9 @@ import numpy as np
 
 from panes.errors import PlanError
 from panes.frames.distances import Booleans, Distances, Values
+from panes.frames.order import CLOCK, Order, sees_its_instant
 from panes.frames.positions import FARTHEST, Integers, Positions, ranges
-from panes.frames.row_windows import Begun, Processed, key_of_rows, opened_at
+from panes.frames.row_frame import Progress, RowFrame, key_of_rows
 
 _MOST: Final = 1 << 27
 """Windows of one call: four columns of eight bytes each, and as much again while they are found."""
@@ -38,18 +36,29 @@ class Moments:
     Parameters
     ----------
     key, instant
-        Of which key, and when.
+        The ordinal of the key, and when.
     hi
-        The row after the last one that has been inserted.
+        The row after the last one that has been inserted. In every order of steps, a row that is in has evicted the
+        rows that leave because of it.
     seen
-        The last row that has arrived. It may be at the door still: then it is not inserted, but the window knows that
-        it is full.
+        The last row that has arrived. If it is not inserted yet, the window already knows whether it is full.
     """
 
     key: Integers
     instant: Integers
     hi: Integers
     seen: Integers
+
+    @classmethod
+    def at_rows(cls, events: Positions, key: Integers, row: Integers, order: Order) -> Moments:
+        """Return the moments at the arrival of some rows."""
+        return cls(key, events.start[row], row + order.holds_arriving, row)
+
+    @classmethod
+    def at_instants(cls, events: Positions, key: Integers, instant: Integers) -> Moments:
+        """Return the moments at instants of the clock."""
+        hi = events.search(key, instant + 1 if sees_its_instant(CLOCK) else instant)
+        return cls(key, instant, hi, hi - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,79 +69,79 @@ class Kept:
     full: Booleans
 
 
-def sliding(moments: Moments, kept: Kept, *, partial: bool = True) -> Processed:
-    """What windows held when they were processed.
+def sliding(moments: Moments, kept: Kept, *, partial: bool = True) -> RowFrame:
+    """Return what windows held when they were processed.
 
     Parameters
     ----------
     partial
-        Whether windows count that had not been full by then.
+        Whether windows that had not been full by then count.
 
     Examples
     --------
-    >>> rows = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5]))
-    >>> moments = every_rows(rows, 2)
-    >>> found = sliding(moments, keep_rows(rows, moments, 3), partial=False)
-    >>> found.lo, found.hi, found.instant
+    >>> from panes.frames.order import ORDER
+    >>> rows, progress = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5])), Progress.none(1)
+    >>> moments = every_rows(rows, 2, progress, ORDER["count", "count"])
+    >>> frame = sliding(moments, keep_rows(rows, moments, 3, progress), partial=False)
+    >>> frame.lo, frame.hi, frame.instant
     (array([1]), array([4]), array([7]))
     """
-    found = Processed(moments.key, moments.instant, kept.lo, moments.hi)
-    return found if partial else found.where(kept.full)
+    frame = RowFrame(moments.key, moments.instant, kept.lo, moments.hi)
+    return frame if partial else frame.where(kept.full)
 
 
 # Triggers
 
 
-def every_rows(events: Positions, m: int, begun: Begun | None = None) -> Moments:
-    """After every m-th row: evict, insert, trigger; by time: insert, trigger."""
-    rows, first = np.diff(events.key_starts), events.key_starts[:-1]
-    if begun is not None:
-        # Rows that came since the last trigger count, wherever they are now.
-        rows, first = rows - begun.held + begun.received, begun.first_new(events) - begun.received
-    times = rows // m
+def every_rows(events: Positions, m: int, progress: Progress, order: Order) -> Moments:
+    """Trigger with every m-th row."""
+    # Rows that came since the last trigger count, even if they are gone.
+    times = (np.diff(events.key_starts) - progress.held + progress.received) // m
+    first = progress.first_new(events) - progress.received
     key = np.repeat(np.arange(events.keys, dtype=np.int64), times)
     number = np.arange(len(key)) - np.repeat(np.cumsum(times) - times, times)
-    row = first[key] + (number + 1) * m - 1
-    return Moments(key, events.start[row], row + 1, row)
+    return Moments.at_rows(events, key, first[key] + (number + 1) * m - 1, order)
 
 
 def before_instants(events: Positions, moments: Moments) -> Moments:
-    """The same moments, of which none knows the rows of its own instant.
+    """Return the same moments without the rows of their own instants.
 
     Where windows go on, all rows of an instant are new together: those that are held came before it.
 
     Examples
     --------
+    >>> from panes.frames.order import ORDER
     >>> rows = Positions.of_events(np.array([1, 2, 2, 7]), np.array([0, 4]))
-    >>> before_instants(rows, every_rows(rows, 1)).hi
+    >>> before_instants(rows, every_rows(rows, 1, Progress.none(1), ORDER["count", "count"])).hi
     array([0, 1, 1, 3])
     """
     return replace(moments, hi=events.search(moments.key, moments.instant))
 
 
-def every_delta(events: Positions, attribute: Values, by: Any, begun: Begun | None = None) -> Moments:
-    """Before a row that is too far above the one that triggered last: trigger, evict, insert.
+def every_delta(events: Positions, attribute: Values, by: Any, progress: Progress, order: Order) -> Moments:
+    """Trigger with every row that is too far above the one that triggered last.
 
-    The first row stands for the one that triggered before anything did (figure 2).
+    The first row of a key stands for the one that triggered last (figure 2).
     """
-    if begun is not None:
-        return _after_reference(events, attribute, by, begun)
-    row = Distances(attribute, events.key_starts, by).chain()
-    key = events.keys_at(row)
-    # All but the first rows of keys broke something.
-    broke = row > events.key_starts[key]
-    key, row = key[broke], row[broke]
-    return Moments(key, events.start[row], row, row)
+    if progress.known.any():
+        key, row = _beyond_reference(events, attribute, by, progress)
+    else:
+        row = Distances(attribute, events.key_starts, by).chain()
+        key = events.keys_at(row)
+        # The chain has the first rows of keys too.
+        broke = row > events.key_starts[key]
+        key, row = key[broke], row[broke]
+    return Moments.at_rows(events, key, row, order)
 
 
-def _after_reference(events: Positions, attribute: Values, by: Any, begun: Begun) -> Moments:
-    """The same, where the row that triggered last may be gone: its attribute stands before the new rows."""
-    first = begun.first_new(events)
-    new = np.diff(events.key_starts) - begun.held
-    starts = np.append(0, np.cumsum(new + begun.known))
+def _beyond_reference(events: Positions, attribute: Values, by: Any, progress: Progress) -> tuple[Integers, Integers]:
+    """The keys and rows that trigger where the row that triggered last may be gone: its value precedes the new rows."""
+    first = progress.first_new(events)
+    new = np.diff(events.key_starts) - progress.held
+    starts = np.append(0, np.cumsum(new + progress.known))
     values = np.empty(starts[-1], attribute.dtype)
-    ahead = starts[:-1][begun.known]
-    values[ahead] = begun.reference[begun.known]
+    ahead = starts[:-1][progress.known]
+    values[ahead] = progress.reference[progress.known]
     is_new = np.ones(len(values), np.bool_)
     is_new[ahead] = False
     values[is_new] = attribute[ranges(first, new)]
@@ -140,83 +149,79 @@ def _after_reference(events: Positions, attribute: Values, by: Any, begun: Begun
     key = np.searchsorted(starts, row, side="right") - 1
     broke = row > starts[key]
     key = key[broke]
-    row = row[broke] - starts[key] - begun.known[key] + first[key]
-    return Moments(key, events.start[row], row, row)
+    return key, row[broke] - starts[key] - progress.known[key] + first[key]
 
 
 def every_period(
     events: Positions,
     period: int,
     end: int,
+    progress: Progress,
     *,
     lasting: int | None = None,
     grid: int | None = None,
-    begun: Begun | None = None,
 ) -> Moments:
-    """After every period, from the first one that ends after the first row of a key, until the clock stands still.
+    """Trigger after every period, from the first one that ends after a key's first row, as long as the clock runs.
 
     Parameters
     ----------
     end
-        Until when the clock runs.
+        How far the clock runs.
     lasting
         How long rows stay in the window, where it may become empty: then no moments are made at which it is.
     grid
-        An instant where a period begins; without it they begin with the first row of a key.
+        An instant where a period begins; without it, periods begin with the first row of a key.
     """
     period = min(period, 2 * FARTHEST)
-    key, opened, first, count = _periods(events, period, end, lasting, grid, begun)
+    key, opened, first, count = _periods(events, period, end, progress, lasting, grid)
     total = float(count.sum(dtype=float))
     if total > _MOST:
         raise PlanError(
-            f"a trigger every {period} µs would process windows {total:,.0f} times. Take a longer period, or fewer "
+            f"a trigger every {period} µs would process windows {total:,.0f} times. Use a longer period, or fewer "
             "events at once."
         )
     key = np.repeat(key, count)
     tick = np.arange(len(key)) - np.repeat(np.cumsum(count) - count - first, count)
-    instant = np.repeat(opened, count) + tick * period
-    hi = events.search(key, instant)
-    return Moments(key, instant, hi, hi - 1)
+    return Moments.at_instants(events, key, np.repeat(opened, count) + tick * period)
 
 
 def periods_within(
     events: Positions,
     period: int,
     end: int,
+    progress: Progress,
     *,
     lasting: int | None = None,
     grid: int | None = None,
-    begun: Begun | None = None,
 ) -> float:
-    """How many moments ``every_period`` would make; the clock may run for long, so that they are more than rows.
+    """Return how many moments ``every_period`` would make: on a clock that runs for long, more than there are rows.
 
     Examples
     --------
-    >>> periods_within(Positions.of_events(np.array([1, 2, 5]), np.array([0, 2, 3])), 2, end=2**40)
+    >>> periods_within(Positions.of_events(np.array([1, 2, 5]), np.array([0, 2, 3])), 2, 2**40, Progress.none(2))
     1099511627772.0
     """
-    *_, count = _periods(events, min(period, 2 * FARTHEST), end, lasting, grid, begun)
+    *_, count = _periods(events, min(period, 2 * FARTHEST), end, progress, lasting, grid)
     return float(count.sum(dtype=float))
 
 
 def _periods(
-    events: Positions, period: int, end: int, lasting: int | None, grid: int | None, begun: Begun | None
+    events: Positions, period: int, end: int, progress: Progress, lasting: int | None, grid: int | None
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """Keys, or keys of rows where these leave by time: when each was opened, its first period, and how many follow."""
+    """Per key, or per row where rows leave by time: its key, where periods begin, the first one, and their number."""
     if lasting is None:
-        # A row that is in stays in until another one comes.
+        # A row stays in the window until another one comes.
         row = events.key_starts[:-1][events.occupied]
         key = events.occupied
     else:
         row, key = np.arange(len(events)), key_of_rows(events)
-    began = begun or Begun.nothing(events.keys)
-    opened = opened_at(events, began, grid)[key]
+    opened = progress.periods_from(events, grid)[key]
     first = (events.start[row] - opened) // period + 1
-    first = np.where(began.known[key], np.maximum(first, (began.until - opened) // period + 1), first)
+    first = np.where(progress.known[key], np.maximum(first, (progress.until - opened) // period + 1), first)
     last = (end - opened) // period
     if lasting is not None:
         last = np.minimum(last, (events.start[row] + min(lasting, 2 * FARTHEST) - opened) // period)
-        # What the row before has made moments for is done.
+        # The row before has made moments for some of these periods.
         again = key[1:] == key[:-1]
         first[1:][again] = np.maximum(first[1:], last[:-1] + 1)[again]
     return key, opened, first, np.maximum(last - first + 1, 0)
@@ -225,29 +230,28 @@ def _periods(
 # Evictions
 
 
-def keep_rows(events: Positions, moments: Moments, n: int, begun: Begun | None = None) -> Kept:
-    """The last n rows; full with the n-th."""
+def keep_rows(events: Positions, moments: Moments, n: int, progress: Progress) -> Kept:
+    """Keep the last n rows; the window is full with the n-th."""
     first = events.key_starts[moments.key]
-    return Kept(np.maximum(moments.hi - n, first), (moments.hi - first >= n) | _full(moments, begun))
+    return Kept(np.maximum(moments.hi - n, first), (moments.hi - first >= n) | progress.full[moments.key])
 
 
-def keep_delta(events: Positions, moments: Moments, attribute: Values, by: Any, begun: Begun | None = None) -> Kept:
-    """The rows that the last one inserted has left; full when a row comes that is too far above the first of all."""
+def keep_delta(events: Positions, moments: Moments, attribute: Values, by: Any, progress: Progress) -> Kept:
+    """Keep the rows that the last inserted one left; the window is full when a row is too far above the first."""
     apart = Distances(attribute, events.key_starts, by)
     return Kept(
         apart.first_within(moments.hi - 1, moments.key),
-        # The first of all is held until then.
-        apart.apart(moments.seen, events.key_starts[moments.key]) | _full(moments, begun),
+        # The first row of all is held until then.
+        apart.apart(moments.seen, events.key_starts[moments.key]) | progress.full[moments.key],
     )
 
 
-def keep_period(events: Positions, moments: Moments, period: int, begun: Begun | None = None) -> Kept:
-    """The rows that are no older than a period; full when a period has passed since the first of all."""
+def keep_period(events: Positions, moments: Moments, period: int, progress: Progress) -> Kept:
+    """Keep the rows that are no older than a period; the window is full a period after the first row of all.
+
+    The clock evicts before anything else happens at an instant.
+    """
     period = min(period, 2 * FARTHEST)
     lo = events.search(moments.key, np.maximum(moments.instant - period, -FARTHEST))
-    opened = (begun or Begun.nothing(events.keys)).opened_at(events)[moments.key]
+    opened = progress.opened_at(events)[moments.key]
     return Kept(np.minimum(lo, moments.hi), moments.instant - opened >= period)
-
-
-def _full(moments: Moments, begun: Begun | None) -> Booleans:
-    return np.zeros(len(moments.key), np.bool_) if begun is None else begun.full[moments.key]

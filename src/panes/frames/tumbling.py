@@ -1,14 +1,14 @@
-"""Tumbling windows of the four policies, as index pairs over rows sorted by key and arrival.
+"""Tumbling windows by count, delta, time, gap and punctuation, as index pairs over rows sorted by key and arrival.
 
 ==========  =====================================================================================================
 requires    rows in the order of arrival within each key; arrivals in µs where time counts
-costs       count, gap, punctuation: O(rows). Delta, and time with partitions: a search for every window, or for every
-            row where windows hold few (``chains``)
-paper       Gedik 2014, sections 3.1.1 and 3.3, Table I
+costs       count, gap, punctuation: O(rows). Delta, and time with ``reopened``: one search per window, or one per row
+            where windows hold few rows (``distances``)
+paper       Gedik 2014, sections 3.1.1 and 3.3, Table I (``order``)
 ==========  =====================================================================================================
 
-A window that is not full when rows end was not processed, so it is not here. Where its rows come first in the next
-column, it goes on; only a window that is never closed has to be told when it was opened.
+A window that is not full when the rows end has not been processed and is not returned. It goes on if its rows come
+first in the next column; only windows on a grid from a key's first row need ``Progress`` for that.
 """
 
 from __future__ import annotations
@@ -18,42 +18,47 @@ from typing import Any
 import numpy as np
 
 from panes.frames.distances import Distances, Values
+from panes.frames.order import ORDER, PUNCTUATION, sees_its_instant
 from panes.frames.positions import FARTHEST, Integers, Positions
-from panes.frames.row_windows import Begun, Processed, key_of_rows, opened_at
+from panes.frames.row_frame import Progress, RowFrame, key_of_rows
 
 
-def tumbling_by_count(events: Positions, n: int) -> Processed:
-    """A window is full with its n-th row, which belongs to it: insert, then evict.
+def tumbling_by_count(events: Positions, n: int) -> RowFrame:
+    """Frame windows of n rows.
 
     Examples
     --------
     >>> rows = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5]))
-    >>> found = tumbling_by_count(rows, 2)
-    >>> found.lo, found.hi, found.instant
+    >>> frame = tumbling_by_count(rows, 2)
+    >>> frame.lo, frame.hi, frame.instant
     (array([0, 2]), array([2, 4]), array([2, 7]))
     """
     windows = np.diff(events.key_starts) // n
     key = np.repeat(np.arange(events.keys, dtype=np.int64), windows)
     number = np.arange(len(key)) - np.repeat(np.cumsum(windows) - windows, windows)
     lo = events.key_starts[key] + number * n
-    return Processed(key, events.start[lo + n - 1], lo, lo + n)
+    return _flushed_by_a_row("count", events, key, lo, lo + n)
 
 
-def tumbling_by_delta(events: Positions, attribute: Values, by: Any) -> Processed:
-    """A window is processed when a row comes that is too far above its first one: evict, then insert.
+def tumbling_by_delta(events: Positions, attribute: Values, by: Any) -> RowFrame:
+    """Frame windows of rows at most ``by`` above the first: the row that is too far above it ends the window.
 
     Examples
     --------
     >>> rows = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5]))
-    >>> found = tumbling_by_delta(rows, np.array([10, 11, 12, 13, 20]), by=2)
-    >>> found.lo, found.hi, found.instant
+    >>> frame = tumbling_by_delta(rows, np.array([10, 11, 12, 13, 20]), by=2)
+    >>> frame.lo, frame.hi, frame.instant
     (array([0, 3]), array([3, 4]), array([7, 9]))
     """
     lo = Distances(attribute, events.key_starts, by).chain()
     hi, key = np.append(lo[1:], len(events))[: len(lo)], events.keys_at(lo)
     broken = hi < events.key_starts[key + 1]
-    key, lo, hi = key[broken], lo[broken], hi[broken]
-    return Processed(key, events.start[hi], lo, hi)
+    return _flushed_by_a_row("delta", events, key[broken], lo[broken], hi[broken])
+
+
+def _flushed_by_a_row(policy: str, events: Positions, key: Integers, lo: Integers, hi: Integers) -> RowFrame:
+    """Windows that are flushed by their last row, or by the row after it."""
+    return RowFrame(key, events.start[hi - ORDER[policy, None].holds_arriving], lo, hi)
 
 
 def tumbling_by_time(
@@ -63,26 +68,26 @@ def tumbling_by_time(
     *,
     reopened: bool = False,
     grid: int | None = None,
-    begun: Begun | None = None,
-) -> Processed:
-    """A window is processed a period after it was opened, before rows that arrive at that instant.
+    progress: Progress | None = None,
+) -> RowFrame:
+    """Frame windows that end a period after they were opened. Periods are half-open.
 
     Parameters
     ----------
     end
-        Until when the clock runs.
+        How far the clock runs.
     reopened
-        Whether a window is gone once it was processed, and the next row opens another; otherwise one period follows on
-        the other, whether rows come or not.
+        Whether a window is gone once it was processed, and the next row opens another. Otherwise periods follow back
+        to back, whether rows come or not.
     grid
-        An instant where a period begins; without it they begin with the first row of a key.
+        An instant where a period begins; without it, periods begin with the first row of a key.
 
     Examples
     --------
     >>> rows = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5]))
     >>> for how in ({"reopened": True}, {}, {"grid": 0}):
-    ...     found = tumbling_by_time(rows, 4, 11, **how)
-    ...     print(found.lo, found.hi, found.instant)
+    ...     frame = tumbling_by_time(rows, 4, 11, **how)
+    ...     print(frame.lo, frame.hi, frame.instant)
     [0 3] [3 5] [ 5 11]
     [0 3] [3 4] [5 9]
     [0 3] [3 4] [4 8]
@@ -91,72 +96,72 @@ def tumbling_by_time(
     if reopened:
         # Whole µs: at least a period apart is further apart than one less.
         lo = Distances(events.start, events.key_starts, period - 1).chain()
-        hi, owner = np.append(lo[1:], len(events))[: len(lo)], events.keys_at(lo)
+        hi, key = np.append(lo[1:], len(events))[: len(lo)], events.keys_at(lo)
         instant = events.start[lo] + period
     else:
-        key = key_of_rows(events)
-        opened = opened_at(events, begun, grid)[key]
+        key_of = key_of_rows(events)
+        opened = (progress or Progress.none(events.keys)).periods_from(events, grid)[key_of]
         number = (events.start - opened) // period
-        lo, hi = _runs(key, number)
-        instant, owner = opened[lo] + (number[lo] + 1) * period, key[lo]
-    return Processed(owner, instant, lo, hi).where(instant <= end)
+        lo, hi = _neighbours(key_of, number)
+        instant, key = opened[lo] + (number[lo] + 1) * period, key_of[lo]
+    return RowFrame(key, instant, lo, hi).where(instant <= end)
 
 
-def tumbling_by_gap(events: Positions, gap: int, end: int) -> Processed:
-    """A session is processed when no row has come for longer than a gap; rows exactly a gap apart are of one session.
+def tumbling_by_gap(events: Positions, gap: int, end: int) -> RowFrame:
+    """Frame sessions: rows at most a gap apart. A session is processed when no row has come for longer than the gap.
 
     Examples
     --------
     >>> rows = Positions.of_events(np.array([1, 2, 4, 7, 9]), np.array([0, 5]))
-    >>> found = tumbling_by_gap(rows, 2, end=12)
-    >>> found.lo, found.hi, found.instant
+    >>> frame = tumbling_by_gap(rows, 2, end=12)
+    >>> frame.lo, frame.hi, frame.instant
     (array([0, 3]), array([3, 5]), array([ 7, 12]))
     """
     gap, key = min(gap, 2 * FARTHEST), key_of_rows(events)
     apart = np.append(False, np.diff(events.start) > gap)[: len(events)]
-    lo, hi = _runs(key, np.cumsum(apart))
+    lo, hi = _neighbours(key, np.cumsum(apart))
     instant = events.start[hi - 1] + gap + 1
-    return Processed(key[lo], instant, lo, hi).where(instant <= end)
+    return RowFrame(key[lo], instant, lo, hi).where(instant <= end)
 
 
-def tumbling_by_punctuation(events: Positions, punctuations: Integers) -> Processed:
-    """A window is processed when a punctuation comes, after rows that arrive at that instant, for all keys.
+def tumbling_by_punctuation(events: Positions, punctuations: Integers) -> RowFrame:
+    """Frame windows that end with punctuations for all keys.
 
     Examples
     --------
     >>> rows = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5]))
-    >>> found = tumbling_by_punctuation(rows, np.array([3, 5, 8]))
-    >>> found.lo, found.hi, found.instant
+    >>> frame = tumbling_by_punctuation(rows, np.array([3, 5, 8]))
+    >>> frame.lo, frame.hi, frame.instant
     (array([0, 3]), array([3, 4]), array([3, 8]))
     """
     key = key_of_rows(events)
-    number = np.searchsorted(punctuations, events.start, side="left")
-    lo, hi = _runs(key, number)
+    number = np.searchsorted(punctuations, events.start, side="left" if sees_its_instant(PUNCTUATION) else "right")
+    lo, hi = _neighbours(key, number)
     ended = number[lo] < len(punctuations)
     lo, hi = lo[ended], hi[ended]
-    return Processed(key[lo], punctuations[number[lo]], lo, hi)
+    return RowFrame(key[lo], punctuations[number[lo]], lo, hi)
 
 
-def tumbling_by_marks(events: Positions, marks: Positions) -> Processed:
-    """The same, where a punctuation ends the window of its own key only.
+def tumbling_by_marks(events: Positions, marks: Positions) -> RowFrame:
+    """Frame windows that end with punctuations of their own key.
 
     Examples
     --------
     >>> rows = Positions.of_events(np.array([1, 2, 3, 2, 9]), np.array([0, 3, 5]))
-    >>> found = tumbling_by_marks(rows, Positions.of_events(np.array([2, 5]), np.array([0, 1, 2])))
-    >>> found.key, found.lo, found.hi, found.instant
+    >>> frame = tumbling_by_marks(rows, Positions.of_events(np.array([2, 5]), np.array([0, 1, 2])))
+    >>> frame.key, frame.lo, frame.hi, frame.instant
     (array([0, 1]), array([0, 3]), array([2, 4]), array([2, 5]))
     """
     key = key_of_rows(events)
-    number = marks.search(key, events.start)
-    lo, hi = _runs(key, number)
+    number = marks.search(key, events.start if sees_its_instant(PUNCTUATION) else events.start + 1)
+    lo, hi = _neighbours(key, number)
     ended = number[lo] < marks.key_starts[key[lo] + 1]
     lo, hi = lo[ended], hi[ended]
-    return Processed(key[lo], marks.start[number[lo]], lo, hi)
+    return RowFrame(key[lo], marks.start[number[lo]], lo, hi)
 
 
-def _runs(key: Integers, number: Integers) -> tuple[Integers, Integers]:
-    """Neighbours with the same key and number."""
+def _neighbours(key: Integers, number: Integers) -> tuple[Integers, Integers]:
+    """Neighbouring rows with the same key and number, as half-open pairs."""
     change = np.append(True, (key[1:] != key[:-1]) | (number[1:] != number[:-1]))[: len(key)]
     lo = np.flatnonzero(change)
     return lo, np.append(lo[1:], len(key))[: len(lo)]

@@ -19,15 +19,15 @@ from panes.engine.sorting import key_ranks, sort_by_time, sort_ties
 from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import expression
 from panes.frames import Positions
-from panes.frames.row_windows import Processed
+from panes.frames.row_frame import Arrivals, RowFrame
 from panes.inputs import as_table, with_the_rest
 from panes.planning.explanation import listed
 from panes.planning.steps import Steps
 from panes.queries.query import ARRIVAL
 from panes.row_windows.arrival import delta_values, marks_of
-from panes.row_windows.bound_rows import ENDLESS, BoundRows, bind_rows, labelled, needed, order_of, windows_of
+from panes.row_windows.bound_rows import ENDLESS, BoundRows, bind_rows, labelled, needed, order_of
+from panes.row_windows.framing import frame_rows
 from panes.row_windows.parts import RowsPart, is_complete
-from panes.row_windows.vectorised import Arrivals
 
 
 def add_rows(steps: Steps, read: int, parts: Sequence[RowsPart], data: Any) -> int:
@@ -155,7 +155,7 @@ def taken(table: pa.Table, order: Array, read: Collection[str]) -> pa.Table:
 
 def instances_of(
     part: RowsPart, rows: SortedRows, order: Array, deltas: pa.Table
-) -> Iterator[tuple[Arrivals, tuple[Processed, Array], list[pa.Array]]]:
+) -> Iterator[tuple[Arrivals, tuple[RowFrame, Array], list[pa.Array]]]:
     """For each window of a part how rows arrive, the instances with their numbers, and the columns of keys.
 
     Parameters
@@ -174,7 +174,7 @@ def instances_of(
     for window, stream in zip(part.windows, part.streams, strict=True):
         end = ENDLESS if is_complete(window) else rows.end
         arrivals = Arrivals(events, end, delta_values(stream.window, deltas), punctuations, marks)
-        yield arrivals, windows_of(stream, arrivals), keys
+        yield arrivals, frame_rows(stream, arrivals), keys
 
 
 def _keys_in(ordinals: Array) -> tuple[Array, Array]:

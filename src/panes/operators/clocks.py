@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Final, TypeAlias
 
 from panes.errors import OrderError
+from panes.frames.order import ON_THE_CLOCK
 
 # The priority queue of what is due, by instant.
 #
@@ -29,9 +30,8 @@ from panes.errors import OrderError
 # subwindow that was opened first. A tuple older than its period is therefore never seen by a trigger.
 
 
-EVICTION: Final = 0
-FULL: Final = 1
-PROCESSING: Final = 2
+EVICTION, FULL, PROCESSING = range(len(ON_THE_CLOCK))
+"""The ranks of alarms: places in ``frames.order.ON_THE_CLOCK``."""
 
 Alarm: TypeAlias = list[Any]
 """``[due, rank, serial, action]``; an action of None was cancelled. A list, since the queue compares it often."""

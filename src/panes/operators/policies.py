@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, TypeAlias
 
 from panes.errors import DeclarationError
+from panes.frames.order import ORDER, Order
 from panes.queries.eviction import LEAST_RECENTLY_UPDATED, Evict
 from panes.queries.measures import Delta, Measure, Punctuation, Rows
 from panes.queries.windows import AnyWindow, DeclaredWindow, Origin, RowWindow, Window
@@ -100,6 +101,21 @@ class TumblingPolicies:
     def __str__(self) -> str:
         return _text(self)
 
+    @property
+    def policies(self) -> tuple[EvictionPolicy, ...]:
+        """Its one policy."""
+        return (self.evict,)
+
+    @property
+    def deltas(self) -> tuple[Delta, ...]:
+        """The policies that go by an attribute."""
+        return tuple(policy for policy in self.policies if isinstance(policy, Delta))
+
+    @property
+    def order(self) -> Order:
+        """The order of steps when a tuple arrives."""
+        return ORDER[kind_of(self.evict), None]
+
 
 @dataclass(frozen=True, slots=True)
 class SlidingPolicies:
@@ -126,6 +142,21 @@ class SlidingPolicies:
 
     def __str__(self) -> str:
         return _text(self)
+
+    @property
+    def policies(self) -> tuple[TriggerPolicy, TriggerPolicy]:
+        """Both policies."""
+        return (self.evict, self.trigger)
+
+    @property
+    def deltas(self) -> tuple[Delta, ...]:
+        """The policies that go by an attribute."""
+        return tuple(policy for policy in self.policies if isinstance(policy, Delta))
+
+    @property
+    def order(self) -> Order:
+        """The order of steps when a tuple arrives."""
+        return ORDER[kind_of(self.evict), kind_of(self.trigger)]
 
 
 WindowPolicies: TypeAlias = TumblingPolicies | SlidingPolicies

@@ -19,12 +19,13 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from panes.errors import DeclarationError
+from panes.frames.order import EVICT, INSERT, TRIGGER
 from panes.operators.clocks import EVICTION, FULL, PROCESSING, Alarm, Clock
 from panes.operators.events import OF_SLIDING, Event
 from panes.operators.lists import DeltaReader
-from panes.operators.policies import By, SlidingPolicies, Time, WindowLike, kind_of, operator_policies
+from panes.operators.policies import By, SlidingPolicies, Time, WindowLike, operator_policies
 from panes.operators.subwindow import Subwindow
-from panes.operators.window import EVICT, INSERT, SLIDING, TRIGGER, Step, Window
+from panes.operators.window import Step, Window
 from panes.queries.eviction import Evict
 from panes.queries.measures import Delta, Rows
 
@@ -88,7 +89,7 @@ class SlidingWindow(Window[T]):
         full = self._watches_full
         if full and isinstance(declared.evict, Rows):
             steps[INSERT] = partial(self._insert_until_full, steps[INSERT])
-        order = tuple(steps[name] for name in SLIDING[kind_of(declared.evict), kind_of(declared.trigger)])
+        order = tuple(steps[name] for name in declared.order.arrival)
         # Known before anything else happens with the tuple that breaks the invariant.
         return (self._full_by_delta, *order) if full and isinstance(declared.evict, Delta) else order
 

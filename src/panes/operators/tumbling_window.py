@@ -21,12 +21,13 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from panes.errors import DeclarationError
+from panes.frames.order import EVICT, INSERT
 from panes.operators.clocks import PROCESSING, Clock
 from panes.operators.events import OF_TUMBLING, Event
 from panes.operators.lists import AT_ONCE, FEW, DeltaReader, Taking, cuts_by_delta, in_order
-from panes.operators.policies import By, Gap, Time, TumblingPolicies, WindowLike, kind_of, operator_policies
+from panes.operators.policies import By, Gap, Time, TumblingPolicies, WindowLike, operator_policies
 from panes.operators.subwindow import KeyReader, Subwindow, Summarizer
-from panes.operators.window import EVICT, INSERT, TUMBLING, WHOLE, Step, Window
+from panes.operators.window import WHOLE, Step, Window
 from panes.queries.eviction import Evict
 from panes.queries.measures import Delta, Punctuation, Rows
 
@@ -175,7 +176,7 @@ class TumblingWindow(ListWindow[T]):
             self._delta = DeltaReader(policy, "latest_evict")
             self._deltas = (self._delta,)
             step = self._evict_by_delta
-        self._lasts = isinstance(policy, Rows)
+        self._lasts = declared.order.holds_arriving
         # A subwindow with a delta policy is never empty for long.
         self._removes = declared.partitioned is not None and not isinstance(policy, Delta)
         if isinstance(policy, Time) and policy.origin != "epoch":
@@ -238,7 +239,7 @@ class TumblingWindow(ListWindow[T]):
 
     def _in_order(self) -> tuple[Step, ...]:
         insert = self._heard(self._insert if self._stores else self._summarize)
-        order = TUMBLING[kind_of(self.declared.evict)]
+        order = self.declared.order.arrival
         if order == (INSERT, EVICT) and isinstance(self.declared.evict, Rows):
             return (self._insert_and_evict(insert, self.declared.evict.n),)
         steps = {INSERT: insert, EVICT: self._evict}

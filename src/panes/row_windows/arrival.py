@@ -17,9 +17,9 @@ from panes.errors import SchemaError, nearest
 from panes.expressions.evaluate import evaluate, require_boolean
 from panes.frames import Positions
 from panes.frames.distances import Values
+from panes.frames.row_frame import Arrivals
 from panes.operators.policies import Attribute, WindowPolicies, policy_text
 from panes.queries.measures import Delta
-from panes.row_windows.vectorised import Arrivals, deltas_of
 from panes.row_windows.window_input import WindowInput
 
 
@@ -53,7 +53,7 @@ def check_stream(stream: WindowInput, schema: pa.Schema) -> None:
         type_ = field_of(schema, stream.port).type
         if not pa.types.is_integer(type_):
             raise SchemaError(f"port={stream.port!r} is of type {type_}, and ports are numbers from 0. Cast it first.")
-    for policy in deltas_of(stream.window):
+    for policy in stream.window.deltas:
         check_delta(policy, field_of(schema, str(policy.column)).type)
     if stream.where is not None:
         require_boolean(stream.where, schema)
@@ -149,7 +149,7 @@ def arrivals_of(
 def delta_values(window: WindowPolicies, table: pa.Table) -> dict[Attribute, Values]:
     """The values of the attributes that the delta policies of a window go by."""
     values: dict[Attribute, Values] = {}
-    for policy in deltas_of(window):
+    for policy in window.deltas:
         if policy.column not in values:
             values[policy.column] = _values(policy, column_of(table, str(policy.column)))
     return values
@@ -158,7 +158,7 @@ def delta_values(window: WindowPolicies, table: pa.Table) -> dict[Attribute, Val
 def tie_order(stream: WindowInput, schema: pa.Schema) -> list[str]:
     """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
     # Those of an operator's other windows may be attributes of tuples that it makes itself.
-    others = [policy.column for window in stream.others for policy in deltas_of(window)]
+    others = [policy.column for window in stream.others for policy in window.deltas]
     first = [field_of(schema, name).name for name in stream.deltas] + [n for n in schema.names if n in others]
     shared = {name.lower() for name in (*stream.by, stream.at or "")}
     named = tie_columns(schema, stream.ties, shared)

@@ -19,15 +19,11 @@ from panes.engine.sorting import tie_columns
 from panes.errors import SchemaError, nearest
 from panes.frames import Frame
 from panes.frames.positions import FARTHEST
-from panes.frames.row_windows import Processed, key_of_rows
-from panes.operators.policies import SlidingPolicies
+from panes.frames.row_frame import Arrivals, RowFrame, key_of_rows
 from panes.queries.query import NUMBER, Query
 from panes.queries.windows import RowWindow, Window
 from panes.row_windows.arrival import check_delta
 from panes.row_windows.parts import RowsPart, is_session
-from panes.row_windows.recorded import recorded
-from panes.row_windows.vectorised import Arrivals, deltas_of, processed
-from panes.row_windows.window_input import WindowInput
 
 ENDLESS = 4 * FARTHEST
 """Later than anything is ever due."""
@@ -77,7 +73,7 @@ class BoundRows:
         self,
         number: int,
         arrivals: Arrivals,
-        found: Processed,
+        found: RowFrame,
         numbers: Array,
         keys: Sequence[pa.Array],
         groups: Sequence[pa.Array],
@@ -121,7 +117,7 @@ def check_part(part: RowsPart, schema: pa.Schema) -> None:
     for name in part.deltas:
         _check_name(part, "delta", name, schema)
     for stream in part.streams:
-        for policy in deltas_of(stream.window):
+        for policy in stream.window.deltas:
             check_delta(policy, field_of(schema, str(policy.column)).type)
     mark = part.stream.mark
     if mark is not None:
@@ -153,25 +149,11 @@ def order_of(parts: Sequence[RowsPart], schema: pa.Schema) -> list[str]:
 # Answers, wherever the rows come from
 
 
-def windows_of(stream: WindowInput, arrivals: Arrivals) -> tuple[Processed, Array]:
-    """The windows that are answered, and which one of its key each is."""
-    if stream.together:
-        return recorded(stream.window, arrivals)
-    found = processed(stream.window, arrivals)
-    found = found if leaves_out(stream) else found.held()
-    return found, found.numbers()
-
-
-def leaves_out(stream: WindowInput) -> bool:
-    """Whether windows leave out the latest rows, and are answered though they hold none."""
-    return isinstance(stream.window, SlidingPolicies) and (stream.window.before or stream.window.ago > 0)
-
-
 def _answer(
     bound: BoundRows,
     number: int,
     arrivals: Arrivals,
-    found: Processed,
+    found: RowFrame,
     numbers: Array,
     keys: Sequence[pa.Array],
     groups: Sequence[pa.Array],
@@ -204,7 +186,7 @@ def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
     return array if array.type == type_ else array.cast(type_)
 
 
-def bounds_of(window: RowWindow | Window, found: Processed, instants: Array) -> tuple[Array, Array]:
+def bounds_of(window: RowWindow | Window, found: RowFrame, instants: Array) -> tuple[Array, Array]:
     """Where results say that instances start and end.
 
     An instance ends when it is answered. It starts as long before as its size says where that is in time, and with its

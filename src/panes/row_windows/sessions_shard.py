@@ -18,10 +18,10 @@ from panes.aggregates.operations import Array
 from panes.engine.sorting import sort_rows
 from panes.frames import Positions
 from panes.frames.positions import ranges
+from panes.frames.row_frame import Arrivals
 from panes.frames.tumbling import tumbling_by_gap
 from panes.operators.policies import Gap
 from panes.row_windows.key_set import KeySet, PartRows
-from panes.row_windows.vectorised import Arrivals
 from panes.row_windows.windows_shard import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
 from panes.state.blob_store import BlobStore
 from panes.state.held_rows import INSTANT

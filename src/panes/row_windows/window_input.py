@@ -9,7 +9,6 @@ from panes.errors import DeclarationError
 from panes.expressions.expression import Expression
 from panes.operators.policies import Gap, SlidingPolicies, Time, WindowPolicies
 from panes.queries.measures import Punctuation
-from panes.row_windows.vectorised import deltas_of
 from panes.timeline import Geometry
 
 _AGES = 2**59
@@ -52,7 +51,7 @@ class WindowInput:
     @property
     def deltas(self) -> tuple[str, ...]:
         """The columns that delta policies of the window go by."""
-        return tuple(dict.fromkeys(str(policy.column) for policy in deltas_of(self.window)))
+        return tuple(dict.fromkeys(str(policy.column) for policy in self.window.deltas))
 
     @property
     def timed(self) -> bool:

@@ -19,15 +19,14 @@ from panes.aggregates.ordering import is_ordered
 from panes.engine.keys import one_zero
 from panes.engine.sorting import sort_rows, value_ranks
 from panes.frames import Positions
-from panes.frames.row_windows import Begun, Processed
+from panes.frames.row_frame import Arrivals, Progress, RowFrame
 from panes.operators.policies import SlidingPolicies, WindowPolicies
 from panes.queries.measures import Delta
 from panes.row_windows.arrival import delta_values, marks_of
-from panes.row_windows.bound_rows import BoundRows, leaves_out
-from panes.row_windows.continued import continued
+from panes.row_windows.bound_rows import BoundRows
+from panes.row_windows.framing import Framing, leaves_out, moments_on_the_clock
+from panes.row_windows.framing_by_events import Recording
 from panes.row_windows.key_set import KeySet, PartRows, Shape
-from panes.row_windows.recorded import Recording
-from panes.row_windows.vectorised import Arrivals, moments_on_the_clock
 from panes.row_windows.window_input import WindowInput
 from panes.state.blob_store import BlobStore
 from panes.state.held_rows import HELD, INSTANT, Column, KeyedRows, Waiting
@@ -177,7 +176,7 @@ class WindowedShard:
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(touched)
         lines = self._held.lines()
         column = self._column(wanted, lines[HELD], came, owner)
-        todo = list[tuple[WindowInput, dict[str, Array], Column, Arrivals, Begun]]()
+        todo = list[tuple[WindowInput, dict[str, Array], Column, Arrivals, Progress]]()
         moments = 0.0
         for number, stream in enumerate(self._streams):
             own = {name: lines[f"{name}{number}"] for name in (*_FIGURES, _OWN, _NUMBERED)}
@@ -186,7 +185,7 @@ class WindowedShard:
             if ended is not None and marked is not None:
                 instants = ended.column(INSTANT).to_numpy()
                 arrivals = replace(arrivals, marks=marks_of(marked, instants, wanted))
-            begun = Begun(held=mine.held, until=until, **{name: own[name][wanted] for name in _FIGURES})
+            begun = Progress(held=mine.held, until=until, **{name: own[name][wanted] for name in _FIGURES})
             todo.append((stream, own, mine, arrivals, begun))
             moments += moments_on_the_clock(stream.window, arrivals, begun)
         if moments > _AT_ONCE and end - since > 1 and ended is None:
@@ -198,15 +197,16 @@ class WindowedShard:
             return
         tables, still = [], np.zeros(len(wanted), np.int64)
         for number, (stream, own, mine, arrivals, begun) in enumerate(todo):
-            after = continued(stream.window, arrivals, begun)
-            found = after.found if leaves_out(stream) else after.found.held()
+            framing = Framing(stream.window, arrivals, begun)
+            found = framing.frame if leaves_out(stream.window) else framing.frame.held()
             numbers = found.numbers() + own[_NUMBERED][wanted][found.key]
             tables.append((self._chosen[number], self._answers(number, mine, arrivals, found, numbers)))
+            after = framing.progress_after()
             for name in _FIGURES:
-                own[name][wanted] = getattr(after.begun, name)
+                own[name][wanted] = getattr(after, name)
             own[_NUMBERED][wanted] += np.bincount(found.key, minlength=len(wanted))
-            own[_OWN][wanted] = after.begun.held
-            still = np.maximum(still, after.begun.held)
+            own[_OWN][wanted] = after.held
+            still = np.maximum(still, after.held)
         self._held.keep(column, column.starts[1:] - still, lines)
         yield tables
 
@@ -224,7 +224,7 @@ class WindowedShard:
         if self._saved is not None:
             recording.load(self._saved, arrivals, dict(zip(wanted.tolist(), range(len(wanted)), strict=True)))
         recording.run(arrivals, column.new)
-        table = self._answers(0, column, arrivals, *recording.found())
+        table = self._answers(0, column, arrivals, *recording.frame())
         # Keys that have no subwindow any more are forgotten; the others are numbered anew.
         state = recording.save()
         live = [saved["partition"] for saved in state["subwindows"]]
@@ -247,7 +247,7 @@ class WindowedShard:
         events = Positions.of_events(instants, column.starts)
         return Arrivals(events, end, delta_values(stream.window, deltas), marks)
 
-    def _answers(self, number: int, column: Column, arrivals: Arrivals, found: Processed, numbers: Array) -> pa.Table:
+    def _answers(self, number: int, column: Column, arrivals: Arrivals, found: RowFrame, numbers: Array) -> pa.Table:
         known = self._held.keys.keys.take(pa.array(column.keys))
         keys = known.columns if self._shape.keys else []
         return answers_of(self._bound, self._own, self._chosen[number], column.rows, arrivals, found, numbers, keys)
@@ -259,7 +259,7 @@ def answers_of(
     window: int,
     rows: pa.RecordBatch,
     arrivals: Arrivals,
-    found: Processed,
+    found: RowFrame,
     numbers: Array,
     keys: Sequence[pa.Array],
 ) -> pa.Table:

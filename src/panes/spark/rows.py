@@ -20,17 +20,18 @@ from panes.engine.program import View, argument_expressions
 from panes.engine.schema import ResultSchema, field_of, output_types, result_schema
 from panes.errors import PlanError
 from panes.frames import Positions
+from panes.frames.row_frame import Arrivals
 from panes.planning.explanation import counted, listed
 from panes.planning.steps import Steps
 from panes.queries.measures import Punctuation
 from panes.queries.windows import Window
 from panes.row_windows.arrival import delta_values, marks_of
 from panes.row_windows.bound_rows import END as ROWS_END
-from panes.row_windows.bound_rows import ENDLESS, NUMBERED, BoundRows, bind_rows, flat, order_of, windows_of
+from panes.row_windows.bound_rows import ENDLESS, NUMBERED, BoundRows, bind_rows, flat, order_of
 from panes.row_windows.bound_rows import START as ROWS_START
+from panes.row_windows.framing import frame_rows
 from panes.row_windows.key_set import KeySet, Own, PartRows, Shape
 from panes.row_windows.parts import RowsPart, by_clock, is_complete
-from panes.row_windows.vectorised import Arrivals
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input, check_watermark, examine
 from panes.spark.checkpoints import check_declared
@@ -326,7 +327,7 @@ def _answers(mine: PartRows, keys: int, end: int, marks: list[Array]) -> Iterato
     for number, stream in enumerate(bound.part.streams):
         until = ENDLESS if is_complete(bound.part.windows[number]) else end
         arrivals = Arrivals(events, until, delta_values(stream.window, attributes), punctuations, ended)
-        windows = windows_of(stream, arrivals)
+        windows = frame_rows(stream, arrivals)
         yield number, bound.answer(number, arrivals, *windows, own, groups, arguments)
 
 

@@ -18,11 +18,12 @@ from panes.errors import OrderError, PlanError
 from panes.frames import Positions
 from panes.frames.distances import Distances, followed, in_step, stepped
 from panes.frames.positions import Axis
+from panes.frames.row_frame import Arrivals
 from panes.operators.policies import Partitions, SlidingPolicies, Time, TumblingPolicies
 from panes.queries.eviction import Evict
 from panes.queries.measures import Delta, Punctuation, Rows
-from panes.row_windows.recorded import recorded
-from panes.row_windows.vectorised import Arrivals, processed
+from panes.row_windows.framing import Framing
+from panes.row_windows.framing_by_events import frame_by_events
 from panes.testing.operators_reference import ReferenceWindow
 
 KINDS = ("count", "delta", "time")
@@ -128,9 +129,9 @@ def test_windows(evict, trigger, partitioned, data, kind):
     rows, punctuations = data.draw(streams(partitioned, punctuated=evict == "punctuation"))
     wanted = expected(declared, rows, punctuations)
     order, arrivals = arrivals_of(rows, punctuations, kind)
-    found = processed(declared, arrivals).held()
+    found = Framing(declared, arrivals).frame.held()
     assert as_listed(found, order, partitioned) == wanted
-    run, _ = recorded(declared, arrivals)
+    run, _ = frame_by_events(declared, arrivals)
     assert as_listed(run, order, partitioned) == wanted
     assert (np.diff(found.lo) >= 0).all()
     assert (np.diff(found.hi) >= 0).all()
@@ -145,7 +146,7 @@ def test_windows_whose_partitions_are_evicted(data):
     declared = data.draw(windows(evict, trigger, partitions))
     rows, punctuations = data.draw(streams(partitioned=True, punctuated=evict == "punctuation"))
     order, arrivals = arrivals_of(rows, punctuations)
-    found, _ = recorded(declared, arrivals)
+    found, _ = frame_by_events(declared, arrivals)
     assert as_listed(found, order, True) == expected(declared, rows, punctuations)
 
 
@@ -230,20 +231,20 @@ def test_a_chain_of_keys_that_hardly_fit_one_axis():
 def test_an_attribute_that_falls_is_refused():
     events = Positions.of_events(np.array([1, 2, 3, 4]), np.array([0, 2, 4]))
     declared = TumblingPolicies(Delta("a", 3), Partitions(("k",)))
-    processed(declared, Arrivals(events, 5, {"a": np.array([8, 9, 1, 2])}))
+    Framing(declared, Arrivals(events, 5, {"a": np.array([8, 9, 1, 2])}))
     with pytest.raises(OrderError, match="'a' fell from 2 to 1 in the order of time"):
-        processed(declared, Arrivals(events, 5, {"a": np.array([8, 9, 2, 1])}))
+        Framing(declared, Arrivals(events, 5, {"a": np.array([8, 9, 2, 1])}))
 
 
 def test_more_windows_than_fit_are_refused():
     events = Positions.of_events(np.array([0, 2**50]), np.array([0, 2]))
     with pytest.raises(PlanError, match="a trigger every 1 µs would process windows 1,125,8"):
-        processed(SlidingPolicies(Rows(1), Time(1)), Arrivals(events, 2**50 + 1))
+        Framing(SlidingPolicies(Rows(1), Time(1)), Arrivals(events, 2**50 + 1))
 
 
 def test_moments_at_which_a_window_is_empty_are_not_even_made():
     """Two tuples centuries apart, and a trigger every microsecond."""
     events = Positions.of_events(np.array([0, 2**50]), np.array([0, 2]))
-    found = processed(SlidingPolicies(Time(3), Time(1)), Arrivals(events, 2**50 + 1)).held()
+    found = Framing(SlidingPolicies(Time(3), Time(1)), Arrivals(events, 2**50 + 1)).frame.held()
     assert found.instant.tolist() == [1, 2, 3, 2**50 + 1]
     assert found.lo.tolist() == [0, 0, 0, 1]
