@@ -146,7 +146,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "a column as a key": (lambda: query(by=COLUMN), r"by=Column<'user'> is not the name of a column. Write it as a st"),
     "columns as keys": (lambda: query(by=[COLUMN]), r"by=Column<'user'> is not the name of a column. Write it as a st"),
     "a column of windows": (lambda: query(over=COLUMN), r"Column<'user'> is not a window. Write pn.tumbling"),
-    "a column as a condition": (lambda: query(where=COLUMN), r"Column<'user'> is not an expression: .* 'temp > -60'\.$"),
+    "a column as a condition": (lambda: query(where=COLUMN), r"Column<'user'> is not an expression: .*'temp > -60'\.$"),
     "a join of columns": (
         lambda: pn.join(EVENTS, EVENTS, on=COLUMN, at="ts", over="1 min"),
         r"on=Column<'user'> is not the name of a column. Write it as a string",

@@ -183,5 +183,5 @@ def test_rename():
     assert found.rename({"a": Expression("b + 1")}).sql == "(b + 1) * s.x + s.y"
     assert Expression("a + b").rename({"a": "b", "b": "a"}).sql == "b + a"
     assert found.sql == "a * s.x + s.y"
-    with pytest.raises(ExpressionError, match="is no column"):
+    with pytest.raises(ExpressionError, match="is not a column"):
         found.rename({"s": Expression("b + 1")})

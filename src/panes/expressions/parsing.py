@@ -259,7 +259,7 @@ def _parsed(text: str) -> exp.Expression:
         raise _unreadable(text, error) from error
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Expression):
-        raise ExpressionError(f"cannot read {text!r}: it holds no expression. {SUPPORTED}")
+        raise ExpressionError(f"cannot read {text!r}: it does not hold an expression. {SUPPORTED}")
     return tree
 
 

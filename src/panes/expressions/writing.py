@@ -148,7 +148,9 @@ def renamed(tree: exp.Expression, replacements: Mapping[str, exp.Expression]) ->
 
 def _field(root: exp.Expression, names: tuple[str, ...]) -> exp.Expression:
     if names and not is_column(root):
-        raise ExpressionError(f"{write(root)!r} is no column: the field {'.'.join(names)!r} cannot be taken from it.")
+        raise ExpressionError(
+            f"{write(root)!r} is not a column: the field {'.'.join(names)!r} cannot be taken from it."
+        )
     found = root.copy()
     for name in names:
         found = exp.Dot(this=found, expression=exp.to_identifier(name, quoted=True))
@@ -317,7 +319,7 @@ def write_value(value: Scalar) -> str:
     if isinstance(value, date):
         return f"DATE '{value.isoformat()}'"
     raise ExpressionError(
-        f"{value!r} is no literal of the subset: give None, a bool, a number, a string, a date or a datetime."
+        f"{value!r} cannot be written as a literal: give None, a bool, a number, a string, a date or a datetime."
     )
 
 
