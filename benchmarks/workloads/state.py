@@ -20,7 +20,7 @@ from benchmarks import data
 from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
 from benchmarks.workloads.planning import windows
-from panes.local.run import program_of
+from panes.engine.program import bind_store, types_in
 from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
@@ -47,7 +47,7 @@ class Stream:
 
     def __init__(self, queries: Sequence[pn.Query], schema: pa.Schema) -> None:
         plan = pn.plan(list(queries), strategy="columnar").blueprint().stores[0]
-        program = program_of(plan, schema)
+        program = bind_store(plan, types_in(schema))
         read = {view.query: (view.readings, view.exists) for view in program.views}
         offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges, plan.at)
         self.store = Store(program, pa.schema([schema.field(name) for name in plan.keys]), offer)

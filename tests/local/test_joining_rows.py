@@ -15,12 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.applying.joined_rows import AT, PORT
+from panes.applying.joined_rows import AT, PORT, Condition, both_sides
 from panes.applying.operator_shard import OperatedShard
 from panes.applying.user_operators import operator_of
 from panes.engine.input_columns import join_columns
 from panes.errors import OrderError, SchemaError
-from panes.local.join import Condition, both_sides
 from panes.queries.join_declarations import declare_join
 from panes.queries.measures import Delta
 from panes.row_windows.rows_shard import no_marks

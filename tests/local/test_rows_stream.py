@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.engine.program import types_in
 from panes.errors import OrderError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression
@@ -35,7 +36,7 @@ class Stream:
     def __init__(self, window, by=(), select=SELECT):
         schema = table_of([]).schema
         (part,) = over_rows([pn.query(by=by, at="ts", select=select, over=window)])
-        self.bound = bind_rows(part, schema, lambda sql: result_type(expression(sql), schema))
+        self.bound = bind_rows(part, schema, types_in(schema))
         arguments = self.bound.arguments
         ties = order_of([part], schema)
         self.names = (*part.stream.by, "ts", *arguments, *part.deltas, *ties)

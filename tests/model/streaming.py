@@ -12,10 +12,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import panes as pn
 from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import one_zero
+from panes.engine.program import bind_store, types_in
 from panes.engine.results import piece_of, together
 from panes.engine.schema import answer_schema
 from panes.expressions.evaluate import evaluate, result_type
-from panes.local.run import program_of
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import RowWindow, Sliding
@@ -55,7 +55,7 @@ class Stream:
 class _OnTheClock:
     def __init__(self, plan: pn.Plan, schema: pa.Schema) -> None:
         self.plan = plan_queries(plan._over_time, Statistics(), "columnar", factor_windows=False)
-        self.programs = [program_of(store, schema) for store in self.plan.stores]
+        self.programs = [bind_store(store, types_in(schema)) for store in self.plan.stores]
         self.schema = answer_schema(self.plan.queries, self.programs, schema)
         self.stores = [
             Store(

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import panes as pn
 from panes.engine.answer import Answers
-from panes.local.run import program_of
+from panes.engine.program import bind_store, types_in
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.spark.prefilter import Prefilter
@@ -28,7 +28,7 @@ def kept(having: str, select: dict[str, Any] | None = None) -> list[int] | None:
     select = select or {"n": pn.sum("x")}
     query = pn.query("q", by="k", at="ts", select=select, over=pn.tumbling("1 min"), having=having)
     store = plan_queries([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
-    view = program_of(store, EVENTS).views[0]
+    view = bind_store(store, types_in(EVENTS)).views[0]
     prefilter = Prefilter.of([query], KEYS, [view])
     answers = Answers(0, np.arange(4), np.arange(4), (pa.array([0, 1, 2, None], pa.int64()),))
     wanted = prefilter.wanted(view, answers, {"k": pa.array(["a", "b", "c", "d"])})

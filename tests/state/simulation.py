@@ -12,10 +12,9 @@ import pytest
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.program import Program
+from panes.engine.program import Program, bind_store, types_in
 from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import expression
-from panes.local.run import program_of as program_of_store
 from panes.queries.windows import Sliding, Window
 
 Event: TypeAlias = tuple[int, int, int | None]
@@ -69,7 +68,7 @@ def queries(over: list[Window]) -> list[pn.Query]:
 
 
 def program_of(over: list[Window]) -> Program:
-    return program_of_store(pn.plan(queries(over), strategy="columnar").blueprint().stores[0], SCHEMA)
+    return bind_store(pn.plan(queries(over), strategy="columnar").blueprint().stores[0], types_in(SCHEMA))
 
 
 def arguments_of(program: Program, batch: list[Event]) -> dict[str, pa.Array]:

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.program import Program, cut_into_ticks
-from panes.local.run import program_of as program_of_store
+from panes.engine.program import Program, bind_store, cut_into_ticks, types_in
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
@@ -120,7 +119,7 @@ def test_regular_series_of_events_in_any_order(batches: list[list[list[Event]]],
     select = {"line": pn.trend("x", every=f"{tick}ms"), "n": pn.count()}
     query = pn.query("q", at="ts", by="key", select=select, over=over)
     store = pn.plan(query, strategy="columnar").blueprint().stores[0]
-    stream = Stream(over, "append", cut_into_ticks(program_of_store(store, SCHEMA)))
+    stream = Stream(over, "append", cut_into_ticks(bind_store(store, types_in(SCHEMA))))
     for number, parts in enumerate(batches):
         # The watermark moves, so that granules would grow coarser if they could; later events are later than it.
         shifted = [[(key, 1000 * (instant % 100 + 100 * number), x) for key, instant, x in part] for part in parts]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.local.run import program_of
+from panes.engine.program import bind_store, types_in
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.job import Mode, Store
@@ -30,7 +30,10 @@ class Sketches(Stream):
     def __init__(self, over: list[Window], mode: Mode) -> None:
         select = {"d": pn.approx_count_distinct("x"), "m": pn.approx_quantile("x", 0.5), "t": pn.top("x", 2)}
         query = pn.query("q", at="ts", by="key", select=select, over=over)
-        self.program, self.mode = program_of(pn.plan(query).blueprint(strategy="columnar").stores[0], SCHEMA), mode
+        self.program, self.mode = (
+            bind_store(pn.plan(query).blueprint(strategy="columnar").stores[0], types_in(SCHEMA)),
+            mode,
+        )
         offer = Offer((), ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
         self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.local.run import program_of
+from panes.engine.program import bind_store, types_in
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
@@ -38,7 +38,7 @@ class Stream:
         plan = plan_queries(queries, Statistics(), "columnar", factor_windows=False)
         self.stores = []
         for store in plan.stores:
-            program = program_of(store, SCHEMA)
+            program = bind_store(store, types_in(SCHEMA))
             offer = Offer((), store.keys, program.edges, "ts", store.per_event)
             keys = pa.schema([(name, pa.int64()) for name in store.keys])
             self.stores.append(Store(program, keys, offer))

@@ -14,7 +14,6 @@ from panes.applying.outputs import Collected
 from panes.applying.user_functions import BEFORE, Function, Instance, WindowedFunction
 from panes.engine.columns import whole
 from panes.engine.schema import ResultSchema, field_of
-from panes.expressions.evaluate import require_boolean
 from panes.frames.row_frame import Arrivals, RowFrame
 from panes.queries.query import ARRIVAL
 from panes.queries.windows import Window
@@ -128,8 +127,6 @@ def bind_function(declared: WindowedFunction, part: RowsPart, schema: pa.Schema)
     """Fix the types, and refuse what does not fit the data."""
     check_part(part, schema)
     check_order(declared.order, schema)
-    if part.query.where is not None:
-        require_boolean(part.query.where, schema)
     keys = {name: field_of(schema, name).type for name in part.query.by}
     result = ResultSchema(keys, {}, field_of(schema, part.query.at).type)
     columns = tuple(name for name in schema.names if name != ARRIVAL)

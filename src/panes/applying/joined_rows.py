@@ -17,12 +17,15 @@ from panes.aggregates.ordering import is_ordered
 from panes.engine.input_columns import JoinColumns, Side
 from panes.engine.schema import plain, position, shown
 from panes.errors import SchemaError
+from panes.expressions.evaluate import evaluate
+from panes.expressions.expression import Expression
 from panes.operators.clocks import EventClock
 from panes.operators.join_operator import Join
 from panes.operators.policies import policies_of
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
+from panes.row_windows.arrival import check_delta
 from panes.row_windows.window_input import WindowInput
 
 AT, PORT = "__panes_at", "__panes_port"
@@ -169,3 +172,26 @@ class MakeJoin:
 
     def _fulfils(self, left: Any, right: Any) -> bool:
         return bool(self.condition(self.row(left, right)))
+
+
+def both_sides(
+    declared: JoinDeclaration, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
+) -> BothSides:
+    """The rows of both sides on their way to a window of rows, which may go by a column that both have."""
+    both = BothSides(declared, columns, schemas, window)
+    if both.delta is not None:
+        for policy in both.stream.window.deltas:
+            check_delta(policy, schemas[0].field(both.delta[1]).type)
+    return both
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a match has to fulfil, for one row at a time."""
+
+    where: Expression
+    schema: pa.Schema
+
+    def __call__(self, row: dict[str, Any]) -> bool:
+        """Whether a row fulfils it; what is unknown does not."""
+        return evaluate(self.where, pa.Table.from_pylist([row], schema=self.schema))[0].as_py() is True

@@ -16,7 +16,8 @@ from panes.aggregates.operations import Array
 from panes.applying.tuple_by_tuple import Running, rows_of, since
 from panes.applying.user_operators import WindowedOperator
 from panes.engine.schema import field_of
-from panes.row_windows.arrival import in_order, tie_order
+from panes.engine.sorting import sort_rows
+from panes.row_windows.arrival import tie_order
 from panes.state.blob_store import BlobStore
 from panes.state.held_rows import INSTANT, Waiting
 from panes.state.job import ShardMetrics
@@ -154,7 +155,7 @@ class OperatedShard:
             # Of one instant, partitions arrive in the order of their keys.
             names = [*(name for name in stream.by if name not in names), *names]
         ties = [pa.chunked_array([came.column(name)]) for name in names]
-        return in_order(owner, came.column(INSTANT).to_numpy(), ties)
+        return sort_rows(owner, came.column(INSTANT).to_numpy(), ties)
 
     def _partitions_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows.select(list(self._by)) if self._by else self._everything(len(rows))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from panes.aggregates.constructors import count
-from panes.engine.columns import tie_columns
+from panes.engine.sorting import tie_columns
 from panes.errors import DeclarationError
 from panes.expressions.expression import ExpressionLike
 from panes.queries.eviction import Evict

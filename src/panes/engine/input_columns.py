@@ -91,6 +91,11 @@ class JoinColumns:
     match: pa.Schema
     instant: pa.DataType
 
+    @property
+    def result(self) -> pa.Schema:
+        """The columns of a row per match and window."""
+        return pa.schema([("window_name", pa.string()), *self.match, ("expires", self.instant)])
+
 
 def join_columns(join: JoinDeclaration, left: pa.Schema, right: pa.Schema) -> JoinColumns:
     """Find the columns of a join in both schemas; what is missing, of the wrong type or called alike is an error."""

@@ -16,14 +16,21 @@ import pyarrow as pa
 from panes.aggregates.aggregates import Aggregate, Bound
 from panes.aggregates.component import Component
 from panes.aggregates.sums import Count
+from panes.expressions.evaluate import result_type
 from panes.expressions.expression import Expression, column, expression, when
+from panes.planning.blueprint import StorePlan
 from panes.planning.forest import FACTOR, Forest
 from panes.queries.query import Query
 from panes.queries.windows import Window, geometry_name
 from panes.timeline import Edges, Geometry, format_duration
 
 TypeOf = Callable[[str], pa.DataType]
-"""From the Spark SQL of a scalar expression over the events to its type."""
+"""Gives the type of a scalar SQL expression over the events."""
+
+
+def types_in(schema: pa.Schema) -> TypeOf:
+    """Type expressions as they are evaluated in this process."""
+    return lambda sql: result_type(expression(sql), schema)
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,12 @@ def bind_components(
             exists = found.setdefault(Count((_masked(condition, "1"),), (pa.int32(),)), len(found))
         readings[number] = (tuple(columns), exists)
     return tuple(found), readings
+
+
+def bind_store(store: StorePlan, type_of: TypeOf) -> Program:
+    """Return the program of a store, whose columns were checked before."""
+    components, readings = bind_components(store.queries, store.kept, type_of)
+    return assemble(components, store.edges, store.forest, store.queries, readings)
 
 
 def argument_expressions(queries: Iterable[tuple[int, Query]], kept: Expression | None) -> tuple[str, ...]:

@@ -151,6 +151,8 @@ def check_columns(queries: Iterable[Query], schema: pa.Schema) -> None:
         for column in query.ties:
             if column.lower() not in names:
                 raise SchemaError(f"ties={column!r} is not a column of the data ({nearest(column, schema.names)})")
+        if query.where is not None:
+            require_boolean(query.where, schema)
 
 
 def _check_key(query: Query, key: str, type_: pa.DataType) -> None:

@@ -22,6 +22,7 @@ from panes.aggregates.operations import Array
 from panes.engine.columns import column_of, instants_of, whole
 from panes.engine.input_columns import check_added
 from panes.engine.lookback import NEVER, BoundLookup
+from panes.engine.lookup_results import Answers, answers_of, spread
 from panes.engine.schema import check_key, check_times, field_of, one_type_each, position, time_position
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError, nearest
 from panes.expressions.evaluate import evaluate, require_boolean
@@ -35,7 +36,6 @@ from panes.live.nested_state import Granules
 from panes.live.part import Part, part_over
 from panes.live.retention import keeps
 from panes.live.threshold import Threshold
-from panes.local.lookup import Answers, answers_of, spread
 from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupWindow, declare_lookup
 from panes.queries.measures import Rows
 from panes.queries.query import Query

@@ -17,13 +17,13 @@ from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, lift_panes
 from panes.engine.columns import whole
 from panes.engine.partials import partials_of
-from panes.engine.program import Program
+from panes.engine.program import Program, bind_store, types_in
 from panes.engine.results import piece_of
 from panes.engine.schema import answer_schema, check_columns, check_same_types, field_of
+from panes.engine.sorted_events import SortedEvents, sorted_events
 from panes.errors import DeclarationError, PlanError
 from panes.inputs import as_table
 from panes.kernels.stairwise import Stairwise
-from panes.local.run import Sorted, program_of, sorted_events
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.query import Query
@@ -94,13 +94,13 @@ class Granules:
         )
         self._bound: tuple[pa.Schema, Program, KeyDictionary] | None = None
 
-    def prepare(self, batch: Any) -> Sorted:
+    def prepare(self, batch: Any) -> SortedEvents:
         """Do what may fail before anything changes: events sorted by key and time."""
         table = as_table(batch, {name.lower() for name in self._query.used})
         check_columns([self._query], table.schema)
         return sorted_events(self._store, self._bind(table.schema)[1], table)
 
-    def commit(self, events: Sorted) -> None:
+    def commit(self, events: SortedEvents) -> None:
         """Take in events."""
         if not len(events.instants):
             return
@@ -227,7 +227,7 @@ class Granules:
         used = pa.schema([field_of(schema, name) for name in sorted(self._query.used)])
         if self._bound is None:
             edges = tuple(Edges(slide, self._chain.origin) for slide in dict.fromkeys(self._window.slides))
-            program = replace(program_of(self._store, schema), edges=edges)
+            program = replace(bind_store(self._store, types_in(schema)), edges=edges)
             keys = [pa.field(name, field_of(schema, name).type) for name in self._store.keys]
             names = pa.schema(keys) if keys else _everything().schema
             self._bound = used, program, KeyDictionary(names, MemoryBlobStore())

@@ -13,11 +13,14 @@ from panes.aggregates.aggregates import Aggregate
 from panes.aggregates.collecting import QuantileOf
 from panes.aggregates.custom import Custom
 from panes.aggregates.operations import Array
-from panes.engine.columns import column_of, counting, tie_columns, whole
+from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.lookback import BoundLookup, bind_lookup
+from panes.engine.lookup_results import Types, feature_types
+from panes.engine.program import types_in
 from panes.engine.schema import check_columns, check_same_types, field_of
-from panes.expressions.evaluate import evaluate, require_boolean, result_type
+from panes.engine.sorting import sort_tied_events, tie_columns
+from panes.expressions.evaluate import evaluate, require_boolean
 from panes.expressions.expression import expression
 from panes.frames.positions import check_near
 from panes.inputs import as_table, with_the_rest
@@ -25,7 +28,6 @@ from panes.live.column import Column, CombinedColumn
 from panes.live.log import EventLog
 from panes.live.store import Keep, Store
 from panes.live.threshold import Threshold
-from panes.local.lookup import Types, feature_types, order_ties
 from panes.queries.lookup_declarations import LookupPart
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.key_dictionary import KeyDictionary
@@ -129,7 +131,7 @@ class Part:
         first = np.flatnonzero(np.diff(key[order], prepend=-1))
         instants, starts = batch.instants[order], np.append(first, len(order))
         if self._ordered is not None:
-            order_ties(order, instants, starts, self._ties(batch.table, batch.arguments))
+            sort_tied_events(order, instants, starts, self._ties(batch.table, batch.arguments))
         rows = pa.array(order)
         ids = self.log.append(batch.table.take(rows))
         self.store.append(key[order][first], np.diff(starts), instants, ids, [c.take(rows) for c in batch.stored])
@@ -187,7 +189,7 @@ class Part:
             return
         if part.kept is not None:
             require_boolean(part.kept, schema)
-        bound = bind_lookup(part, lambda sql: result_type(expression(sql), schema))
+        bound = bind_lookup(part, types_in(schema))
         types = feature_types(bound, own)
         for index in self.indexes.values():
             index.bind(schema)
@@ -245,7 +247,7 @@ class Part:
         assert self._ordered is not None
         table = self.log.take(ids)
         arguments = {a: whole(evaluate(expression(a), table)) for a in self._ordered[1]}
-        order_ties(order, instants, key_starts, self._ties(table, arguments))
+        sort_tied_events(order, instants, key_starts, self._ties(table, arguments))
 
     # Keys
 

@@ -13,8 +13,10 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.engine.columns import column_of, instants_of, whole
 from panes.engine.keys import one_zero
+from panes.engine.program import types_in
 from panes.engine.results import together
-from panes.expressions.evaluate import evaluate, require_boolean, result_type
+from panes.engine.sorting import key_ranks, sort_by_time, sort_ties
+from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import expression
 from panes.frames import Positions
 from panes.frames.row_frame import Arrivals, RowFrame
@@ -22,7 +24,7 @@ from panes.inputs import as_table, with_the_rest
 from panes.planning.explanation import listed
 from panes.planning.steps import Steps
 from panes.queries.query import ARRIVAL
-from panes.row_windows.arrival import by_key, by_time, delta_values, marks_of, sort_ties
+from panes.row_windows.arrival import delta_values, marks_of
 from panes.row_windows.bound_rows import ENDLESS, BoundRows, bind_rows, labelled, needed, order_of
 from panes.row_windows.framing import frame_rows
 from panes.row_windows.parts import RowsPart, is_complete
@@ -43,10 +45,7 @@ def add_rows(steps: Steps, read: int, parts: Sequence[RowsPart], data: Any) -> i
     if at is None:
         table = table.append_column(ARRIVAL, pa.array(np.arange(len(table)), pa.timestamp("us")))
     schema = table.schema
-    bounds = [bind_rows(part, schema, lambda sql: result_type(expression(sql), schema)) for part in parts]
-    for part in parts:
-        if part.query.where is not None:
-            require_boolean(part.query.where, schema)
+    bounds = [bind_rows(part, schema, types_in(schema)) for part in parts]
 
     def answer_all(rows: SortedRows) -> pa.Table:
         return together([found for bound in bounds for found in _answered(bound, rows)])
@@ -100,9 +99,9 @@ def sorted_rows(parts: Sequence[RowsPart], table: pa.Table, data: Any) -> Sorted
             marks[part], rows = known & marked, known & ~marked
         arriving[part] = rows if part.query.where is None else rows & _passing(part, table, rows)
     anywhere = np.logical_or.reduce(list(arriving.values()))
-    ordinals = by_key([column_of(table, key) for key in stream.by], len(table))
+    ordinals = key_ranks([column_of(table, key) for key in stream.by], len(table))
     chosen = np.arange(len(table)) if anywhere.all() else np.flatnonzero(anywhere)
-    order = chosen[by_time(ordinals[chosen], instants[chosen])]
+    order = chosen[sort_by_time(ordinals[chosen], instants[chosen])]
     if stream.at is not None:
         same = (ordinals[order[1:]] == ordinals[order[:-1]]) & (instants[order[1:]] == instants[order[:-1]])
         if same.any():

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.operations import Array
 from panes.engine.answer import answer_events
-from panes.engine.columns import column_of, counting, whole
-from panes.engine.keys import key_ordinals, one_zero
-from panes.engine.program import Program, assemble, bind_components, describe_windows, emitting_all
+from panes.engine.columns import column_of
+from panes.engine.program import (
+    Program,
+    bind_store,
+    describe_windows,
+    emitting_all,
+    types_in,
+)
 from panes.engine.results import piece_of, widen_table
 from panes.engine.schema import answer_schema, check_columns
-from panes.expressions.evaluate import evaluate, require_boolean, result_type
-from panes.expressions.expression import expression
+from panes.engine.sorted_events import SortedEvents, sorted_events
 from panes.inputs import as_table
 from panes.planning.blueprint import Blueprint, StorePlan
 from panes.planning.explanation import describe_edges, listed
@@ -68,17 +69,17 @@ def add_steps(
     """
     table = as_table(data, {name.lower() for query in blueprint.queries for name in query.used})
     check_columns(blueprint.queries, table.schema)
-    programs = [program_of(store, table.schema) for store in blueprint.stores]
+    programs = [bind_store(store, types_in(table.schema)) for store in blueprint.stores]
     if emit_all:
         programs = [emitting_all(program) for program in programs]
     schema = answer_schema(blueprint.queries, programs, table.schema)
     answers = []
     for store, program in zip(blueprint.stores, programs, strict=True):
 
-        def sort(_: object, store: StorePlan = store, program: Program = program) -> Sorted:
+        def sort(_: object, store: StorePlan = store, program: Program = program) -> SortedEvents:
             return sorted_events(store, program, table)
 
-        def answer(events: Sorted, program: Program = program) -> list[pa.Table]:
+        def answer(events: SortedEvents, program: Program = program) -> list[pa.Table]:
             found = answer_events(program, events.instants, events.key_starts, events.arguments, kernel=kernel)
             return [piece_of(blueprint.queries, program, some, events.keys, schema) for some in found]
 
@@ -96,40 +97,3 @@ def add_steps(
 
     detail = "a row per key and window end" if layout == "wide" else "all answers"
     return steps.add("widen" if layout == "wide" else "union", detail, put_together, *answers)
-
-
-def program_of(store: StorePlan, schema: pa.Schema) -> Program:
-    """A store's part of a plan, with the types of its columns."""
-    for _, query in store.queries:
-        if query.where is not None:
-            require_boolean(query.where, schema)
-    components, readings = bind_components(store.queries, store.kept, lambda sql: result_type(expression(sql), schema))
-    return assemble(components, store.edges, store.forest, store.queries, readings)
-
-
-@dataclass(frozen=True)
-class Sorted:
-    """The events of a store, sorted by key and time."""
-
-    instants: Array
-    key_starts: Array
-    keys: pa.Table
-    arguments: dict[str, pa.Array]
-
-
-def sorted_events(store: StorePlan, program: Program, table: pa.Table) -> Sorted:
-    """The events that count for a store, those without a time left out."""
-    table = counting(table, store.at, store.kept)
-    instants = column_of(table, store.at).view(pa.int64()).to_numpy()
-    keys = pa.table([one_zero(column_of(table, key)) for key in store.keys], names=list(store.keys))
-    arguments = {sql: whole(evaluate(expression(sql), table)) for sql in program.arguments}
-    ordinals = key_ordinals([column.combine_chunks() for column in keys.columns], len(instants))
-    order = np.lexsort((instants, ordinals))
-    sorted_ordinals = ordinals[order]
-    firsts = np.flatnonzero(np.diff(sorted_ordinals, prepend=-1))
-    return Sorted(
-        instants[order],
-        np.append(firsts, len(order)),
-        keys.take(pa.array(order[firsts])) if store.keys else keys,
-        {sql: array.take(pa.array(order)) for sql, array in arguments.items()},
-    )

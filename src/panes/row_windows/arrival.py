@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
-from panes.aggregates.ordering import codes, is_ordered
-from panes.engine.columns import column_of, instants_of, tie_columns, whole
-from panes.engine.keys import key_ordinals
+from panes.aggregates.ordering import is_ordered
+from panes.engine.columns import column_of, instants_of, whole
 from panes.engine.schema import field_of
+from panes.engine.sorting import key_ranks, sort_by_time, sort_ties, tie_columns
 from panes.errors import SchemaError, nearest
 from panes.expressions.evaluate import evaluate, require_boolean
 from panes.frames import Positions
@@ -95,7 +95,7 @@ def arrive(stream: WindowInput, table: pa.Table) -> Arrived:
         instants = instants_of(times)
         if times.null_count:
             known = times.is_valid().to_numpy(zero_copy_only=False)
-    ordinals = by_key([column_of(table, key) for key in stream.by], len(table))
+    ordinals = key_ranks([column_of(table, key) for key in stream.by], len(table))
     keep, marked = known, np.zeros(len(table), bool)
     if stream.mark is not None:
         marked = known & column_of(table, stream.mark.column).fill_null(False).to_numpy(zero_copy_only=False)
@@ -108,7 +108,7 @@ def arrive(stream: WindowInput, table: pa.Table) -> Arrived:
         keep[rows] = passes.to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(keep)
     present = np.unique(ordinals[rows]) if stream.by else np.zeros(1, np.int64)
-    order = rows[by_time(ordinals[rows], instants[rows])]
+    order = rows[sort_by_time(ordinals[rows], instants[rows])]
     own, when = ordinals[order], instants[order]
     if stream.at is not None:
         same = (own[1:] == own[:-1]) & (when[1:] == when[:-1])
@@ -205,73 +205,3 @@ def _values(policy: Delta, column: pa.Array) -> Values:
             f'Leave such rows out with where="{policy.column} IS NOT NULL" (NaN is no value either), or give them one.'
         )
     return values
-
-
-def by_key(keys: list[pa.Array], rows: int) -> Array:
-    """The number of the partition of each row, in the order of keys where they have one; nulls first."""
-    if len(keys) == 1 and is_ordered(keys[0].type) and not pa.types.is_floating(keys[0].type):
-        # Most partitions are by one column: its dictionary numbers them, and only that has to be sorted.
-        encoded = keys[0].dictionary_encode(null_encoding="encode")
-        numbers: Array = ranks([encoded.dictionary]).take(encoded.indices.to_numpy(zero_copy_only=False))
-        return numbers
-    ordinals = key_ordinals(keys, rows)
-    if not keys or not rows or not all(is_ordered(column.type) for column in keys):
-        return ordinals
-    _, first = np.unique(ordinals, return_index=True)
-    return ranks([column.take(pa.array(first)) for column in keys])[ordinals]
-
-
-def ranks(columns: list[pa.Array]) -> Array:
-    """Which place each row has in the order of values."""
-    rank = np.empty(len(columns[0]), np.int64)
-    rank[_by_value(columns)] = np.arange(len(rank))
-    return rank
-
-
-def _by_value(columns: list[pa.Array], *within: Array) -> Array:
-    """The order of rows by the values of columns, nulls first; within what is given, if anything is."""
-    keys: list[Array] = []
-    for column in reversed(columns):
-        keys += [codes(column).values, column.is_valid().to_numpy(zero_copy_only=False)]
-    return np.lexsort((*keys, *within))
-
-
-def in_order(ordinals: Array, instants: Array, ties: list[pa.ChunkedArray]) -> Array:
-    """Rows by partition and time; where both are equal by value, nulls first."""
-    order = by_time(ordinals, instants)
-    if ties:
-        own, at = ordinals[order], instants[order]
-        sort_ties(order, (own[1:] == own[:-1]) & (at[1:] == at[:-1]), ties)
-    return order
-
-
-def sort_ties(order: Array, same: Array, ties: list[pa.ChunkedArray]) -> None:
-    """Put rows that share their partition and time with others in the order of values: as a rule they are few.
-
-    Parameters
-    ----------
-    order
-        Rows by partition and time; changed in place.
-    same
-        Of each row but the first, whether both are those of the row before it.
-    """
-    if not ties or not same.any():
-        return
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    rows = order[tied]
-    run = np.cumsum(np.append(True, ~same))[tied]
-    values = [column.take(pa.array(rows)).combine_chunks() for column in ties]
-    order[tied] = rows[_by_value(values, run)]
-
-
-def by_time(ordinals: Array, instants: Array) -> Array:
-    """Rows by partition and time, each step only where it is needed: most tables are in the order of time."""
-    rising = bool((instants[1:] >= instants[:-1]).all())
-    order = np.arange(len(instants)) if rising else np.argsort(instants, kind="stable")
-    if not ordinals.any():
-        return order
-    # Small numbers are sorted digit by digit, of which the smallest have one.
-    highest = int(ordinals.max())
-    small = ordinals.astype(np.min_scalar_type(highest)) if highest < 1 << 16 else ordinals
-    by_key: Array = np.argsort(small if rising else small[order], kind="stable")
-    return by_key if rising else order[by_key]

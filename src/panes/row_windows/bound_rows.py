@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
-from panes.engine.columns import tie_columns, whole
+from panes.engine.columns import whole
 from panes.engine.index_pairs import answers_over, groups_in, lifted
 from panes.engine.keys import key_ordinals
 from panes.engine.program import Reading, TypeOf, bind_components
 from panes.engine.results import finished
 from panes.engine.schema import ResultSchema, check_columns, field_of, output_types, result_schema
+from panes.engine.sorting import tie_columns
 from panes.errors import SchemaError, nearest
 from panes.frames import Frame
 from panes.frames.positions import FARTHEST

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
+from panes.engine.sorting import sort_rows
 from panes.frames import Positions
 from panes.frames.positions import ranges
 from panes.frames.row_frame import Arrivals
 from panes.frames.tumbling import tumbling_by_gap
 from panes.operators.policies import Gap
-from panes.row_windows.arrival import in_order
 from panes.row_windows.key_set import KeySet, PartRows
 from panes.row_windows.windows_shard import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
 from panes.state.blob_store import BlobStore
@@ -94,7 +94,7 @@ class SessionShard:
         """The sessions of every gap that have ended, and which rows are still needed."""
         held = self._rows.all()
         ties = [pa.chunked_array([held.column(f"tie{i}")]) for i in range(len(self._shape.ties))]
-        held = held.take(pa.array(in_order(held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy(), ties)))
+        held = held.take(pa.array(sort_rows(held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy(), ties)))
         owner, instants = held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy()
         seen = held.column(_SEEN).to_numpy()
         needed, tables, done = np.zeros(len(held), np.bool_), list[pa.Table](), list[pa.RecordBatch]()

@@ -17,11 +17,12 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.aggregates.ordering import is_ordered
 from panes.engine.keys import one_zero
+from panes.engine.sorting import sort_rows, value_ranks
 from panes.frames import Positions
 from panes.frames.row_frame import Arrivals, Progress, RowFrame
 from panes.operators.policies import SlidingPolicies, WindowPolicies
 from panes.queries.measures import Delta
-from panes.row_windows.arrival import delta_values, in_order, marks_of, ranks
+from panes.row_windows.arrival import delta_values, marks_of
 from panes.row_windows.bound_rows import BoundRows
 from panes.row_windows.framing import Framing, leaves_out, moments_on_the_clock
 from panes.row_windows.framing_by_events import Recording
@@ -216,7 +217,7 @@ class WindowedShard:
         # Of one instant, keys arrive in their order.
         known = held.keys.keys.columns
         ordered = all(is_ordered(column.type) for column in known)
-        wanted = np.argsort(ranks(known)) if ordered else np.arange(len(held.keys))
+        wanted = np.argsort(value_ranks(known)) if ordered else np.arange(len(held.keys))
         column = self._column(wanted, held.lines()[HELD], came, owner)
         arrivals = self._arrivals(stream, column, marks, self._waiting.watermark)
         recording = Recording(stream.window, start=None if self._saved is None else until)
@@ -236,7 +237,7 @@ class WindowedShard:
 
     def _column(self, wanted: Array, held: Array, came: pa.RecordBatch, owner: Array) -> Column:
         ties = [came.column(f"tie{i}") for i in range(len(self._shape.ties))]
-        order = in_order(owner, came.column(INSTANT).to_numpy(), [pa.chunked_array([tie]) for tie in ties])
+        order = sort_rows(owner, came.column(INSTANT).to_numpy(), [pa.chunked_array([tie]) for tie in ties])
         return self._held.column(wanted, held, came.take(pa.array(order)), owner[order])
 
     def _arrivals(self, stream: WindowInput, column: Column, marks: Array, end: int) -> Arrivals:

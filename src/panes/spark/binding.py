@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from panes.engine.program import Program, argument_expressions, assemble, bind_components
+from panes.engine.program import Program, argument_expressions, assemble, bind_components, bind_store
 from panes.engine.schema import check_columns
 from panes.errors import ExpressionError, PlanError, SchemaError
-from panes.expressions.evaluate import require_boolean, result_type
+from panes.expressions.evaluate import result_type
 from panes.expressions.expression import expression
 from panes.planning.blueprint import StorePlan
 from panes.queries.query import Query
@@ -54,8 +54,6 @@ def examine(queries: Sequence[Query], events: DataFrame) -> Input:
     schema = pa.schema([arrow_field(field, name in used) for name, field in fields.items()])
     check_columns(queries, schema)
     for query in queries:
-        if query.where is not None:
-            require_boolean(query.where, schema)
         for _, aggregate in query.aggregates:
             for argument in aggregate.arguments:
                 result_type(expression(argument), schema)
@@ -106,9 +104,7 @@ def _check_collation(name: str, type_: t.DataType) -> None:
 def bind(store: StorePlan, source: Input) -> Program:
     """The program of a store, with Spark's own types."""
     expressions = argument_expressions(store.queries, store.kept)
-    types = source.types_of(expressions)
-    components, readings = bind_components(store.queries, store.kept, types.__getitem__)
-    return assemble(components, store.edges, store.forest, store.queries, readings)
+    return bind_store(store, source.types_of(expressions).__getitem__)
 
 
 def bind_family(root: StorePlan, fed: list[StorePlan], source: Input) -> list[Program]:

@@ -18,11 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.applying.joined_rows import PORT, BothSides, key_name
+from panes.applying.joined_rows import PORT, BothSides, Condition, both_sides, key_name
+from panes.applying.joined_tables import join_tables
 from panes.applying.user_operators import operator_of
 from panes.errors import PlanError
-from panes.local.join import Condition, both_sides, result_schema
-from panes.local.join import join as join_tables
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
 from panes.spark.batches import large_batches
@@ -71,7 +70,7 @@ def join_rows(sides: JoinSides) -> DataFrame:
     together = placed[0].unionByName(placed[1], allowMissingColumns=True)
     names = [key_name(number) for number in range(len(declared.on))]
     sorted_ = together.repartition(*names).sortWithinPartitions(*names)
-    schema = result_schema(sides.columns)
+    schema = sides.columns.result
     output = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in schema])
     return sorted_.mapInArrow(_Task(declared, sides.schemas, schema).run(), output)
 

@@ -18,13 +18,14 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
-from panes.engine.columns import instants_of, tie_columns
+from panes.engine.columns import instants_of
 from panes.engine.input_columns import check_added, request_columns
 from panes.engine.lookback import BoundLookup, Lookback, bind_lookup
+from panes.engine.lookup_results import Types, answers_of, feature_types, spread
 from panes.engine.program import argument_expressions
 from panes.engine.schema import field_of, one_type_each
+from panes.engine.sorting import sort_tied_events, tie_columns
 from panes.errors import PlanError
-from panes.local.lookup import Types, answers_of, feature_types, order_ties, spread
 from panes.planning.explanation import listed
 from panes.planning.steps import Steps
 from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupPart, features
@@ -253,7 +254,7 @@ class _Task:
         instants, columns = piece.events.column(keys).to_numpy(), piece.events.columns[first : first + self.of_events]
         if self.bound.part.rows:
             order = np.arange(len(instants))
-            order_ties(order, instants, piece.key_starts, columns[len(names) :])
+            sort_tied_events(order, instants, piece.key_starts, columns[len(names) :])
             columns = [column.take(pa.array(order)) for column in columns[: len(names)]]
         arguments = dict(zip(names, columns, strict=True))
         lookback = Lookback(self.bound, instants, piece.key_starts, arguments)
