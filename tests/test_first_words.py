@@ -109,19 +109,19 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "watermark": (lambda: query(watermark="10 min"), r"events.withWatermark\('ts', '10 minutes'\)"),
     "its pace": (lambda: query(every="1 min"), r"over=pn.hopping\('1 hour', every='5 min'\)"),
     "its data": (lambda: query(data=[]), r"pn.plan\(query\).run\(data\)"),
-    "all by position": (lambda: pn.query("q", "k", "ts"), "all but the name of the query is written by name"),  # type: ignore[call-arg, misc]
+    "all by position": (lambda: pn.query("q", "k", "ts"), "everything but the name of the query is written by name"),  # type: ignore[call-arg, misc]
     "a list of aggregates": (lambda: query(select=[pn.count()]), r"select=\[count\(\)\] names no columns"),
     "an aggregate that was not called": (lambda: query(select={"n": pn.count}), r"Write pn.count\(...\) with paren"),
     "a duration": (lambda: query(over="1 hour"), r"pn.sliding\('1 hour'\) for one up to each event"),
     "a timedelta": (lambda: query(over=timedelta(hours=1)), r"Write pn.tumbling\('1h'\)"),
     "a number": (lambda: query(over=10), r"pn.sliding\(pn.rows\(10\)\) for the last 10 rows"),
     "rows": (lambda: query(over=pn.rows(10)), r"Write pn.sliding\(pn.rows\(10\)\) for the last rows"),
-    "a column's distance": (lambda: query(over=pn.delta("km", 10)), r"Write pn.tumbling\(pn.delta\('km', ...\)\)"),
+    "a column's distance": (lambda: query(over=pn.delta("km", 10)), r"Write pn.tumbling\(pn.delta\('km', 10\)\)"),
     "an aggregate": (lambda: query(over=pn.last("x")), "over=last\\(x\\) is an aggregate, which goes into select="),
     "durations by name": (lambda: query(over={"h": "1 hour"}), r"over=\[pn.sliding\('1 hour', name='h'\)\]"),
     "rows by their name": (
         lambda: query(over={"few": pn.sliding(pn.rows(3))}),
-        r"over=\[pn.sliding\(pn.rows\(10\), name='few'\)\]",
+        r"over=\[pn.sliding\(pn.rows\(3\), name='few'\)\]",
     ),
     # Plans and the rest.
     "a plan of data": (lambda: pn.plan(query(), data=[]), r"pn.plan\(query\).run\(data\)"),  # type: ignore[call-arg]

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from panes.queries.eviction import Limits, evict
     from panes.queries.measures import delta, punctuation, rows
     from panes.queries.nested import nested
-    from panes.queries.query import Query, query
+    from panes.queries.query import Query
+    from panes.queries.query_constructor import query
     from panes.queries.window_constructors import cumulate, hopping, session, sliding, tumbling
 
 __version__ = "0.1.0"
@@ -63,7 +64,8 @@ _HOMES = {
     "panes.queries.eviction": "Limits evict",
     "panes.queries.measures": "delta punctuation rows",
     "panes.queries.nested": "nested",
-    "panes.queries.query": "Query query",
+    "panes.queries.query": "Query",
+    "panes.queries.query_constructor": "query",
     "panes.queries.window_constructors": "cumulate hopping session sliding tumbling",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

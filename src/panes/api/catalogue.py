@@ -16,7 +16,7 @@ from pyarrow import fs
 
 from panes.errors import DeclarationError, PanesError
 from panes.queries.catalogue_entries import Entry, read_entry, registration
-from panes.queries.query import Query, check_names
+from panes.queries.query import Query, check_queries
 from panes.suggestions import helpful
 from panes.timeline import DurationLike, parse_duration
 
@@ -80,7 +80,7 @@ class Catalogue:
         query
             What ``pn.query`` made, or SQL text of one or several, each named by ``-- name: xyz`` before it.
         """
-        asked = check_names(_queries(query))
+        asked = check_queries(_queries(query))
         known = {listed.name for listed in self.list()}
         for each in asked:
             if each.name in known:

@@ -29,7 +29,7 @@ from panes.planning.strategy import Strategy
 from panes.queries.eviction import Limits
 from panes.queries.lookup_declarations import LookupLayout, declare_lookup
 from panes.queries.measures import Rows
-from panes.queries.query import Query, check_names
+from panes.queries.query import Query, check_queries
 from panes.queries.windows import Bounds, Nested
 from panes.row_windows.parts import RowsPart, is_session, key_sets, over_rows, over_time
 from panes.state.job import Mode
@@ -585,7 +585,7 @@ def plan(
     check_strategy(strategy)
     listed = tuple(queries) if isinstance(queries, Iterable) and not isinstance(queries, str) else (queries,)
     declared = tuple(each for some in listed for each in (sql(some) if isinstance(some, str) else [some]))
-    made = Plan(check_names(declared), Statistics.given(rate, keys), strategy, factor_windows)
+    made = Plan(check_queries(declared), Statistics.given(rate, keys), strategy, factor_windows)
     # So that a mistake shows here, not when it is run.
     made.blueprint()
     _ = made._over_rows

@@ -15,7 +15,8 @@ from panes.engine.sorting import tie_columns
 from panes.errors import DeclarationError
 from panes.expressions.expression import ExpressionLike
 from panes.queries.eviction import Evict
-from panes.queries.query import Query, query
+from panes.queries.query import Query
+from panes.queries.query_constructor import query
 from panes.queries.windows import AnyWindow
 from panes.row_windows.parts import RowsPart, over_everything
 

@@ -20,7 +20,8 @@ from panes.dialect.read_windows import (
 from panes.dialect.selecting import Selected
 from panes.dialect.tokens import NAMES, Cursor, fail, same, split, tokenized
 from panes.errors import DeclarationError, SqlError
-from panes.queries.query import Query, query
+from panes.queries.query import Query
+from panes.queries.query_constructor import query
 from panes.queries.windows import AnyWindow, Bounds
 
 _OF_THE_WINDOW = ("window_start", "window_end", "window_time")

@@ -21,7 +21,7 @@ from panes.planning.optimize import optimize
 from panes.planning.panes import PaneCost, events_cost, finest_column
 from panes.planning.statistics import Keys, Statistics
 from panes.planning.strategy import Costs, Strategy, answers_cost, cost_of_strategies, in_columns_only
-from panes.queries.query import Query, check_names
+from panes.queries.query import Query, check_queries
 from panes.queries.windows import Sliding, geometry_name
 from panes.timeline import SECOND, Edges, Geometry
 
@@ -128,7 +128,7 @@ def plan_queries(
     factor_windows
         Whether the planner may add windows that nobody asked for.
     """
-    checked = check_names(queries)
+    checked = check_queries(queries)
     for query in checked:
         _check_misfits(query)
     groups: dict[tuple[str, Keys, bool], list[tuple[int, Query]]] = {}
