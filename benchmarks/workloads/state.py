@@ -20,7 +20,7 @@ from benchmarks import data
 from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
 from benchmarks.workloads.planning import windows
-from panes.engine.program import bind_store, types_in
+from panes.engine.bind_program import bind_store, types_in
 from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.program import types_in
+from panes.engine.bind_program import types_in
 from panes.errors import OrderError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression

@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
+from panes.engine.bind_program import bind_store, types_in
 from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import one_zero
-from panes.engine.program import bind_store, types_in
 from panes.engine.results import piece_of, together
 from panes.engine.schema import answer_schema
 from panes.expressions.evaluate import evaluate, result_type

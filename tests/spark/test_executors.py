@@ -13,9 +13,10 @@ def loaded(needed: str, *suspects: str) -> list[str]:
     return found.stdout.split()
 
 
-def test_executors_do_not_import_the_sql_parser() -> None:
+def test_executors_do_not_import_parsers_and_planners() -> None:
     batch = "panes.spark.batches, panes.spark.chunks, panes.spark.lanes, panes.engine.answer"
-    assert loaded(f"{batch}, panes.spark.packing, panes.spark.processor", "sqlglot") == []
+    driver = ("sqlglot", "pandas", "panes.planning.blueprint", "panes.expressions.parsing", "panes.engine.bind_program")
+    assert loaded(f"{batch}, panes.spark.packing, panes.spark.processor", *driver) == []
 
 
 def test_the_operator_of_streams_is_light() -> None:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.program import Program, bind_store, types_in
+from panes.engine.bind_program import bind_store, types_in
+from panes.engine.program import Program
 from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import expression
 from panes.queries.windows import Sliding, Window

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.program import Program, bind_store, cut_into_ticks, types_in
+from panes.engine.bind_program import bind_store, types_in
+from panes.engine.program import Program, cut_into_ticks
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.program import bind_store, types_in
+from panes.engine.bind_program import bind_store, types_in
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.job import Mode, Store

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.engine.program import bind_store, types_in
+from panes.engine.bind_program import bind_store, types_in
 from panes.planning.blueprint import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window

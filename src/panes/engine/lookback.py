@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
+from panes.engine.bind_program import TypeOf, bind_components
 from panes.engine.index_pairs import answers_over, lifted
 from panes.engine.partials import Partials, Spans
-from panes.engine.program import Reading, TypeOf, bind_components
+from panes.engine.program import Reading
 from panes.frames import Frame, Positions
 from panes.frames.matching import last_rows, rows_before
 from panes.frames.positions import FARTHEST

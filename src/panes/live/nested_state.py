@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, lift_panes
+from panes.engine.bind_program import bind_store, types_in
 from panes.engine.columns import whole
 from panes.engine.partials import partials_of
-from panes.engine.program import Program, bind_store, types_in
+from panes.engine.program import Program
 from panes.engine.results import piece_of
 from panes.engine.schema import answer_schema, check_columns, check_same_types, field_of
 from panes.engine.sorted_events import SortedEvents, sorted_events

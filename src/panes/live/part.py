@@ -13,11 +13,11 @@ from panes.aggregates.aggregates import Aggregate
 from panes.aggregates.collecting import QuantileOf
 from panes.aggregates.custom import Custom
 from panes.aggregates.operations import Array
+from panes.engine.bind_program import types_in
 from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.lookback import BoundLookup, bind_lookup
 from panes.engine.lookup_results import Types, feature_types
-from panes.engine.program import types_in
 from panes.engine.schema import check_columns, check_same_types, field_of
 from panes.engine.sorting import sort_tied_events, tie_columns
 from panes.expressions.evaluate import evaluate, require_boolean

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
+from panes.engine.bind_program import types_in
 from panes.engine.columns import column_of, counting, instants_of, whole
 from panes.engine.input_columns import RequestColumns, check_added, request_columns
 from panes.engine.keys import key_ordinals
 from panes.engine.lookback import BoundLookup, Lookback, bind_lookup
 from panes.engine.lookup_results import Answers, Types, answers_of, feature_types, spread
-from panes.engine.program import types_in
 from panes.engine.schema import check_columns, field_of, one_type_each
 from panes.engine.sorting import sort_tied_events, tie_columns
 from panes.expressions.evaluate import evaluate

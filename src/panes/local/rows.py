@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
+from panes.engine.bind_program import types_in
 from panes.engine.columns import column_of, instants_of, whole
 from panes.engine.keys import one_zero
-from panes.engine.program import types_in
 from panes.engine.results import together
 from panes.engine.sorting import key_ranks, sort_by_time, sort_ties
 from panes.expressions.evaluate import evaluate

@@ -7,14 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from panes.engine.answer import answer_events
+from panes.engine.bind_program import bind_store, describe_windows, types_in
 from panes.engine.columns import column_of
-from panes.engine.program import (
-    Program,
-    bind_store,
-    describe_windows,
-    emitting_all,
-    types_in,
-)
+from panes.engine.program import Program, emitting_all
 from panes.engine.results import piece_of, widen_table
 from panes.engine.schema import answer_schema, check_columns
 from panes.engine.sorted_events import SortedEvents, sorted_events

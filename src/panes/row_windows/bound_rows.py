@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
+from panes.engine.bind_program import TypeOf, bind_components
 from panes.engine.columns import whole
 from panes.engine.index_pairs import answers_over, groups_in, lifted
 from panes.engine.keys import key_ordinals
-from panes.engine.program import Reading, TypeOf, bind_components
+from panes.engine.program import Reading
 from panes.engine.results import finished
 from panes.engine.schema import ResultSchema, check_columns, field_of, output_types, result_schema
 from panes.engine.sorting import tie_columns

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from panes.engine.program import Program, argument_expressions, assemble, bind_components, bind_store
+from panes.engine.bind_program import argument_expressions, assemble, bind_components, bind_store
+from panes.engine.program import Program
 from panes.engine.schema import check_columns
 from panes.errors import ExpressionError, PlanError, SchemaError
 from panes.expressions.evaluate import result_type

@@ -18,11 +18,11 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
+from panes.engine.bind_program import argument_expressions
 from panes.engine.columns import instants_of
 from panes.engine.input_columns import check_added, request_columns
 from panes.engine.lookback import BoundLookup, Lookback, bind_lookup
 from panes.engine.lookup_results import Types, answers_of, feature_types, spread
-from panes.engine.program import argument_expressions
 from panes.engine.schema import field_of, one_type_each
 from panes.engine.sorting import sort_tied_events, tie_columns
 from panes.errors import PlanError

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.engine.program import Node, Program, describe_windows, emitting_all
+from panes.engine.bind_program import describe_windows
+from panes.engine.program import Node, Program, emitting_all
 from panes.engine.schema import answer_schema, field_of
 from panes.planning.blueprint import Blueprint
 from panes.planning.explanation import describe_panes, listed

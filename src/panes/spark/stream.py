@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
-from panes.engine.program import Program, cut_into_ticks, describe_windows, emitting_all, from_panes
+from panes.engine.bind_program import describe_windows
+from panes.engine.program import Program, cut_into_ticks, emitting_all, from_panes
 from panes.engine.schema import answer_schema, field_of
 from panes.errors import PlanError, StateWarning
 from panes.expressions.expression import Expression
