@@ -69,61 +69,121 @@ def count(value: str | None = None) -> Aggregate:
 
 @helpful("pn.sum('amount')", **ELSEWHERE)
 def sum(value: str) -> Aggregate:
-    """The sum of a column or expression, with the type of Spark's ``sum``."""
+    """The sum of a column or expression, with the type of Spark's ``sum``.
+
+    Examples
+    --------
+    >>> print(sum("amount"), sum("price * qty"))
+    sum(amount) sum(price * qty)
+    """
     return SumOf(_arguments(value))
 
 
 @helpful("pn.mean('temp')", **ELSEWHERE)
 def mean(value: str) -> Aggregate:
-    """The arithmetic mean, with the type of Spark's ``avg``."""
+    """The arithmetic mean, with the type of Spark's ``avg``.
+
+    Examples
+    --------
+    >>> print(mean("temp"))
+    mean(temp)
+    """
     return MeanOf(_arguments(value))
 
 
 @helpful("pn.min('temp')", **ELSEWHERE)
 def min(value: str) -> Aggregate:
-    """The smallest value, of any ordered type; NaN is larger than every number, as in Spark."""
+    """The smallest value, of any ordered type; NaN is larger than every number, as in Spark.
+
+    Examples
+    --------
+    >>> print(min("temp"))
+    min(temp)
+    """
     return MinOf(_arguments(value))
 
 
 @helpful("pn.max('temp')", **ELSEWHERE)
 def max(value: str) -> Aggregate:
-    """The largest value, of any ordered type; NaN is larger than every number, as in Spark."""
+    """The largest value, of any ordered type; NaN is larger than every number, as in Spark.
+
+    Examples
+    --------
+    >>> print(max("temp"))
+    max(temp)
+    """
     return MaxOf(_arguments(value))
 
 
 @helpful("pn.var('temp')", **ELSEWHERE)
 def var(value: str, *, ddof: int = 1) -> Aggregate:
-    """The variance: of the sample (``ddof=1``, Spark's ``variance``) or of the population (``ddof=0``)."""
+    """The variance: of the sample (``ddof=1``, Spark's ``variance``) or of the population (``ddof=0``).
+
+    Examples
+    --------
+    >>> print(var("temp"), var("temp", ddof=0))
+    var(temp) var_pop(temp)
+    """
     return VarianceOf(_arguments(value), root=False, ddof=_ddof(ddof))
 
 
 @helpful("pn.std('temp')", **ELSEWHERE)
 def std(value: str, *, ddof: int = 1) -> Aggregate:
-    """The standard deviation: of the sample (``ddof=1``, Spark's ``stddev``) or of the population."""
+    """The standard deviation: of the sample (``ddof=1``, Spark's ``stddev``) or of the population.
+
+    Examples
+    --------
+    >>> print(std("temp"), std("temp", ddof=0))
+    std(temp) std_pop(temp)
+    """
     return VarianceOf(_arguments(value), root=True, ddof=_ddof(ddof))
 
 
 @helpful("pn.first('temp')", f"pn.first: {_OF_ROWS}", **ELSEWHERE)
 def first(value: str) -> Aggregate:
-    """The earliest value by event time; of one instant the first by the query's ``ties=``, or else the smallest."""
+    """The earliest value by event time; of one instant the first by the query's ``ties=``, or else the smallest.
+
+    Examples
+    --------
+    >>> print(first("temp"))
+    first(temp)
+    """
     return PickOf(_column("first", value), largest=False, timed=True)
 
 
 @helpful("pn.last('temp')", f"pn.last: {_OF_ROWS}", **ELSEWHERE)
 def last(value: str) -> Aggregate:
-    """The latest value by event time; of one instant the last by the query's ``ties=``, or else the largest."""
+    """The latest value by event time; of one instant the last by the query's ``ties=``, or else the largest.
+
+    Examples
+    --------
+    >>> print(last("temp"))
+    last(temp)
+    """
     return PickOf(_column("last", value), largest=True, timed=True)
 
 
 @helpful("pn.arg_min('city', 'amount')", **{**ELSEWHERE, "ord": "by", "order_by": "by"})
 def arg_min(value: str, by: str) -> Aggregate:
-    """The value where ``by`` is smallest; the smallest of them if several are."""
+    """The value where ``by`` is smallest; the smallest of them if several are.
+
+    Examples
+    --------
+    >>> print(arg_min("city", "amount"))
+    arg_min(city, amount)
+    """
     return PickOf(_arguments(value, by), largest=False, timed=False)
 
 
 @helpful("pn.arg_max('city', 'amount')", **{**ELSEWHERE, "ord": "by", "order_by": "by"})
 def arg_max(value: str, by: str) -> Aggregate:
-    """The value where ``by`` is largest; the largest of them if several are."""
+    """The value where ``by`` is largest; the largest of them if several are.
+
+    Examples
+    --------
+    >>> print(arg_max("city", "amount"))
+    arg_max(city, amount)
+    """
     return PickOf(_arguments(value, by), largest=True, timed=False)
 
 
@@ -132,13 +192,24 @@ def count_distinct(value: str) -> Aggregate:
     """How many different values there are, exactly, as Spark's ``count(DISTINCT ...)``.
 
     A stream keeps every different value of each granule; ``approx_count_distinct`` keeps a sketch.
+
+    Examples
+    --------
+    >>> print(count_distinct("user"))
+    count_distinct(user)
     """
     return CountDistinctOf(_arguments(value))
 
 
 @helpful("pn.distinct('user')", **ELSEWHERE)
 def distinct(value: str) -> Aggregate:
-    """The different values, in order: a list, empty where all are null."""
+    """The different values, in order: a list, empty where all are null.
+
+    Examples
+    --------
+    >>> print(distinct("user"))
+    distinct(user)
+    """
     return DistinctOf(_arguments(value))
 
 
@@ -187,7 +258,13 @@ def recurring(value: str, *, ranked: bool = False) -> Aggregate:
 
 @helpful("pn.corr('price', 'volume')", **{**ELSEWHERE, "col1": "x", "col2": "y"})
 def corr(x: str, y: str) -> Aggregate:
-    """Pearson's correlation of two columns or expressions, as Spark's ``corr``; pairs with a null are passed over."""
+    """Pearson's correlation of two columns or expressions, as Spark's ``corr``; pairs with a null are passed over.
+
+    Examples
+    --------
+    >>> print(corr("price", "volume"))
+    corr(price, volume)
+    """
     return CorrelationOf(_arguments(x, y))
 
 
