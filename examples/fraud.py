@@ -1,12 +1,12 @@
-"""Features against card fraud, defined once: a training set from history, and the same features live from a stream.
+"""Card-fraud features, defined once: a training set from history, and the same features live from a stream.
 
     python examples/fraud.py
 
-1. Payments with their labels (did it turn out to be fraud?); made up here, with a fixed seed.
-2. A query defines the features: aggregates per card over the last hour, day and week before each payment.
+1. Payments with labels (did it turn out to be fraud?), made up with a fixed seed.
+2. A query defines the features: aggregates per card over the hour, day and week up to each payment.
 3. ``plan.lookup`` computes them for every label as they were at that moment: the training set of a model.
 4. A stream runs the same query. Its answers are the features of each payment when it happens.
-5. Both are equal, number by number: what the model was trained on is what it is served.
+5. Both are equal, number by number: the model is served what it was trained on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FEATURES = pn.query(
 
 
 def payments(count: int = 20_000, cards: int = 300, seed: int = 7) -> pa.Table:
-    """A month of payments in cents; now and then somebody has stolen a card and pays in a hurry."""
+    """Make up a month of payments in cents; now and then a thief pays with a stolen card, in a hurry."""
     rng = np.random.default_rng(seed)
     month = 30 * 24 * 3600 * 10**6
     card = rng.integers(0, cards, count)
@@ -69,12 +69,12 @@ def payments(count: int = 20_000, cards: int = 300, seed: int = 7) -> pa.Table:
 
 
 def training_set(history: DataFrame) -> DataFrame:
-    """Every label with the features of its card at that moment; the payment itself is one of its events."""
+    """Look up the features of each label's card at that moment; the payment itself is one of its events."""
     return pn.plan(FEATURES).lookup(history, history.select("card", "ts", "fraud"))
 
 
 def train(examples: DataFrame) -> float:
-    """Fit a model to the first three weeks, and say how well it ranks the payments of the last one (area under ROC)."""
+    """Fit a model to the first three weeks; return how well it ranks the payments of the last one (area under ROC)."""
     columns = [name for name in examples.columns if name not in ("card", "ts", "fraud")]
     rows = VectorAssembler(inputCols=columns, outputCol="features").transform(
         examples.withColumn("label", examples.fraud.cast("double"))
@@ -86,7 +86,7 @@ def train(examples: DataFrame) -> float:
 
 
 def served(spark: SparkSession, table: pa.Table, folder: Path, files: int = 10) -> DataFrame:
-    """The answers of a stream of the same payments, some files of them, one micro-batch each."""
+    """Stream the same payments, one file per micro-batch, and return the answers."""
     source = folder / "payments"
     source.mkdir()
     rows = -(-len(table) // files)
@@ -107,7 +107,7 @@ def served(spark: SparkSession, table: pa.Table, folder: Path, files: int = 10) 
 
 
 def differences(examples: DataFrame, answers: DataFrame) -> tuple[int, int]:
-    """How many live answers there are, and how many of them differ from the training set."""
+    """Count the live answers, and those that differ from the training set."""
     names = [alias for alias, _ in FEATURES.aggregates]
     compared = differing = 0
     for window in FEATURES.over:
@@ -121,7 +121,7 @@ def differences(examples: DataFrame, answers: DataFrame) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Run all of it."""
+    """Run every step."""
     spark = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 4).getOrCreate()
     table = payments()
     history = spark.createDataFrame(table)

@@ -79,3 +79,10 @@ def test_every_kernel_stands_in_the_table():
 
     page = (ROOT / "docs/how_it_works.md").read_text(encoding="utf-8")
     assert all(f"| `{kernel.name}` |" in page for kernel in KERNELS)
+
+
+def test_the_reference_has_every_name():
+    import panes
+
+    page = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^::: panes\.(\w+)$", page, re.MULTILINE)) >= set(panes.__all__)
