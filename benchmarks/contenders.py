@@ -20,7 +20,7 @@ import panes as pn
 from benchmarks import CORES
 from benchmarks.data import Dataset
 from panes.aggregates.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, SumOf
-from panes.planning.blueprint import Blueprint
+from panes.planning.physical_plan import PhysicalPlan
 from panes.queries.windows import Window
 from panes.testing import spark_answers
 from panes.timeline import Geometry
@@ -64,14 +64,14 @@ def in_polars(queries: Queries) -> Contender:
     return _in_memory("Polars", queries, _polars)
 
 
-def decided(spark: SparkSession, queries: Queries, data: Dataset) -> Blueprint:
+def decided(spark: SparkSession, queries: Queries, data: Dataset) -> PhysicalPlan:
     """What the planner decides when it runs, with or without a look at the data: what arrives at its runner."""
     from panes.spark import run
 
     with mock.patch.object(run, "add_steps", wraps=run.add_steps) as added:
         pn.plan(queries).run(events(spark, data))
     checked: run.Checked = added.call_args.args[2]
-    return checked.blueprint
+    return checked.physical
 
 
 def on_spark(name: str, frame: Callable[[Dataset], DataFrame]) -> Contender:

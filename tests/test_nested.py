@@ -145,7 +145,7 @@ def test_an_instant_may_have_a_zone() -> None:
 @pytest.mark.parametrize("strategy", ["native", "rewrite"])
 def test_an_initiation_time_runs_in_columns(strategy: Any) -> None:
     query = counting(pn.nested(["1m"], ["1m"], since="2026-01-01"))
-    assert pn.plan(query).blueprint().stores[0].strategy == "columnar"
+    assert pn.plan(query).physical_plan().stores[0].strategy == "columnar"
     with pytest.raises(PlanError, match="run in columns only"):
         pn.plan(query, strategy=strategy)
 

@@ -183,10 +183,10 @@ def _columnar_job(
     from panes.spark.run import check, run
 
     statistics = _statistics(events)
-    blueprint = pn.plan(_query(windows, columns), strategy="columnar").blueprint(statistics)
-    store = blueprint.stores[0]
+    physical = pn.plan(_query(windows, columns), strategy="columnar").physical_plan(statistics)
+    store = physical.stores[0]
     edges = edges or store.edges
-    blueprint = replace(blueprint, stores=(replace(store, edges=edges, lanes=lanes, from_events=from_events),))
+    physical = replace(physical, stores=(replace(store, edges=edges, lanes=lanes, from_events=from_events),))
     answers = sum(_groups(w.geometry, events) for w in windows)
     counts = {"SCAN": events.events, "ANSWER": answers, _JOB: 1, _PYTHON: 1}
     if from_events:
@@ -204,7 +204,7 @@ def _columnar_job(
         shape = f"{len(windows)} windows from {windows[0]}, {len(edges)} edges, {lanes} lanes of {columns} columns"
     contender = on_spark(
         f"columnar {shape}, {events.keys[KEYS]:,} keys",
-        lambda data: run(blueprint, check(blueprint, frame(bench.spark, data))),
+        lambda data: run(physical, check(physical, frame(bench.spark, data))),
     )
     return Job(contender, events, counts)
 
@@ -214,7 +214,7 @@ def _trees(bench: Bench, few: Dataset) -> Iterable[Job]:
         over = [pn.tumbling(size) for size in sizes]
         plan = pn.plan(_query(over), strategy="rewrite", rate=few.rate, keys={"key": few.keys[KEYS]})
         counts: Counter[str] = Counter()
-        for node in plan.blueprint().stores[0].forest.nodes:
+        for node in plan.physical_plan().stores[0].forest.nodes:
             if node.provider is None:
                 counts += _native_counts(node.window, few)
                 continue

@@ -8,7 +8,7 @@ from benchmarks.data import Dataset
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from benchmarks.workloads.price import WARM, lowest, sequential
-from panes.planning.blueprint import Blueprint
+from panes.planning.physical_plan import PhysicalPlan
 from panes.planning.strategy import STRATEGIES
 
 LIMIT = 1.10
@@ -37,20 +37,20 @@ def keys(bench: Bench) -> None:
             in_memory = [in_duckdb(queries), in_polars(queries)]
             case = f"{count} keys, {windows} windows"
             bench.check(case, [*contenders, *in_memory], events)
-            blueprint = decided(spark, queries, events)
+            physical = decided(spark, queries, events)
             timings = bench.race(case, contenders, events, apart=in_memory, warm=WARM)
             ratio = timings.ratio("Panes", "Spark's own")
-            row: dict[str, object] = {"keys": count, "windows": windows, "chosen": blueprint.stores[0].strategy}
+            row: dict[str, object] = {"keys": count, "windows": windows, "chosen": physical.stores[0].strategy}
             for contender in (*contenders, *in_memory):
                 row[contender.name] = timings.median(contender.name)
             table.rows.append(row | {"Panes ×": ratio, "kept": ratio is not None and ratio <= LIMIT})
             predicted.rows.append(
-                {"keys": count, "windows": windows, **_compared(blueprint, events, timings, bool(forced))}
+                {"keys": count, "windows": windows, **_compared(physical, events, timings, bool(forced))}
             )
 
 
-def _compared(blueprint: Blueprint, events: Dataset, timings: Timings, forced: bool) -> dict[str, object]:
-    store = blueprint.stores[0]
+def _compared(physical: PhysicalPlan, events: Dataset, timings: Timings, forced: bool) -> dict[str, object]:
+    store = physical.stores[0]
     row: dict[str, object] = {}
     for strategy, cost in store.costs.by_strategy.items():
         seconds = cost * events.seconds / 1e9 / CORES

@@ -176,7 +176,7 @@ def _measure(
         WITH: {"strategy": "rewrite", **known},
         COLUMNAR: {"strategy": "columnar", **known},
     }
-    finest = min(edge.period for edge in pn.plan(queries, **plans[COLUMNAR]).blueprint().stores[0].edges)
+    finest = min(edge.period for edge in pn.plan(queries, **plans[COLUMNAR]).physical_plan().stores[0].edges)
     one = lowest(windows([Geometry(finest, finest)]), by, value)
     spark = bench.spark
     contenders = [spark_own(spark, queries), *(panes(spark, queries, name, **plan) for name, plan in plans.items())]
@@ -189,7 +189,7 @@ def _measure(
         bench.race(case, long, events, warm=_SHORTER, warm_on=events.prefix(_WARM_ON)),
     )
     seconds = {name: median(rounds) for each in timings for name, rounds in each.seconds.items()}
-    forests = {name: pn.plan(queries, **plans[name]).blueprint().stores[0].forest for name in (WITHOUT, WITH)}
+    forests = {name: pn.plan(queries, **plans[name]).physical_plan().stores[0].forest for name in (WITHOUT, WITH)}
     elements = {name: _elements(forest.total, events, by) for name, forest in forests.items()}
     elements[OWN] = _elements(forests[WITH].naive, events, by)
     return Measured(seconds, elements)

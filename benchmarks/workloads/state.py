@@ -46,7 +46,7 @@ class Stream:
     """A stream of one shard."""
 
     def __init__(self, queries: Sequence[pn.Query], schema: pa.Schema) -> None:
-        plan = pn.plan(list(queries), strategy="columnar").blueprint().stores[0]
+        plan = pn.plan(list(queries), strategy="columnar").physical_plan().stores[0]
         program = bind_store(plan, types_in(schema))
         read = {view.query: (view.readings, view.exists) for view in program.views}
         offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges, plan.at)

@@ -190,8 +190,8 @@ MOMENTS = {
 
 
 def check(queries, table, beliefs, kernel=None, **tolerance):
-    blueprint = pn.plan(queries, **beliefs).blueprint(strategy="columnar")
-    actual = run(blueprint, table, kernel=kernel)
+    physical = pn.plan(queries, **beliefs).physical_plan(strategy="columnar")
+    actual = run(physical, table, kernel=kernel)
     assert_same_answers(actual, brute_force(queries, table), **tolerance)
     assert int(actual.schema.metadata[NULL_TIMESTAMPS]) == table["ts"].null_count
 
@@ -386,8 +386,8 @@ def test_float_sums_never_cancel(case, kernel):
     table = case.table({("x", pa.float64()): lambda rng: rng.uniform(-1, 1) * 10 ** rng.randint(-18, 18)})
     select = {"total": pn.sum("x"), "size": pn.sum("abs(x)"), "n": pn.count()}
     query = pn.query("q", at="ts", select=select, over=case.over())
-    blueprint = pn.plan(query, **case.beliefs).blueprint(strategy="columnar")
-    actual, expected = _by_window(run(blueprint, table, kernel=kernel)), _by_window(brute_force(query, table))
+    physical = pn.plan(query, **case.beliefs).physical_plan(strategy="columnar")
+    actual, expected = _by_window(run(physical, table, kernel=kernel)), _by_window(brute_force(query, table))
     assert list(actual) == list(expected)
     for at, (total, _, _) in actual.items():
         exact, size, n = expected[at]
@@ -410,7 +410,7 @@ def test_variance_is_stable_far_from_zero():
     table = pa.table({"ts": pa.array(range(400), pa.timestamp("us")), "x": values})
     query = pn.query("q", at="ts", select={"var": pn.var("x", ddof=0)}, over=[pn.tumbling("10us"), pn.tumbling("40us")])
     for kernel in ("naive", "landmark", "dyadic"):
-        answers = run(pn.plan(query).blueprint(strategy="columnar"), table, kernel=kernel)
+        answers = run(pn.plan(query).physical_plan(strategy="columnar"), table, kernel=kernel)
         assert answers["var"].to_pylist() == pytest.approx([8.25] * 50, rel=1e-6)
 
 

@@ -273,13 +273,13 @@ def test_only_numbers():
 def test_no_plan_takes_windows_of_spark_for_what_spark_does_not_have():
     lone = {"at": "ts", "over": pn.tumbling("1 day")}
     for aggregate in (pn.trend("x"), pn.aged(pn.count(), half_life="1h")):
-        (store,) = pn.plan(pn.query("q", select={"a": aggregate}, **lone)).blueprint().stores
+        (store,) = pn.plan(pn.query("q", select={"a": aggregate}, **lone)).physical_plan().stores
         assert "native" not in store.costs.by_strategy
         assert not store.from_events
-    (store,) = pn.plan(pn.query("q", select={"a": pn.corr("x", "y")}, **lone)).blueprint().stores
+    (store,) = pn.plan(pn.query("q", select={"a": pn.corr("x", "y")}, **lone)).physical_plan().stores
     assert store.strategy == "native"
     # So many half-lives do not fit a double: only Python can count from the latest event.
-    (store,) = pn.plan(pn.query("q", select=ages("1s"), **lone)).blueprint().stores
+    (store,) = pn.plan(pn.query("q", select=ages("1s"), **lone)).physical_plan().stores
     assert store.from_events
 
 

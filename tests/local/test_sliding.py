@@ -121,10 +121,10 @@ def test_the_wide_form_has_a_row_per_key_and_instant():
 def test_a_plan_shows_them_apart():
     over = [pn.sliding("5 min"), pn.sliding("1 day"), pn.sliding("5 min", ago="1 day"), pn.tumbling("1 min")]
     plan = pn.plan(counted(over), rate=1000, keys=10)
-    assert [store.per_event for store in plan.blueprint(strategy="columnar").stores] == [False, True]
+    assert [store.per_event for store in plan.physical_plan(strategy="columnar").stores] == [False, True]
     # Panes are as wide as they would be without sliding windows.
     alone = pn.plan(counted(pn.tumbling("1 min")), rate=1000, keys=10)
-    edges = [p.blueprint(strategy="columnar").stores[0].edges for p in (plan, alone)]
+    edges = [p.physical_plan(strategy="columnar").stores[0].edges for p in (plan, alone)]
     assert edges[0] == edges[1]
     text = plan.explain()
     assert "an answer per event, every window from sorted columns" in text

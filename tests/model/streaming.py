@@ -16,7 +16,7 @@ from panes.engine.keys import one_zero
 from panes.engine.results import piece_of, together
 from panes.engine.schema import answer_schema
 from panes.expressions.evaluate import evaluate, result_type
-from panes.planning.blueprint import plan_queries
+from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import RowWindow, Sliding
 from panes.row_windows.bound_rows import bind_rows, labelled

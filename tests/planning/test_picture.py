@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 
 import panes as pn
-from panes.planning.blueprint import Blueprint, StorePlan, plan_queries
 from panes.planning.explanation import explain, mermaid, summary
+from panes.planning.physical_plan import PhysicalPlan, StorePlan
+from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Strategy
 
@@ -28,7 +29,7 @@ TOTALS = pn.query("totals", at="ts", by="device", select={"n": pn.count()}, over
 ALONE = pn.query("alone", at="ts", select={"n": pn.count()}, over=pn.tumbling("1 d"))
 
 
-def blueprint(*queries: pn.Query, strategy: Strategy | None = None, rate: float = 1e4) -> Blueprint:
+def planned(*queries: pn.Query, strategy: Strategy | None = None, rate: float = 1e4) -> PhysicalPlan:
     return plan_queries(queries or (TEMPS, TOTALS, ALONE), Statistics(rate=rate), strategy)
 
 
@@ -43,7 +44,7 @@ def names(store: StorePlan) -> set[str]:
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_explain_shows_each_window_once_and_factor_windows_of_the_forest_only(strategy: Strategy | None) -> None:
-    plan = blueprint(strategy=strategy)
+    plan = planned(strategy=strategy)
     trees = shown(explain(plan))
     assert len(trees) == len(plan.stores)
     for store, tree in zip(plan.stores, trees, strict=True):
@@ -55,20 +56,20 @@ def test_explain_shows_each_window_once_and_factor_windows_of_the_forest_only(st
 def test_factor_windows_are_named_by_their_geometry() -> None:
     over = [pn.tumbling(f"{m} min") for m in (20, 30, 40)]
     query = pn.query("q", at="ts", by="device", select={"n": pn.count()}, over=over)
-    (tree,) = shown(explain(blueprint(query, strategy="rewrite")))
+    (tree,) = shown(explain(planned(query, strategy="rewrite")))
     assert tree == ["factor window 10m", "20m", "40m", "30m"]
-    (tree,) = shown(explain(blueprint(query, strategy="native")))
+    (tree,) = shown(explain(planned(query, strategy="native")))
     assert tree == ["20m", "30m", "40m"]
 
 
 def test_one_window_of_two_names_shows_both() -> None:
     first = pn.query("a", at="ts", select={"n": pn.count()}, over=pn.tumbling("1 h", name="hour"))
     second = pn.query("b", at="ts", select={"n": pn.count()}, over=pn.tumbling("60 min", name="lesson"))
-    assert shown(explain(blueprint(first, second, strategy="columnar"))) == [["hour, lesson"]]
+    assert shown(explain(planned(first, second, strategy="columnar"))) == [["hour, lesson"]]
 
 
 def test_explain_has_the_whole_trace() -> None:
-    plan = blueprint()
+    plan = planned()
     lines = explain(plan).splitlines()
     for store in plan.stores:
         assert store.trace
@@ -86,7 +87,7 @@ def test_explain_has_the_whole_trace() -> None:
     ],
 )
 def test_the_summary_counts_passes(queries: tuple[pn.Query, ...], strategy: Strategy | None, passes: str) -> None:
-    plan = blueprint(*queries, strategy=strategy)
+    plan = planned(*queries, strategy=strategy)
     first, *stores = summary(plan).splitlines()
     assert first == f"{passes} over the events"
     assert len(stores) == len(plan.stores)
@@ -96,14 +97,14 @@ def test_the_summary_counts_passes(queries: tuple[pn.Query, ...], strategy: Stra
 
 
 def test_a_tree_of_group_bys_passes_over_the_events_for_each_root() -> None:
-    plan = blueprint(TEMPS, strategy="rewrite")
+    plan = planned(TEMPS, strategy="rewrite")
     roots = sum(node.provider is None for node in plan.stores[0].forest.nodes)
     assert summary(plan).startswith(f"1 query, 3 windows, {roots} pass")
 
 
 @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
 def test_mermaid_has_a_node_per_window_and_one_edge_into_each(strategy: Strategy | None) -> None:
-    plan = blueprint(strategy=strategy)
+    plan = planned(strategy=strategy)
     head, *lines = mermaid(plan).splitlines()
     assert head == "flowchart LR"
     nodes = {m["id"]: m["label"] for m in map(NODE.match, lines) if m}
@@ -122,7 +123,7 @@ def test_mermaid_has_a_node_per_window_and_one_edge_into_each(strategy: Strategy
 
 
 def test_mermaid_reads_what_the_forest_reads() -> None:
-    plan = blueprint(TEMPS, strategy="rewrite")
+    plan = planned(TEMPS, strategy="rewrite")
     lines = mermaid(plan).splitlines()
     edges = {m["target"]: m["source"] for m in map(EDGE.match, lines) if m}
     forest = plan.stores[0].forest

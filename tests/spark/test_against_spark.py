@@ -247,7 +247,7 @@ def test_coarser_keys_are_fed_by_finer_ones(spark, seed):
         for by, where in [(("a", "b"), None), (("a",), "i > 0"), (("b",), None), ((), "x < 500")]
     ]
     plan = pn.plan(queries, rate=1e5, keys=4, strategy="columnar")
-    sources = [store.source for store in plan.blueprint().stores]
+    sources = [store.source for store in plan.physical_plan().stores]
     assert sources == [None, 0, 0, 0], "the case is meant to be fed"
     expected = once(spark, spark_answers(queries, data))
     assert_same_answers(plan.run(data), expected, absolute=1e-6)
@@ -263,7 +263,7 @@ def test_idempotent_aggregates_may_read_overlapping_windows(spark):
     ]
     query = pn.query("q", by="key", at="ts", select=select, over=over)
     plan = pn.plan(query, rate=1e5, keys=4)
-    providers = plan.blueprint(strategy="rewrite").stores[0].forest.providers
+    providers = plan.physical_plan(strategy="rewrite").stores[0].forest.providers
     assert any(provider is not None and provider.range > provider.slide for provider in providers.values())
     expected = once(spark, spark_answers(query, data))
     for strategy in ("rewrite", "columnar"):
@@ -290,12 +290,12 @@ def test_panes_side_by_side(spark, add):
         pn.query("fine", by=("a", "b"), at="ts", select=select, over=over),
         pn.query("coarse", by="b", at="ts", select=select, over=over, where="i > 0"),
     ]
-    blueprint = pn.plan(queries, rate=1e6, keys=2).blueprint(strategy="columnar")
-    assert blueprint.stores[1].source == 0
+    physical = pn.plan(queries, rate=1e6, keys=2).physical_plan(strategy="columnar")
+    assert physical.stores[1].source == 0
     # Whether lanes pay is a matter of calibration; whether they are right is not.
     edges = (Edges(10 * SECOND), *(edge for window in add for edge in window.geometry.edges()))
-    stores = tuple(replace(store, edges=edges, lanes=4 if not add else 16) for store in blueprint.stores)
-    answers = run(replace(blueprint, stores=stores), check(blueprint, data))
+    stores = tuple(replace(store, edges=edges, lanes=4 if not add else 16) for store in physical.stores)
+    answers = run(replace(physical, stores=stores), check(physical, data))
     assert_same_answers(answers, once(spark, spark_answers(queries, data)), absolute=1e-6)
 
 
@@ -307,10 +307,10 @@ def test_few_and_many_panes_side_by_side_without_keys(spark, lanes):
     over = [pn.tumbling("7 ms"), pn.tumbling("11 ms", offset="3 ms"), pn.hopping("60 ms", every="28 ms")]
     select = {f"low_{name}": pn.min(name) for name in ORDERED} | {"n": pn.count()}
     query = pn.query("q", at="ts", select=select, over=over)
-    blueprint = pn.plan(query).blueprint(strategy="columnar")
+    physical = pn.plan(query).physical_plan(strategy="columnar")
     edges = tuple(dict.fromkeys(edge for window in over for edge in window.geometry.edges()))
-    stores = (replace(blueprint.stores[0], edges=edges, lanes=lanes, from_events=False),)
-    answers = run(replace(blueprint, stores=stores), check(blueprint, data))
+    stores = (replace(physical.stores[0], edges=edges, lanes=lanes, from_events=False),)
+    answers = run(replace(physical, stores=stores), check(physical, data))
     assert_same_answers(answers, once(spark, spark_answers(query, data)))
 
 

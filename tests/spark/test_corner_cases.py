@@ -80,10 +80,10 @@ def test_a_sum_of_merged_decimals_overflows_loudly_without_ansi_mode(
     events = spark.createDataFrame(pa.table({"ts": times, "a": [1, 1, 1], "b": [1, 2, 1], "x": values}))
     over = [pn.tumbling("10 s"), pn.tumbling("20 s"), pn.tumbling("40 s")]
     queries = [pn.query(str(by), by=by, at="ts", select={"s": pn.sum("x")}, over=over) for by in (("a", "b"), ("a",))]
-    blueprint = pn.plan(queries, rate=1e6, keys=2).blueprint(strategy=strategy)
-    assert strategy == "rewrite" or blueprint.stores[1].source == 0
+    physical = pn.plan(queries, rate=1e6, keys=2).physical_plan(strategy=strategy)
+    assert strategy == "rewrite" or physical.stores[1].source == 0
     with setting(spark, "spark.sql.ansi.enabled", "false"):
-        answers = run(blueprint, check(blueprint, events))
+        answers = run(physical, check(physical, events))
         with pytest.raises(PySparkException, match="does not fit its type"):
             answers.collect()
 

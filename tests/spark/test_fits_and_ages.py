@@ -60,14 +60,14 @@ def test_every_strategy_against_brute_force(spark, how):
     # Local time too: its µs are another SQL.
     table = drawn(1, pa.timestamp("us") if how in ("a tree of group-bys", "panes side by side") else None, special=0.02)
     plan = pn.plan(queries(how), **BELIEFS[how])
-    blueprint = plan.blueprint(strategy="rewrite" if how == "a tree of group-bys" else "columnar")
+    physical = plan.physical_plan(strategy="rewrite" if how == "a tree of group-bys" else "columnar")
     if how.startswith("panes"):
-        assert [store.source for store in blueprint.stores] == [None, 0]
+        assert [store.source for store in physical.stores] == [None, 0]
         # Whether lanes pay is a matter of calibration; whether they are right is not.
         lanes = 4 if how == "panes side by side" else 1
-        blueprint = replace(blueprint, stores=tuple(replace(store, lanes=lanes) for store in blueprint.stores))
-    assert blueprint.stores[0].from_events == (how == "events")
-    answers = run(blueprint, check(blueprint, frame(spark, table)))
+        physical = replace(physical, stores=tuple(replace(store, lanes=lanes) for store in physical.stores))
+    assert physical.stores[0].from_events == (how == "events")
+    answers = run(physical, check(physical, frame(spark, table)))
     assert_same_answers(answers, brute_force(queries(how), table), absolute=ROUNDING)
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import panes as pn
 from panes.engine.answer import Answers
 from panes.engine.bind_program import bind_store, types_in
-from panes.planning.blueprint import plan_queries
+from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.spark.prefilter import Prefilter
 from tests.spark.test_corner_cases import setting

@@ -94,7 +94,7 @@ def test_events_are_not_sorted_where_a_sample_may_show_a_fraction_of_the_rate() 
 
     def sorts_events(rate: float, origin: str) -> bool:
         known = Statistics(rate=rate, origin=origin)
-        return pn.plan(asked("device")).blueprint(known, "columnar").stores[0].from_events
+        return pn.plan(asked("device")).physical_plan(known, "columnar").stores[0].from_events
 
     assert sorts_events(rate=0.02, origin="given")
     assert not sorts_events(rate=0.02, origin="sampled")

@@ -120,15 +120,15 @@ class TestBatches:
         """What was assumed runs in columns; so few events of so many keys run in Spark's own windows."""
         plan = pn.plan(query([pn.tumbling("10 s"), pn.tumbling("30 s")]))
         sparse = events.withColumn("k", F.concat("k", F.col("x").cast("string")))
-        assert {store.strategy for store in plan.blueprint().stores} == {"columnar"}
+        assert {store.strategy for store in plan.physical_plan().stores} == {"columnar"}
         assert compared(plan, sparse) == ["read", "group", "group", "union"]
         assert "took native" in plan.explain(sparse)
 
     def test_decimals_that_sql_cannot_read_out(self, events, monkeypatch):
         plan = pn.plan(query(CLOCK, select={"mean": pn.mean("d")}))
-        own = type(plan).blueprint
+        own = type(plan).physical
         monkeypatch.setattr(
-            type(plan), "blueprint", lambda self, s=None, strategy=None: own(self, s, strategy or "rewrite")
+            type(plan), "physical", lambda self, s=None, strategy=None: own(self, s, strategy or "rewrite")
         )
         assert compared(plan, events) == ["read", "panes", "sort", "answer"]
         assert "column 'mean': the average of decimals has digits" in plan.explain(events)

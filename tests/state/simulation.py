@@ -69,7 +69,7 @@ def queries(over: list[Window]) -> list[pn.Query]:
 
 
 def program_of(over: list[Window]) -> Program:
-    return bind_store(pn.plan(queries(over), strategy="columnar").blueprint().stores[0], types_in(SCHEMA))
+    return bind_store(pn.plan(queries(over), strategy="columnar").physical_plan().stores[0], types_in(SCHEMA))
 
 
 def arguments_of(program: Program, batch: list[Event]) -> dict[str, pa.Array]:

@@ -119,7 +119,7 @@ def test_regular_series_of_events_in_any_order(batches: list[list[list[Event]]],
     over = [pn.tumbling(f"{4 * tick}ms"), pn.hopping(f"{30 * tick}ms", every=f"{10 * tick}ms"), pn.tumbling("1s")]
     select = {"line": pn.trend("x", every=f"{tick}ms"), "n": pn.count()}
     query = pn.query("q", at="ts", by="key", select=select, over=over)
-    store = pn.plan(query, strategy="columnar").blueprint().stores[0]
+    store = pn.plan(query, strategy="columnar").physical_plan().stores[0]
     stream = Stream(over, "append", cut_into_ticks(bind_store(store, types_in(SCHEMA))))
     for number, parts in enumerate(batches):
         # The watermark moves, so that granules would grow coarser if they could; later events are later than it.

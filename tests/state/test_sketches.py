@@ -31,7 +31,7 @@ class Sketches(Stream):
         select = {"d": pn.approx_count_distinct("x"), "m": pn.approx_quantile("x", 0.5), "t": pn.top("x", 2)}
         query = pn.query("q", at="ts", by="key", select=select, over=over)
         self.program, self.mode = (
-            bind_store(pn.plan(query).blueprint(strategy="columnar").stores[0], types_in(SCHEMA)),
+            bind_store(pn.plan(query).physical_plan(strategy="columnar").stores[0], types_in(SCHEMA)),
             mode,
         )
         offer = Offer((), ("key",), self.program.edges, "ts")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.engine.bind_program import bind_store, types_in
-from panes.planning.blueprint import plan_queries
+from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
 from panes.state.blob_store import MemoryBlobStore

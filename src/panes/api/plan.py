@@ -22,7 +22,8 @@ from panes.engine.schema import one_type_each, wide_columns
 from panes.errors import PlanError, SqlError
 from panes.inputs import both_on_spark, check_one, is_spark, unread
 from panes.planning import explanation, svg
-from panes.planning.blueprint import Blueprint, ByEvents, plan_queries
+from panes.planning.physical_plan import ByEvents, PhysicalPlan
+from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.planning.steps import Steps
 from panes.planning.strategy import Strategy
@@ -69,22 +70,22 @@ class Plan:
         def __getattr__(self, name: str) -> object:
             return attribute(self, name, _ELSEWHERE)
 
-    def blueprint(self, statistics: Statistics | None = None, strategy: Strategy | None = None) -> Blueprint:
+    def physical_plan(self, statistics: Statistics | None = None, strategy: Strategy | None = None) -> PhysicalPlan:
         """What the planner decides under some statistics; by default under those it was given."""
         if statistics is None and strategy in (None, self.strategy):
             return self._drawn
         return self._draw(statistics or self.statistics, strategy or self.strategy)
 
     @cached_property
-    def _drawn(self) -> Blueprint:
+    def _drawn(self) -> PhysicalPlan:
         return self._draw(self.statistics, self.strategy)
 
     @cached_property
-    def _in_process(self) -> Blueprint:
+    def _in_process(self) -> PhysicalPlan:
         return self._draw(self.statistics, "columnar")
 
-    def _draw(self, statistics: Statistics, strategy: Strategy | None) -> Blueprint:
-        drawn = Blueprint((), (), statistics)
+    def _draw(self, statistics: Statistics, strategy: Strategy | None) -> PhysicalPlan:
+        drawn = PhysicalPlan((), (), statistics)
         if self._over_time:
             drawn = plan_queries(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
         told = (
@@ -332,14 +333,14 @@ class Plan:
 
         if not self._over_time:
             return self
-        check(self.blueprint(), events)  # mistakes first: a sample is a small job
+        check(self.physical_plan(), events)  # mistakes first: a sample is a small job
         return self._sampled(events)
 
     def status(self, streaming_query: Any) -> str:
         """Where a running stream of this plan stands: its watermark, and what each window waits for."""
         from panes.spark.progress import status
 
-        return status(self._over_time, self.blueprint().by_events, streaming_query.lastProgress)
+        return status(self._over_time, self.physical_plan().by_events, streaming_query.lastProgress)
 
     def explain(self, data: Any = None, requests: Any = None, **options: Any) -> str:
         """What runs: the tree of windows with predicted costs; with data, the steps that a run on them takes.
@@ -381,7 +382,7 @@ class Plan:
                 given = ", ".join(f"{name}=" for name in (*(() if requests is None else ("requests",)), *options))
                 says = "say" if ", " in given else "says"
                 raise PlanError(f"{given} {says} how a plan runs on data: write plan.explain(events, ...).")
-            return explanation.explain(self.blueprint())
+            return explanation.explain(self.physical_plan())
         return str(self._steps(data, requests, options))
 
     def _steps(self, data: Any, requests: Any, options: Mapping[str, Any]) -> Steps:
@@ -394,18 +395,18 @@ class Plan:
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
-        return explanation.mermaid(self.blueprint())
+        return explanation.mermaid(self.physical_plan())
 
     def to_svg(self) -> str:
         """The plan as a picture: text of an SVG file."""
-        return svg.svg(self.blueprint())
+        return svg.svg(self.physical_plan())
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values, ready for JSON."""
-        return explanation.data_of(self.blueprint())
+        return explanation.data_of(self.physical_plan())
 
     def __str__(self) -> str:
-        return explanation.summary(self.blueprint())
+        return explanation.summary(self.physical_plan())
 
     # What verbs carry out, and explain shows
 
@@ -451,9 +452,9 @@ class Plan:
         # Mistakes first.
         by_rows = self._prepared_rows(events)
         if self._over_time:
-            checked, asked_for = check(self.blueprint(), events), "columnar" if empty else strategy or self.strategy
+            checked, asked_for = check(self.physical_plan(), events), "columnar" if empty else strategy or self.strategy
             made = self._sampled(events) if self.statistics.origin == "assumed" and asked_for is None else self
-            checked, why = checked.redrawn(made.blueprint(strategy=asked_for)), []
+            checked, why = checked.redrawn(made.physical_plan(strategy=asked_for)), []
             if empty:
                 why.append("empty=True runs in columns: Spark's group-bys know no empty groups")
             if (alias := checked.unreadable) is not None:
@@ -463,10 +464,10 @@ class Plan:
                         f"{lost}, so strategy={asked_for!r} cannot run it. Take strategy='columnar', or let the "
                         "planner choose."
                     )
-                checked = checked.redrawn(made.blueprint(strategy="columnar"))
+                checked = checked.redrawn(made.physical_plan(strategy="columnar"))
                 why.append(f"{lost}, so all of it runs in columns")
             parts.append(add_steps(steps, read, checked, layout=layout, observation=observation, emit_all=empty))
-            steps.because(checked.blueprint, why)
+            steps.because(checked.physical, why)
         counted = read
         if observation is not None and not self._over_time:
             counted = add_count(steps, read, [self._over_rows[0].query.at], observation)
@@ -507,10 +508,10 @@ class Plan:
         steps = Steps("plan.stream", shuffling=True)
         read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
         if self._over_time:
-            blueprint = plan_queries(self._over_time, self.statistics, "columnar", factor_windows=False)
+            physical = plan_queries(self._over_time, self.statistics, "columnar", factor_windows=False)
             folder, kept = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
             options = StreamOptions(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
-            parts.append(add_stream(steps, read, blueprint, events, options))
+            parts.append(add_stream(steps, read, physical, events, options))
         for prepared in self._prepared_rows(events):
             from panes.spark.rows import add_row_stream
 
@@ -534,7 +535,7 @@ class Plan:
     def _sampled(self, events: Any) -> Plan:
         from panes.spark.sampling import sample
 
-        if _obvious(self.blueprint()):
+        if _obvious(self.physical_plan()):
             return self
         return replace(self, statistics=sample(events, self._over_time, self.statistics))
 
@@ -587,7 +588,7 @@ def plan(
     declared = tuple(each for some in listed for each in (sql(some) if isinstance(some, str) else [some]))
     made = Plan(check_queries(declared), Statistics.given(rate, keys), strategy, factor_windows)
     # So that a mistake shows here, not when it is run.
-    made.blueprint()
+    made.physical_plan()
     _ = made._over_rows
     return made
 
@@ -694,9 +695,9 @@ def _side_by_side(steps: Steps, parts: list[int]) -> Steps:
     return steps
 
 
-def _obvious(blueprint: Blueprint) -> bool:
+def _obvious(physical: PhysicalPlan) -> bool:
     """Whether no figures could change the plan: one tumbling window cannot share with anything, sliding ones do."""
-    if all(store.per_event for store in blueprint.stores):
+    if all(store.per_event for store in physical.stores):
         return True
-    views = [window.geometry for query in blueprint.queries for window in query.windows]
-    return len(views) == 1 and views[0].tumbling and blueprint.stores[0].strategy == "native"
+    views = [window.geometry for query in physical.queries for window in query.windows]
+    return len(views) == 1 and views[0].tumbling and physical.stores[0].strategy == "native"

@@ -13,7 +13,7 @@ from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import Program
 from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import expression
-from panes.planning.blueprint import StorePlan
+from panes.planning.physical_plan import StorePlan
 
 
 @dataclass(frozen=True)

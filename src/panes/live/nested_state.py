@@ -25,7 +25,7 @@ from panes.engine.sorted_events import SortedEvents, sorted_events
 from panes.errors import DeclarationError, PlanError
 from panes.inputs import as_table
 from panes.kernels.stairwise import Stairwise
-from panes.planning.blueprint import plan_queries
+from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.query import Query
 from panes.queries.windows import Nested, Window

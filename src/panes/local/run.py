@@ -14,8 +14,9 @@ from panes.engine.results import piece_of, widen_table
 from panes.engine.schema import answer_schema, check_columns
 from panes.engine.sorted_events import SortedEvents, sorted_events
 from panes.inputs import as_table
-from panes.planning.blueprint import Blueprint, StorePlan
-from panes.planning.explanation import describe_edges, listed
+from panes.planning.explanation import listed
+from panes.planning.panes import describe_edges
+from panes.planning.physical_plan import PhysicalPlan, StorePlan
 from panes.planning.steps import Steps
 
 NULL_TIMESTAMPS = b"panes.null_timestamps"
@@ -23,7 +24,7 @@ NULL_TIMESTAMPS = b"panes.null_timestamps"
 
 
 def run(
-    blueprint: Blueprint, data: Any, *, layout: str = "long", kernel: str | None = None, emit_all: bool = False
+    physical: PhysicalPlan, data: Any, *, layout: str = "long", kernel: str | None = None, emit_all: bool = False
 ) -> pa.Table:
     """Answer every query of a plan on an Arrow table.
 
@@ -40,7 +41,7 @@ def run(
     """
     steps = Steps("plan.run on a table")
     read = steps.add("read", "events", lambda: None)
-    add_steps(steps, read, blueprint, data, layout=layout, kernel=kernel, emit_all=emit_all)
+    add_steps(steps, read, physical, data, layout=layout, kernel=kernel, emit_all=emit_all)
     found: pa.Table = steps.carry_out()
     return found
 
@@ -48,7 +49,7 @@ def run(
 def add_steps(
     steps: Steps,
     read: int,
-    blueprint: Blueprint,
+    physical: PhysicalPlan,
     data: Any,
     *,
     layout: str = "long",
@@ -62,32 +63,32 @@ def add_steps(
     read
         The step that has the events.
     """
-    table = as_table(data, {name.lower() for query in blueprint.queries for name in query.used})
-    check_columns(blueprint.queries, table.schema)
-    programs = [bind_store(store, types_in(table.schema)) for store in blueprint.stores]
+    table = as_table(data, {name.lower() for query in physical.queries for name in query.used})
+    check_columns(physical.queries, table.schema)
+    programs = [bind_store(store, types_in(table.schema)) for store in physical.stores]
     if emit_all:
         programs = [emitting_all(program) for program in programs]
-    schema = answer_schema(blueprint.queries, programs, table.schema)
+    schema = answer_schema(physical.queries, programs, table.schema)
     answers = []
-    for store, program in zip(blueprint.stores, programs, strict=True):
+    for store, program in zip(physical.stores, programs, strict=True):
 
         def sort(_: object, store: StorePlan = store, program: Program = program) -> SortedEvents:
             return sorted_events(store, program, table)
 
         def answer(events: SortedEvents, program: Program = program) -> list[pa.Table]:
             found = answer_events(program, events.instants, events.key_starts, events.arguments, kernel=kernel)
-            return [piece_of(blueprint.queries, program, some, events.keys, schema) for some in found]
+            return [piece_of(physical.queries, program, some, events.keys, schema) for some in found]
 
         ordered = steps.add("sort", f"events by {listed(store.keys)} and time", sort, read)
         panes = "single instants" if store.per_event else f"panes {describe_edges(program.edges)}"
         titles = describe_windows(program)
         answers.append(steps.add("answer", f"{panes}, and every window from them", answer, ordered, windows=titles))
-    missing = sum(column_of(table, at).null_count for at in {query.at for query in blueprint.queries})
+    missing = sum(column_of(table, at).null_count for at in {query.at for query in physical.queries})
 
     def put_together(*pieces: list[pa.Table]) -> pa.Table:
         result = pa.concat_tables([schema.long.empty_table(), *(piece for some in pieces for piece in some)])
         if layout == "wide":
-            result = widen_table(result, blueprint.queries, list(schema.keys))
+            result = widen_table(result, physical.queries, list(schema.keys))
         return result.replace_schema_metadata({NULL_TIMESTAMPS: str(missing).encode()})
 
     detail = "a row per key and window end" if layout == "wide" else "all answers"

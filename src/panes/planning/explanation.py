@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from panes.planning.blueprint import Blueprint, ByEvents, StorePlan
+from panes.planning.panes import describe_edges
+from panes.planning.physical_plan import ByEvents, PhysicalPlan, StorePlan
 from panes.planning.statistics import Keys
 from panes.queries.windows import Cumulate, geometry_name
-from panes.timeline import Edges, Geometry, format_duration
+from panes.timeline import Geometry, format_duration
 
 _STRATEGY = {
     "native": "Spark's own windows, one group-by each",
@@ -19,30 +20,30 @@ _STRATEGY = {
 _PER_EVENT = "an answer per event, every window from sorted columns"
 
 
-def summary(blueprint: Blueprint) -> str:
+def summary(physical: PhysicalPlan) -> str:
     """A few lines: how many queries and windows, and how each store runs."""
-    by_events = blueprint.by_events
-    windows = sum(len(query.windows) for query in blueprint.queries) + sum(len(some.windows) for some in by_events)
-    passes = sum(_passes(store) for store in blueprint.stores) + len({some.column for some in by_events})
-    queries = {query.name for query in blueprint.queries} | {some.query for some in by_events}
+    by_events = physical.by_events
+    windows = sum(len(query.windows) for query in physical.queries) + sum(len(some.windows) for some in by_events)
+    passes = sum(_passes(store) for store in physical.stores) + len({some.column for some in by_events})
+    queries = {query.name for query in physical.queries} | {some.query for some in by_events}
     lines = [
         f"{counted(len(queries), 'query', 'queries')}, {counted(windows, 'window')}, "
         f"{counted(passes, 'pass', 'passes')} over the events"
     ]
-    lines += [f"  {title_of(store)}" for store in blueprint.stores]
+    lines += [f"  {title_of(store)}" for store in physical.stores]
     lines += [f"  {describe_by_events(some)}: {', '.join(some.windows)}" for some in by_events]
     return "\n".join(lines)
 
 
-def explain(blueprint: Blueprint) -> str:
+def explain(physical: PhysicalPlan) -> str:
     """The tree of every store with predicted costs, the saving, and the trace of what was tried."""
-    known = blueprint.statistics
-    lines = [summary(blueprint).splitlines()[0], f"  {known.origin}: {known.rate:,.6g} events/s"]
-    for store in blueprint.stores:
-        lines += ["", title_of(store), *(f"  {line}" for line in figures_of(blueprint, store)), *_tree(store)]
+    known = physical.statistics
+    lines = [summary(physical).splitlines()[0], f"  {known.origin}: {known.rate:,.6g} events/s"]
+    for store in physical.stores:
+        lines += ["", title_of(store), *(f"  {line}" for line in figures_of(physical, store)), *_tree(store)]
         lines += ["  tried:", *(f"    {line}" for line in store.trace)]
-    for number in dict.fromkeys(some.column for some in blueprint.by_events):
-        sharing = [some for some in blueprint.by_events if some.column == number]
+    for number in dict.fromkeys(some.column for some in physical.by_events):
+        sharing = [some for some in physical.by_events if some.column == number]
         windows = [f"{some.query}: {name}" for some in sharing for name in some.windows]
         keys = listed(sharing[0].keys)
         lines += [
@@ -59,10 +60,10 @@ def describe_by_events(some: ByEvents) -> str:
     return f"query {some.query!r} by {listed(some.keys)}: from its events in the order of time, {column}"
 
 
-def mermaid(blueprint: Blueprint) -> str:
+def mermaid(physical: PhysicalPlan) -> str:
     """A Mermaid flowchart: the stream, panes, factor windows (dashed) and the user's windows."""
     lines = ["flowchart LR", '  stream(["events"])']
-    for number, store in enumerate(blueprint.stores):
+    for number, store in enumerate(physical.stores):
         root = "stream" if store.source is None else f"s{store.source}"
         if store.strategy == "columnar":
             what = f"{_column_of(store)} by {_keys(store)}<br/>{_edges(store)}"
@@ -79,7 +80,7 @@ def mermaid(blueprint: Blueprint) -> str:
         factors = [ids[window] for window in store.forest.factors]
         if factors:
             lines.append(f"  class {','.join(factors)} factor")
-    for number, some in enumerate(blueprint.by_events):
+    for number, some in enumerate(physical.by_events):
         lines += [
             f'  e{number}[("events by {listed(some.keys)}<br/>in the order of time")]',
             f"  stream --> e{number}",
@@ -108,17 +109,17 @@ def title_of(store: StorePlan) -> str:
     return f"by {_keys(store)}: {store.strategy} ({how})"
 
 
-def number_of_keys(blueprint: Blueprint, store: StorePlan) -> str:
+def number_of_keys(physical: PhysicalPlan, store: StorePlan) -> str:
     """How many keys a store is expected to have."""
-    number = blueprint.statistics.distinct(store.keys)
+    number = physical.statistics.distinct(store.keys)
     return f"{number:,.6g} {'key' if number == 1 else 'keys'}"
 
 
-def figures_of(blueprint: Blueprint, store: StorePlan) -> Iterator[str]:
+def figures_of(physical: PhysicalPlan, store: StorePlan) -> Iterator[str]:
     """What a store is predicted to cost, and what that saves."""
     cost = store.costs.by_strategy.get(store.strategy)
     native = store.costs.by_strategy.get("native")
-    yield number_of_keys(blueprint, store)
+    yield number_of_keys(physical, store)
     if cost is None:
         yield "not known what it costs"
     elif native is None:
@@ -183,24 +184,24 @@ def panes_of_store(store: StorePlan) -> str:
     return f"{_column_of(store)} by {_keys(store)} {_edges(store)}"
 
 
-def data_of(blueprint: Blueprint) -> dict[str, Any]:
+def data_of(physical: PhysicalPlan) -> dict[str, Any]:
     """The plan as plain values: queries, and of every store the strategy, predicted costs, panes and windows."""
     return {
-        "rate": blueprint.statistics.rate,
+        "rate": physical.statistics.rate,
         "queries": [
             {"name": query.name, "by": list(query.by), "at": query.at, "windows": [w.name for w in query.over]}
-            for query in blueprint.queries
+            for query in physical.queries
         ],
-        "stores": [_store_data(blueprint, store) for store in blueprint.stores],
-        "by_events": [asdict(some) for some in blueprint.by_events],
+        "stores": [_store_data(physical, store) for store in physical.stores],
+        "by_events": [asdict(some) for some in physical.by_events],
     }
 
 
-def _store_data(blueprint: Blueprint, store: StorePlan) -> dict[str, Any]:
+def _store_data(physical: PhysicalPlan, store: StorePlan) -> dict[str, Any]:
     titles = window_titles(store)
     return {
         "by": list(store.keys),
-        "keys": blueprint.statistics.distinct(store.keys),
+        "keys": physical.statistics.distinct(store.keys),
         "strategy": store.strategy,
         "per_event": store.per_event,
         "core_seconds_per_second": {name: cost / 1e9 for name, cost in store.costs.by_strategy.items()},
@@ -228,11 +229,6 @@ def _edges(store: StorePlan) -> str:
     if store.per_event:
         return "in the order of time"
     return describe_edges(store.edges)
-
-
-def describe_edges(edges: Iterable[Edges]) -> str:
-    """Where panes are cut."""
-    return " and ".join(f"every {geometry_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
 
 
 def _keys(store: StorePlan) -> str:

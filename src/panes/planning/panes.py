@@ -18,6 +18,7 @@ import numpy as np
 
 from panes.planning.calibration import EDGE, EVENT, LANE, PANE, PANE_EVENT, SCAN, STORED
 from panes.planning.statistics import Keys, Statistics
+from panes.queries.windows import geometry_name
 from panes.timeline import SECOND, Edges, Geometry
 
 _FEW, _MANY = 24, 512
@@ -152,6 +153,17 @@ def _doubtful(windows: Iterable[Geometry], stored: int, cost: PaneCost) -> bool:
 def events_cost(statistics: Statistics, stored: int) -> float:
     """What it costs per second to sort the events themselves and send them to Python."""
     return statistics.rate * (SCAN + EVENT + STORED * stored)
+
+
+def describe_edges(edges: Iterable[Edges]) -> str:
+    """Return where panes begin, in words.
+
+    Examples
+    --------
+    >>> describe_edges([Edges(10 * SECOND), Edges(15 * SECOND, SECOND)])
+    'every 10s and every 15s+1s'
+    """
+    return " and ".join(f"every {geometry_name(Geometry(e.period, e.period, e.offset))}" for e in edges)
 
 
 def _merged(edges: tuple[Edges, ...], a: Edges, b: Edges) -> tuple[Edges, ...]:

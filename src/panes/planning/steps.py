@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from panes.planning.blueprint import Blueprint
 from panes.planning.explanation import counted, figures_of, title_of
 from panes.planning.forest import FACTOR
+from panes.planning.physical_plan import PhysicalPlan
 
 Name: TypeAlias = Literal[
     "read", "count", "look", "panes", "merge", "group", "sort", "answer", "pack", "state", "unpack", "widen", "union"
@@ -94,12 +94,12 @@ class Steps:
         self._steps.append(Step(name, detail, reads, work, tuple(windows)))
         return len(self._steps) - 1
 
-    def because(self, blueprint: Blueprint, why: Iterable[str] = ()) -> None:
+    def because(self, physical: PhysicalPlan, why: Iterable[str] = ()) -> None:
         """Note what the planner knew, why it decided as it did, and what else there was to heed."""
-        known = blueprint.statistics
+        known = physical.statistics
         self.notes += [*why, f"{known.origin}: {known.rate:,.6g} events/s"]
-        for store in blueprint.stores:
-            self.notes += [title_of(store), *(f"  {line}" for line in (*figures_of(blueprint, store), *store.trace))]
+        for store in physical.stores:
+            self.notes += [title_of(store), *(f"  {line}" for line in (*figures_of(physical, store), *store.trace))]
 
     def carry_out(self, told: Callable[[Step], None] | None = None) -> Any:
         """Do it.

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from panes.planning.blueprint import Blueprint
 from panes.planning.explanation import (
     describe_by_events,
     figures_of,
@@ -16,6 +15,7 @@ from panes.planning.explanation import (
     title_of,
     window_titles,
 )
+from panes.planning.physical_plan import PhysicalPlan
 
 _ROW, _GAP, _HEIGHT, _LETTER, _PADDING, _MARGIN, _LINE = 54, 60, 40, 7.2, 12, 20, 18
 _LONGEST, _STORES, _ROWS = 40, 6, 40
@@ -55,9 +55,9 @@ class _Box:
         return max(len(self.shown), len(self.line)) * _LETTER + 2 * _PADDING
 
 
-def svg(blueprint: Blueprint) -> str:
+def svg(physical: PhysicalPlan) -> str:
     """What the plan costs and saves; the stream, the panes of each store, and all windows, as a tree."""
-    root = _bounded(blueprint)
+    root = _bounded(physical)
     levels: list[list[_Box]] = []
     _gather(root, 0, levels)
     x = float(_MARGIN)
@@ -65,7 +65,7 @@ def svg(blueprint: Blueprint) -> str:
         for box in level:
             box.x = x
         x += max(box.width for box in level) + _GAP
-    told = _told(blueprint)
+    told = _told(physical)
     top = len(told) * _LINE + _MARGIN
     rows = _place(root, 0)
     width = max(x - _GAP, max(map(len, told)) * _LETTER + _MARGIN) + _MARGIN
@@ -87,28 +87,28 @@ def svg(blueprint: Blueprint) -> str:
     return "\n".join([*lines, "</g>", "</svg>", ""])
 
 
-def _told(blueprint: Blueprint) -> list[str]:
+def _told(physical: PhysicalPlan) -> list[str]:
     """What stands above the tree."""
-    lines = summary(blueprint).splitlines()[:1]
-    for store in blueprint.stores[:_STORES]:
-        lines += [title_of(store), *(f"  {line}" for line in figures_of(blueprint, store))]
-    if len(blueprint.stores) > _STORES:
-        lines.append(f"… {len(blueprint.stores) - _STORES} more stores")
-    lines += [describe_by_events(some) for some in blueprint.by_events]
-    if any(store.forest.factors for store in blueprint.stores):
+    lines = summary(physical).splitlines()[:1]
+    for store in physical.stores[:_STORES]:
+        lines += [title_of(store), *(f"  {line}" for line in figures_of(physical, store))]
+    if len(physical.stores) > _STORES:
+        lines.append(f"… {len(physical.stores) - _STORES} more stores")
+    lines += [describe_by_events(some) for some in physical.by_events]
+    if any(store.forest.factors for store in physical.stores):
         lines.append("dashed: factor windows, which nobody asked for and others are read from")
     return lines
 
 
-def _boxes(blueprint: Blueprint) -> _Box:
+def _boxes(physical: PhysicalPlan) -> _Box:
     """What is read from what; a store that is answered from the panes of another hangs there."""
-    stream = _Box("events", "events", f"{blueprint.statistics.rate:,.6g}/s")
+    stream = _Box("events", "events", f"{physical.statistics.rate:,.6g}/s")
     stores: list[_Box] = []
-    for store in blueprint.stores:
+    for store in physical.stores:
         origin = stream if store.source is None else stores[store.source]
         top = origin
         if store.strategy == "columnar":
-            top = _Box(panes_of_store(store), "panes", number_of_keys(blueprint, store), title_of(store))
+            top = _Box(panes_of_store(store), "panes", number_of_keys(physical, store), title_of(store))
             origin.below.append(top)
         stores.append(top)
         titles = window_titles(store)
@@ -123,7 +123,7 @@ def _boxes(blueprint: Blueprint) -> _Box:
         }
         for node in store.forest.nodes:
             (top if node.provider is None else boxes[node.provider]).below.append(boxes[node.window])
-    for some in blueprint.by_events:
+    for some in physical.by_events:
         top = _Box(
             "events in the order of time",
             "panes",
@@ -148,10 +148,10 @@ def _rate(per_second: float) -> str:
     return f"{per_second * units[unit]:,.4g}/{unit}"
 
 
-def _bounded(blueprint: Blueprint) -> _Box:
+def _bounded(physical: PhysicalPlan) -> _Box:
     """A tree that fits a page: hundreds of steps of a cumulating window say little more than the first and the last."""
     for first, last in _SIBLINGS:
-        root = _boxes(blueprint)
+        root = _boxes(physical)
         _shorten(root, first, last)
         if sum(not box.below for box in _all(root)) <= _ROWS:
             break

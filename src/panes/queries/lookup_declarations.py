@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from panes.errors import DeclarationError, DurationError
-from panes.expressions.expression import Expression, disjunction
+from panes.expressions.expression import Expression
 from panes.queries.measures import Delta, Rows
-from panes.queries.query import NUMBER, Query
+from panes.queries.query import NUMBER, Query, shared_condition
 from panes.queries.windows import AnyWindow, Cumulate, Nested, RowWindow, Sliding, Window, wide_names
 from panes.timeline import DurationLike, parse_duration
 
@@ -63,11 +63,7 @@ class LookupPart:
     @property
     def kept(self) -> Expression | None:
         """What the events of any of the queries fulfil."""
-        conditions = list(dict.fromkeys(query.where for query in self.queries))
-        some = [condition for condition in conditions if condition is not None]
-        if len(some) < len(conditions):
-            return None
-        return some[0] if len(some) == 1 else disjunction(some)
+        return shared_condition(self.queries)
 
     @property
     def views(self) -> tuple[tuple[int, LookupWindow], ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from panes.aggregates.aggregates import Aggregate
 from panes.errors import DeclarationError
-from panes.expressions.expression import Expression, expression
+from panes.expressions.expression import Expression, disjunction, expression
 from panes.queries.eviction import Evict
 from panes.queries.windows import AnyWindow, RowWindow, Window
 from panes.suggestions import attribute, shown
@@ -118,6 +118,13 @@ class Query:
         values += [] if self.where is None else [self.where]
         named = (*self.by, *self.groups, *self.ties, *((self.at,) if self.timed else ()))
         return frozenset((*named, *(root for value in values for root in value.roots)))
+
+
+def shared_condition(queries: Iterable[Query]) -> Expression | None:
+    """Return a condition that holds for every event that some of the queries counts; None if one counts all."""
+    conditions = dict.fromkeys(query.where for query in queries)
+    given = [condition for condition in conditions if condition is not None]
+    return disjunction(given) if len(given) == len(conditions) else None
 
 
 def check_queries(queries: Iterable[Query]) -> tuple[Query, ...]:

@@ -18,7 +18,7 @@ from panes.engine.schema import check_columns
 from panes.errors import ExpressionError, PlanError, SchemaError
 from panes.expressions.evaluate import result_type
 from panes.expressions.expression import expression
-from panes.planning.blueprint import StorePlan
+from panes.planning.physical_plan import StorePlan
 from panes.queries.query import Query
 
 # Queries against a Spark DataFrame: every check and every type, on the driver, before any job.

@@ -20,7 +20,7 @@ from panes.engine.partials import next_edge
 from panes.engine.program import Program
 from panes.engine.schema import field_of, wide_columns
 from panes.frames import Positions
-from panes.planning.blueprint import Blueprint, StorePlan
+from panes.planning.physical_plan import PhysicalPlan, StorePlan
 from panes.spark import lanes
 from panes.spark.batches import batch_of, large_batches
 from panes.spark.binding import Input
@@ -162,17 +162,17 @@ _BATCH = 1 << 23
 """Values at once: a row has the columns of all windows."""
 
 
-def all_at_one_instant(blueprint: Blueprint) -> bool:
+def all_at_one_instant(physical: PhysicalPlan) -> bool:
     """Whether all answers that stand in one row are answers to one event, and nothing is made of them."""
     return (
-        len(blueprint.stores) == 1
-        and blueprint.stores[0].per_event
-        and not any(query.derived or query.having is not None for query in blueprint.queries)
-        and not any(window.ago for query in blueprint.queries for window in query.windows)
+        len(physical.stores) == 1
+        and physical.stores[0].per_event
+        and not any(query.derived or query.having is not None for query in physical.queries)
+        and not any(window.ago for query in physical.queries for window in query.windows)
     )
 
 
-def wide_per_event(rows: DataFrame, blueprint: Blueprint, program: Program, source: Input) -> DataFrame:
+def wide_per_event(rows: DataFrame, physical: PhysicalPlan, program: Program, source: Input) -> DataFrame:
     """One row per key and instant, a column per output column and window.
 
     Parameters
@@ -180,7 +180,7 @@ def wide_per_event(rows: DataFrame, blueprint: Blueprint, program: Program, sour
     rows
         The events that ``events_by_key`` has sorted.
     """
-    store, names = blueprint.stores[0], wide_columns(blueprint.queries)
+    store, names = physical.stores[0], wide_columns(physical.queries)
     columns = {names[v.query, v.window.name, r.alias]: r.bound.type for v in program.views for r in v.readings}
     schema = t.StructType(
         [
@@ -206,5 +206,5 @@ def wide_per_event(rows: DataFrame, blueprint: Blueprint, program: Program, sour
                 del level  # Else there would be two of them while the next one is made.
 
     found = rows.mapInArrow(run, schema)
-    shown = [f"{key(store.keys.index(name))} AS {quoted(name)}" for name in blueprint.queries[0].by]
+    shown = [f"{key(store.keys.index(name))} AS {quoted(name)}" for name in physical.queries[0].by]
     return found.selectExpr(*shown, _END, *(quoted(name) for name in names.values()))

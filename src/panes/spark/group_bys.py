@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from panes.engine.program import Node, Program, View
 from panes.expressions.expression import expression
-from panes.planning.blueprint import StorePlan
+from panes.planning.physical_plan import StorePlan
 from panes.queries.query import Query
 from panes.queries.windows import Window
 from panes.spark.binding import Input

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from panes.frames.positions import FARTHEST
-from panes.planning.blueprint import ByEvents
+from panes.planning.physical_plan import ByEvents
 from panes.queries.query import Query
 from panes.queries.windows import Window
 from panes.spark.packing import READ

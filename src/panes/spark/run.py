@@ -12,8 +12,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 from panes.engine.bind_program import describe_windows
 from panes.engine.program import Node, Program, emitting_all
 from panes.engine.schema import answer_schema, field_of
-from panes.planning.blueprint import Blueprint
 from panes.planning.explanation import describe_panes, listed
+from panes.planning.physical_plan import PhysicalPlan
 from panes.planning.steps import Steps
 from panes.queries.query import Query
 from panes.queries.windows import Window
@@ -38,30 +38,30 @@ from panes.spark.prefilter import Prefilter
 class Checked:
     """A plan that fits the data, bound to their types."""
 
-    blueprint: Blueprint
+    physical: PhysicalPlan
     source: Input
     programs: tuple[Program, ...]
     shape: Shape
 
-    def redrawn(self, blueprint: Blueprint) -> Checked:
+    def redrawn(self, physical: PhysicalPlan) -> Checked:
         """Another plan for the same queries and data."""
-        return self if blueprint is self.blueprint else _checked(blueprint, self.source)
+        return self if physical is self.physical else _checked(physical, self.source)
 
     @property
     def unreadable(self) -> str | None:
         """An output column that a tree of group-bys is to answer and that SQL cannot read out of what it keeps."""
-        programs = zip(self.blueprint.stores, self.programs, strict=True)
+        programs = zip(self.physical.stores, self.programs, strict=True)
         views = (view for store, program in programs if store.strategy == "rewrite" for view in program.views)
         return next((r.alias for view in views for r in view.readings if r.bound.read is None), None)
 
 
-def check(blueprint: Blueprint, events: DataFrame) -> Checked:
+def check(physical: PhysicalPlan, events: DataFrame) -> Checked:
     """Find every mistake that ``run`` would find, without a job."""
-    return _checked(blueprint, examine(blueprint.queries, events))
+    return _checked(physical, examine(physical.queries, events))
 
 
 def run(
-    blueprint: Blueprint,
+    physical: PhysicalPlan,
     checked: Checked,
     *,
     layout: str = "long",
@@ -71,7 +71,7 @@ def run(
     """Answer every query of a plan; nothing runs until the result is used."""
     steps = Steps("plan.run on a DataFrame", shuffling=True)
     read = steps.add("read", "events", lambda: checked.source.events)
-    add_steps(steps, read, checked.redrawn(blueprint), layout=layout, observation=observation, emit_all=emit_all)
+    add_steps(steps, read, checked.redrawn(physical), layout=layout, observation=observation, emit_all=emit_all)
     found: DataFrame = steps.carry_out()
     return found
 
@@ -96,22 +96,22 @@ def add_steps(
     emit_all
         Also answer instances without events, between a key's first and last event; for columnar plans.
     """
-    blueprint = checked.blueprint
+    physical = checked.physical
     if observation is not None:
-        read = add_count(steps, read, dict.fromkeys(query.at for query in blueprint.queries), observation)
+        read = add_count(steps, read, dict.fromkeys(query.at for query in physical.queries), observation)
     if emit_all:
         checked = replace(checked, programs=tuple(map(emitting_all, checked.programs)))
-    if layout == "wide" and all_at_one_instant(blueprint):
+    if layout == "wide" and all_at_one_instant(physical):
         return _add_wide_per_event(steps, read, checked)
     panes_at: dict[int, int] = {}
-    answers = [n for store in range(len(blueprint.stores)) for n in _add_store(steps, read, checked, store, panes_at)]
+    answers = [n for store in range(len(physical.stores)) for n in _add_store(steps, read, checked, store, panes_at)]
     found = answers[0]
     if len(answers) > 1:
         found = steps.add("union", "all answers", lambda *parts: union(parts), *answers)
     if layout == "long":
         return found
     detail = "a row per key and window end"
-    return steps.add("widen", detail, lambda rows: widen(rows, blueprint.queries), found)
+    return steps.add("widen", detail, lambda rows: widen(rows, physical.queries), found)
 
 
 def add_count(steps: Steps, read: int, times: Iterable[str], observation: Observation) -> int:
@@ -124,29 +124,29 @@ def add_count(steps: Steps, read: int, times: Iterable[str], observation: Observ
     return steps.add("count", "events, and those without a time, while they are read", count, read)
 
 
-def _checked(blueprint: Blueprint, source: Input) -> Checked:
-    programs = _programs(blueprint, source)
-    return Checked(blueprint, source, tuple(programs), _shape(blueprint, programs, source))
+def _checked(physical: PhysicalPlan, source: Input) -> Checked:
+    programs = _programs(physical, source)
+    return Checked(physical, source, tuple(programs), _shape(physical, programs, source))
 
 
-def _programs(blueprint: Blueprint, source: Input) -> list[Program]:
+def _programs(physical: PhysicalPlan, source: Input) -> list[Program]:
     """One program per store; a store and those it feeds are bound together."""
     programs: dict[int, Program] = {}
-    for number, store in enumerate(blueprint.stores):
+    for number, store in enumerate(physical.stores):
         if store.source is not None:
             continue
-        fed = [i for i, other in enumerate(blueprint.stores) if other.source == number]
+        fed = [i for i, other in enumerate(physical.stores) if other.source == number]
         if fed:
-            bound = bind_family(store, [blueprint.stores[i] for i in fed], source)
+            bound = bind_family(store, [physical.stores[i] for i in fed], source)
             programs |= dict(zip([number, *fed], bound, strict=True))
         else:
             programs[number] = bind(store, source)
-    return [programs[i] for i in range(len(blueprint.stores))]
+    return [programs[i] for i in range(len(physical.stores))]
 
 
-def _shape(blueprint: Blueprint, programs: list[Program], source: Input) -> Shape:
+def _shape(physical: PhysicalPlan, programs: list[Program], source: Input) -> Shape:
     """The Spark types of all key and output columns; derived columns and ``having`` are analysed here."""
-    schema = answer_schema(blueprint.queries, programs, source.schema)
+    schema = answer_schema(physical.queries, programs, source.schema)
     return Shape(
         {name: source.spark_type(name) for name in schema.keys},
         {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
@@ -161,7 +161,7 @@ def _add_store(steps: Steps, read: int, checked: Checked, number: int, panes_at:
     panes_at
         The steps that have the panes of stores; the one with this store's panes is added.
     """
-    store = checked.blueprint.stores[number]
+    store = checked.physical.stores[number]
     if store.strategy == "native":
         return _add_native(steps, read, checked, number)
     if store.strategy == "rewrite":
@@ -172,7 +172,7 @@ def _add_store(steps: Steps, read: int, checked: Checked, number: int, panes_at:
 def _add_native(steps: Steps, read: int, checked: Checked, number: int) -> list[int]:
     """One group-by per query and window."""
     source, found = checked.source, []
-    for place, query in checked.blueprint.stores[number].queries:
+    for place, query in checked.physical.stores[number].queries:
         for window in query.windows:
 
             def group(
@@ -188,8 +188,8 @@ def _add_native(steps: Steps, read: int, checked: Checked, number: int) -> list[
 
 def _add_tree(steps: Steps, read: int, checked: Checked, number: int) -> int:
     """One group-by per node of the forest."""
-    blueprint, program, source = checked.blueprint, checked.programs[number], checked.source
-    store, at, told = blueprint.stores[number], list[int](), describe_windows(program)
+    physical, program, source = checked.physical, checked.programs[number], checked.source
+    store, at, told = physical.stores[number], list[int](), describe_windows(program)
     for node, title in zip(program.nodes, told, strict=True):
         provider = None if node.provider is None else program.nodes[node.provider]
 
@@ -207,17 +207,17 @@ def _add_tree(steps: Steps, read: int, checked: Checked, number: int) -> int:
             (v, node.geometry, some) for node, some in zip(program.nodes, partials, strict=True) for v in node.views
         ]
         read_out = [read_view(store, program.views[v], geometry, some, source) for v, geometry, some in views]
-        return union([finish_one(one, blueprint.queries[one.query], checked.shape) for one in read_out])
+        return union([finish_one(one, physical.queries[one.query], checked.shape) for one in read_out])
 
     return steps.add("union", "the answers of all of its windows", answers, *at)
 
 
 def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_at: dict[int, int]) -> int:
     """Panes, or events, sorted by key and time, and every window at once from sorted columns."""
-    blueprint, program, source = checked.blueprint, checked.programs[number], checked.source
-    store = blueprint.stores[number]
+    physical, program, source = checked.physical, checked.programs[number], checked.source
+    store = physical.stores[number]
     keys = {name: field_of(source.schema, name).type for name in store.keys}
-    prefilter = Prefilter.of(blueprint.queries, keys, program.views)
+    prefilter = Prefilter.of(physical.queries, keys, program.views)
     if store.from_events:
         ordered = _add_sorted_events(steps, read, checked, number)
     else:
@@ -228,7 +228,7 @@ def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_a
 
             panes_at[number] = steps.add("panes", f"of events: {describe_panes(store)}", make, read)
         else:
-            finer = blueprint.stores[store.source]
+            finer = physical.stores[store.source]
 
             def merge(fine: DataFrame) -> DataFrame:
                 return coarser_panes(fine, finer, store, program)
@@ -241,13 +241,13 @@ def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_a
     def answer(rows: DataFrame) -> DataFrame:
         answering = answers_from_events if store.from_events else answers_from_panes
         answers = answering(rows, store, program, source, prefilter)
-        return finish_many(answers, program.views, store.keys, blueprint.queries, checked.shape)
+        return finish_many(answers, program.views, store.keys, physical.queries, checked.shape)
 
     return steps.add("answer", "all windows from sorted columns", answer, ordered, windows=describe_windows(program))
 
 
 def _add_sorted_events(steps: Steps, read: int, checked: Checked, number: int) -> int:
-    store, program, source = checked.blueprint.stores[number], checked.programs[number], checked.source
+    store, program, source = checked.physical.stores[number], checked.programs[number], checked.source
 
     def sort(events: DataFrame) -> DataFrame:
         return events_by_key(store, program, replace(source, events=events))
@@ -261,7 +261,7 @@ def _add_wide_per_event(steps: Steps, read: int, checked: Checked) -> int:
     ordered = _add_sorted_events(steps, read, checked, 0)
 
     def answer(rows: DataFrame) -> DataFrame:
-        return wide_per_event(rows, checked.blueprint, program, checked.source)
+        return wide_per_event(rows, checked.physical, program, checked.source)
 
     detail = "all windows from sorted columns, side by side"
     return steps.add("answer", detail, answer, ordered, windows=describe_windows(program))

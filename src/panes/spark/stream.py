@@ -27,8 +27,9 @@ from panes.engine.schema import answer_schema, field_of
 from panes.errors import PlanError, StateWarning
 from panes.expressions.expression import Expression
 from panes.frames.positions import FARTHEST
-from panes.planning.blueprint import Blueprint, StorePlan
-from panes.planning.explanation import counted, describe_edges, listed
+from panes.planning.explanation import counted, listed
+from panes.planning.panes import describe_edges
+from panes.planning.physical_plan import PhysicalPlan, StorePlan
 from panes.planning.steps import Steps
 from panes.queries.eviction import Limits
 from panes.spark.binding import Input, bind, check_watermark, examine
@@ -107,7 +108,7 @@ class StreamOptions:
     layout: Literal["long", "wide"] = "long"
 
 
-def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame, options: StreamOptions) -> int:
+def add_stream(steps: Steps, read: int, physical: PhysicalPlan, events: DataFrame, options: StreamOptions) -> int:
     """List what is to be done to answer every query of a plan while events come, after every check.
 
     Parameters
@@ -115,31 +116,31 @@ def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame,
     read
         The step that has the events.
     """
-    _check(blueprint, events, options)
-    source = examine(blueprint.queries, events)
-    programs = [cut_into_ticks(bind(store, source)) for store in blueprint.stores]
+    _check(physical, events, options)
+    source = examine(physical.queries, events)
+    programs = [cut_into_ticks(bind(store, source)) for store in physical.stores]
     _check_components(programs)
     if options.emit_all:
         programs = [emitting_all(program) for program in programs]
-    schema = answer_schema(blueprint.queries, programs, source.schema)
+    schema = answer_schema(physical.queries, programs, source.schema)
     shape = Shape(
         {name: source.spark_type(name) for name in schema.keys},
         {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
     )
-    intakes, columns = _columns(blueprint.stores, programs, source, options.shards)
-    kept = _any_of([store.kept for store in blueprint.stores])
+    intakes, columns = _columns(physical.stores, programs, source, options.shards)
+    kept = _any_of([store.kept for store in physical.stores])
     if options.late == "emit":
         columns.append(f"to_json(struct(*)) AS {EVENT}")
     stores = [
-        _store(plan, program, source, blueprint, options.history)
-        for plan, program in zip(blueprint.stores, programs, strict=True)
+        _store(plan, program, source, physical, options.history)
+        for plan, program in zip(physical.stores, programs, strict=True)
     ]
     aggregates = {r.alias: r.bound.type for program in programs for view in program.views for r in view.readings}
     partial = options.catalogue is not None or (options.limits is not None and options.limits.emit)
     remarked = partial or options.late == "emit"
     job_options = JobOptions(options.mode, options.shards, partial=partial, remarks=remarked, bounds=_bounds(options))
     views = [view for program in programs for view in program.views]
-    prefilter = Prefilter.of(blueprint.queries, schema.keys, views)
+    prefilter = Prefilter.of(physical.queries, schema.keys, views)
     job = Job(tuple(stores), job_options, schema.keys, aggregates, schema.instant, prefilter)
     if options.checkpoint is not None:
         check_checkpoint(events.sparkSession, options.checkpoint, job)
@@ -165,15 +166,15 @@ def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame,
         return worked.observe(METRICS, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
 
     def unpack(packed: DataFrame) -> DataFrame:
-        instant = source.spark_type(blueprint.queries[0].at)
+        instant = source.spark_type(physical.queries[0].at)
         answers = packed.mapInArrow(unpack_answers, _answers(job, shape, instant))
-        return finish_many(answers, views, tuple(schema.keys), blueprint.queries, shape, remarks)
+        return finish_many(answers, views, tuple(schema.keys), physical.queries, shape, remarks)
 
     granules = " and ".join(
         f"single instants by {listed(plan.keys)}"
         if plan.per_event
         else f"{describe_edges(program.edges)} by {listed(plan.keys)}"
-        for plan, program in zip(blueprint.stores, programs, strict=True)
+        for plan, program in zip(physical.stores, programs, strict=True)
     )
     told = "" if options.catalogue is None else "; changes of the catalogue"
     packed = steps.add("pack", f"events into granules: {granules}{told}", pack, read)
@@ -184,10 +185,10 @@ def add_stream(steps: Steps, read: int, blueprint: Blueprint, events: DataFrame,
     if options.layout == "long":
         return answers
     detail = "a row per key and window end"
-    return steps.add("widen", detail, lambda rows: widened(rows, blueprint.queries, shape), answers)
+    return steps.add("widen", detail, lambda rows: widened(rows, physical.queries, shape), answers)
 
 
-def _check(blueprint: Blueprint, events: DataFrame, options: StreamOptions) -> None:
+def _check(physical: PhysicalPlan, events: DataFrame, options: StreamOptions) -> None:
     mode = options.mode
     if mode not in ("append", "update"):
         raise PlanError(
@@ -200,20 +201,20 @@ def _check(blueprint: Blueprint, events: DataFrame, options: StreamOptions) -> N
     if options.layout == "wide":
         one_by_one = {"mode='update'": mode == "update", "late='emit'": options.late == "emit"}
         one_by_one |= {"limits=": options.limits is not None, "catalogue=": options.catalogue is not None}
-        check_wide(blueprint.queries, one_by_one)
+        check_wide(physical.queries, one_by_one)
     if options.late not in ("count", "emit"):
         raise PlanError(
             f"late={options.late!r}: write 'count', or 'emit' to let late events out as rows of kind 'late'."
         )
-    _check_free(blueprint, options)
-    times = list(dict.fromkeys(query.at for query in blueprint.queries))
+    _check_free(physical, options)
+    times = list(dict.fromkeys(query.at for query in physical.queries))
     if len(times) > 1:
         raise PlanError(
             f"the queries have several event times ({', '.join(times)}), but a stream has one watermark. "
             "Run the queries of each event time as a stream of their own."
         )
     check_watermark(events, times[0])
-    _warn_of_growth(blueprint, options)
+    _warn_of_growth(physical, options)
     check_session(events.sparkSession)
 
 
@@ -223,9 +224,9 @@ def check_shards(shards: object) -> None:
         raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
 
 
-def _warn_of_growth(blueprint: Blueprint, options: StreamOptions) -> None:
+def _warn_of_growth(physical: PhysicalPlan, options: StreamOptions) -> None:
     """Say what exact aggregates over values may cost where nothing bounds them."""
-    found = [(query, aggregate) for query in blueprint.queries for _, aggregate in query.aggregates]
+    found = [(query, aggregate) for query in physical.queries for _, aggregate in query.aggregates]
     kept = next(((query, aggregate) for query, aggregate in found if aggregate.collects), None)
     if kept is None or options.limits is not None:
         return
@@ -240,12 +241,12 @@ def _warn_of_growth(blueprint: Blueprint, options: StreamOptions) -> None:
     )
 
 
-def _check_free(blueprint: Blueprint, options: StreamOptions) -> None:
+def _check_free(physical: PhysicalPlan, options: StreamOptions) -> None:
     """Refuse output columns that would hide what rows say about themselves."""
     taken = {"kind", "detail"} if options.late == "emit" else set()
     if options.catalogue is not None or options.limits is not None:
         taken |= {"kind", "detail", "coverage"}
-    for query in blueprint.queries:
+    for query in physical.queries:
         for column in (*query.by, *query.columns):
             if column.lower() in taken:
                 raise PlanError(
@@ -281,7 +282,7 @@ def prepare(session: SparkSession) -> None:
         _LOG.warning("set %s to RocksDB, which streams of Panes need, and %s to true", _PROVIDER, _CHANGELOG)
 
 
-def _store(plan: StorePlan, program: Program, source: Input, blueprint: Blueprint, history: int) -> Store:
+def _store(plan: StorePlan, program: Program, source: Input, physical: PhysicalPlan, history: int) -> Store:
     keys = [pa.field(name, field_of(source.schema, name).type) for name in plan.keys]
     # A store without keys has one for everything, which no answer shows.
     schema = pa.schema(keys or [pa.field(EVERYTHING, pa.int32())])

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import PlanError
-from panes.planning.blueprint import Blueprint, StorePlan, plan_queries
 from panes.planning.coverage import Semantics
+from panes.planning.physical_plan import PhysicalPlan, StorePlan
+from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Costs, Strategy
 from panes.queries.windows import Window
@@ -29,13 +30,13 @@ windows_in = st.lists(
 MINUTES = [pn.tumbling(f"{m} min") for m in range(1, 21)]
 
 
-def asked(name: str, *over: Window, by: str | tuple[str, ...] = "device", **more: str) -> pn.Query:
+def declared(name: str, *over: Window, by: str | tuple[str, ...] = "device", **more: str) -> pn.Query:
     return pn.query(name, at=more.pop("at", "ts"), by=by, select={"n": pn.count()}, over=over or MINUTES[9:11], **more)
 
 
-def drawn(
+def planned(
     *queries: pn.Query, rate: float = 100, keys: object = None, strategy: Strategy | None = None, **more: bool
-) -> Blueprint:
+) -> PhysicalPlan:
     return plan_queries(queries, Statistics.given(rate, keys), strategy, **more)
 
 
@@ -48,12 +49,12 @@ def uncut(window: Geometry, edges: tuple[Edges, ...]) -> bool:
 
 
 def test_queries_of_the_same_keys_share_a_store() -> None:
-    plan = drawn(
-        asked("a", by=("device", "user")),
-        asked("b"),
-        asked("c", by=("user", "device")),
-        asked("d", by=()),
-        asked("e", at="sent"),
+    plan = planned(
+        declared("a", by=("device", "user")),
+        declared("b"),
+        declared("c", by=("user", "device")),
+        declared("d", by=()),
+        declared("e", at="sent"),
     )
     assert {(store.at, store.keys): numbers(store) for store in plan.stores} == {
         ("ts", ("device", "user")): [0, 2],
@@ -75,28 +76,28 @@ def test_queries_of_the_same_keys_share_a_store() -> None:
     ],
 )
 def test_a_store_keeps_the_events_that_any_query_wants(conditions: tuple[str | None, ...], kept: str | None) -> None:
-    (store,) = drawn(*(asked(f"q{i}", where=where) for i, where in enumerate(conditions))).stores
+    (store,) = planned(*(declared(f"q{i}", where=where) for i, where in enumerate(conditions))).stores
     assert (None if store.kept is None else str(store.kept)) == kept
 
 
 def test_a_feeding_store_keeps_what_the_fed_ones_want() -> None:
-    fine, coarse = asked("fine", by=("device", "user"), where="x > 1"), asked("coarse", where="y > 1")
-    stores = drawn(fine, coarse, rate=1e4).stores
+    fine, coarse = declared("fine", by=("device", "user"), where="x > 1"), declared("coarse", where="y > 1")
+    stores = planned(fine, coarse, rate=1e4).stores
     assert stores[1].source == 0
     assert {str(store.kept) for store in stores} == {"x > 1 OR y > 1"}
 
 
 def test_coarser_keys_are_fed_by_finer_ones_where_that_pays() -> None:
-    fine = asked("fine", pn.tumbling("20 min"), pn.hopping("1 h", every="20 min"), by=("device", "user"))
-    coarse = asked("coarse", pn.tumbling("30 min"), pn.tumbling("45 min"))
-    plan = drawn(coarse, fine, rate=1e4, keys={("user", "device"): 1000, "device": 10})
+    fine = declared("fine", pn.tumbling("20 min"), pn.hopping("1 h", every="20 min"), by=("device", "user"))
+    coarse = declared("coarse", pn.tumbling("30 min"), pn.tumbling("45 min"))
+    plan = planned(coarse, fine, rate=1e4, keys={("user", "device"): 1000, "device": 10})
     first, second = plan.stores
     assert (first.source, second.source) == (None, 0)
     assert (first.strategy, second.strategy) == ("columnar", "columnar")
     assert (first.edges, first.lanes) == (second.edges, second.lanes)
     for window in first.windows + second.windows:
         assert uncut(window, first.edges)
-    alone = drawn(coarse, rate=1e4, keys={"device": 10}).stores[0]
+    alone = planned(coarse, rate=1e4, keys={"device": 10}).stores[0]
     assert second.costs.by_strategy["columnar"] < min(alone.costs.by_strategy.values())
 
 
@@ -104,33 +105,33 @@ def test_coarser_keys_are_fed_by_finer_ones_where_that_pays() -> None:
     ("rate", "keys", "coarse"),
     [
         # Panes of so many keys would hardly be fewer than events.
-        pytest.param(100, {("device", "user"): 1e7, "device": 10}, asked("coarse"), id="sparse"),
+        pytest.param(100, {("device", "user"): 1e7, "device": 10}, declared("coarse"), id="sparse"),
         # The finer keys would need a pane every second for the sake of the coarser ones.
         pytest.param(
             1e5,
             {("device", "user"): 1e5, "device": 10},
-            asked("coarse", pn.tumbling("1 s"), pn.tumbling("2 s")),
+            declared("coarse", pn.tumbling("1 s"), pn.tumbling("2 s")),
             id="short",
         ),
-        pytest.param(1e4, None, asked("coarse", by="host"), id="other keys"),
-        pytest.param(1e4, None, asked("coarse", at="sent"), id="other time"),
+        pytest.param(1e4, None, declared("coarse", by="host"), id="other keys"),
+        pytest.param(1e4, None, declared("coarse", at="sent"), id="other time"),
     ],
 )
 def test_coarser_keys_are_not_fed_where_it_does_not_pay(rate: float, keys: object, coarse: pn.Query) -> None:
-    fine = asked("fine", pn.tumbling("1 h"), pn.hopping("2 h", every="1 h"), by=("device", "user"))
-    plan = drawn(fine, coarse, rate=rate, keys=keys)
+    fine = declared("fine", pn.tumbling("1 h"), pn.hopping("2 h", every="1 h"), by=("device", "user"))
+    plan = planned(fine, coarse, rate=rate, keys=keys)
     assert [store.source for store in plan.stores] == [None, None]
 
 
 def test_one_tumbling_window_is_left_to_spark() -> None:
-    (store,) = drawn(asked("a", pn.tumbling("1 h"))).stores
+    (store,) = planned(declared("a", pn.tumbling("1 h"))).stores
     assert store.strategy == "native"
     assert store.forest.factors == ()
 
 
 @pytest.mark.parametrize("over", [[pn.hopping("1 h", every="1 min")], MINUTES], ids=["hopping", "twenty"])
 def test_what_spark_would_do_again_and_again_runs_on_columns(over: list[Window]) -> None:
-    (store,) = drawn(asked("a", *over)).stores
+    (store,) = planned(declared("a", *over)).stores
     assert store.strategy == store.costs.cheapest == "columnar"
     assert store.costs.by_strategy["columnar"] < store.costs.by_strategy["native"] / 10
 
@@ -138,10 +139,10 @@ def test_what_spark_would_do_again_and_again_runs_on_columns(over: list[Window])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("over", [[pn.tumbling("1 h")], MINUTES], ids=["one", "twenty"])
 def test_a_forced_strategy_is_respected(strategy: Strategy, over: list[Window]) -> None:
-    (store,) = drawn(asked("a", *over), strategy=strategy).stores
+    (store,) = planned(declared("a", *over), strategy=strategy).stores
     assert store.strategy == strategy
     assert store.forest.windows == tuple(window.geometry for window in over)
-    assert any(f"asked for {strategy}" in line for line in store.trace)
+    assert any(f"forced {strategy}" in line for line in store.trace)
     if strategy == "native":
         assert {node.provider for node in store.forest.nodes} == {None}
 
@@ -149,7 +150,7 @@ def test_a_forced_strategy_is_respected(strategy: Strategy, over: list[Window]) 
 def test_factor_windows_can_be_refused() -> None:
     over = [pn.tumbling(f"{m} min") for m in (20, 30, 40)]
     with_factors, without = (
-        drawn(asked("a", *over), rate=1e4, strategy="rewrite", factor_windows=wanted).stores[0].forest
+        planned(declared("a", *over), rate=1e4, strategy="rewrite", factor_windows=wanted).stores[0].forest
         for wanted in (True, False)
     )
     assert with_factors.factors
@@ -158,8 +159,8 @@ def test_factor_windows_can_be_refused() -> None:
 
 def test_a_tree_of_many_group_bys_is_not_even_priced() -> None:
     over = [pn.tumbling(f"{m} min") for m in range(1, 66)]
-    assert "rewrite" in drawn(asked("a", *over[:64])).stores[0].costs.by_strategy
-    assert "rewrite" not in drawn(asked("a", *over)).stores[0].costs.by_strategy
+    assert "rewrite" in planned(declared("a", *over[:64])).stores[0].costs.by_strategy
+    assert "rewrite" not in planned(declared("a", *over)).stores[0].costs.by_strategy
 
 
 @settings(max_examples=150)
@@ -167,7 +168,7 @@ def test_a_tree_of_many_group_bys_is_not_even_priced() -> None:
 def test_panes_are_cut_by_no_window_and_by_no_provider(
     fine: list[Window], coarse: list[Window], rate: float, keys: float
 ) -> None:
-    plan = drawn(asked("fine", *fine, by=("device", "user")), asked("coarse", *coarse), rate=rate, keys=keys)
+    plan = planned(declared("fine", *fine, by=("device", "user")), declared("coarse", *coarse), rate=rate, keys=keys)
     for store in plan.stores:
         assert set(store.forest.windows) == set(store.windows)
         if store.strategy != "columnar":
@@ -209,7 +210,7 @@ def test_known_keys_are_found_in_any_order() -> None:
     assert known.distinct(("user",)) == known.default_keys
     assert known.distinct(()) == 1
     assert (known.origin, Statistics.given(None, None).origin) == ("given", "assumed")
-    (store,) = drawn(asked("a", *MINUTES, by=("user", "device")), keys={("user", "device"): 1e7}).stores
+    (store,) = planned(declared("a", *MINUTES, by=("user", "device")), keys={("user", "device"): 1e7}).stores
     assert store.from_events, "the planner looked it up"
 
 
