@@ -252,7 +252,7 @@ ERRORS = {
         {},
         "windows by rows are of any length",
     ),
-    "expires": ({"select": {"n": pn.count(), "e": "expires"}}, {}, "asks when answers expire"),
+    "expires": ({"select": {"n": pn.count(), "e": "expires"}}, {}, "refers to the instant when answers expire"),
     "twins": (
         {
             "select": {"n": pn.count(), "n_1h": pn.count()},

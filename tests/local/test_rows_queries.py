@@ -277,7 +277,7 @@ def test_rows_of_sessions_are_not_written_again_and_again():
         (
             lambda: pn.query("q", at="ts", select={"n": pn.count(), "e": "expires"}, over=pn.sliding(pn.rows(3))),
             DeclarationError,
-            "asks when answers expire",
+            "refers to the instant when answers expire",
         ),
     ],
 )

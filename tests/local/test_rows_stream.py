@@ -17,6 +17,7 @@ from panes.errors import OrderError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression
 from panes.frames import sliding
+from panes.queries.windows import RowWindow
 from panes.row_windows import windows_shard
 from panes.row_windows.bound_rows import bind_rows, labelled, order_of
 from panes.row_windows.key_set import KeySet, Own, Shape
@@ -27,7 +28,7 @@ from tests.local.test_operated import MOVING, WINDOWS, table_of, tables
 from tests.local.test_operated_stream import micro_batches
 
 SELECT = {"n": pn.count(), "total": pn.sum("x"), "middle": pn.quantile("x", 0.5), "which": "number"}
-BY_ROWS = [window for window in WINDOWS if hasattr(window, "kind")]
+BY_ROWS = [window for window in WINDOWS if isinstance(window, RowWindow)]
 
 
 class Stream:

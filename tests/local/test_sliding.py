@@ -158,7 +158,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         pn.sliding("5 min", name=" ")
     with pytest.raises(DeclarationError, match="two windows called '5m/event'"):
         counted([pn.sliding("5 min"), pn.sliding("300 s")])
-    with pytest.raises(DeclarationError, match="asks when answers expire"):
+    with pytest.raises(DeclarationError, match="refers to the instant when answers expire"):
         counted(pn.sliding("5 min"), select={"n": pn.count(), "until": "expires"})
     with pytest.raises(DeclarationError, match="compares the levels"):
         counted(pn.sliding("5 min"), select={"again": pn.recurring("x")})

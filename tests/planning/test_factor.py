@@ -17,7 +17,6 @@ from panes.planning.factor_windows import (
     benefit,
     best_factor,
     covering_candidates,
-    partitioning_candidates,
 )
 from panes.planning.search import candidates
 from panes.timeline import Geometry
@@ -26,13 +25,12 @@ ROOT = Geometry(1, 1)
 
 
 @st.composite
-def below(draw: st.DrawFn, target: Geometry, tumbling: bool = False, gaps: bool = True) -> list[Geometry]:
+def below(draw: st.DrawFn, target: Geometry, gaps: bool = True, longest: int = 100) -> list[Geometry]:
     """Windows that the target covers."""
     found = []
     for _ in range(draw(st.integers(1, 4))):
-        length = target.range + target.slide * draw(st.integers(1, 12))
-        slide = length if tumbling else target.slide * draw(st.integers(1, 12))
-        assume(gaps or slide <= length)
+        length = target.range + target.slide * draw(st.integers(1, min(12, (longest - target.range) // target.slide)))
+        slide = target.slide * draw(st.integers(1, 12 if gaps else min(12, length // target.slide)))
         found.append(Geometry(length, slide, target.offset + target.slide * draw(st.integers(0, 3))))
     return list(dict.fromkeys(found))
 
@@ -58,6 +56,13 @@ def every_factor(target: Geometry | None, windows: list[Geometry], semantics: Se
         and (target is None or semantics.holds(factor, target))
         and all(semantics.holds(w, factor) for w in windows)
     ]
+
+
+def partitioning_candidates(target: Geometry, downstream: Downstream) -> list[Geometry]:
+    """Algorithm 5, line 6: the tumbling windows that fit between a target and its downstream, longest first."""
+    parts = reversed(divisors(downstream.pane // target.range))
+    found = [Geometry(target.range * part, target.range * part, downstream.member.offset) for part in parts]
+    return [factor for factor in found if factor != target and factor.range < downstream.shortest]
 
 
 def test_example_8() -> None:
@@ -104,8 +109,7 @@ def test_equation_4_and_algorithm_4(data: st.DataObject) -> None:
 @given(st.data(), st.sampled_from(Semantics), st.booleans(), st.floats(0.05, 20))
 def test_no_candidate_beats_the_best_factor(data: st.DataObject, semantics: Semantics, raw: bool, eta: float) -> None:
     base = data.draw(tumbling_targets if semantics is Semantics.PARTITIONED_BY else targets)
-    windows = data.draw(below(base))
-    assume(max(w.range for w in windows) <= 24)
+    windows = data.draw(below(base, longest=24))
     target = None if raw else base
     model = CostModel(eta)
     downstream = Downstream.of(windows)
@@ -126,8 +130,7 @@ def test_no_candidate_beats_the_best_factor(data: st.DataObject, semantics: Sema
 @given(st.data())
 def test_over_a_finite_period_the_best_range_is_an_end_too(data: st.DataObject) -> None:
     target = data.draw(targets)
-    windows = data.draw(below(target, gaps=False))
-    assume(max(w.range for w in windows) <= 20)
+    windows = data.draw(below(target, gaps=False, longest=20))
     model = CostModel(1.0, Period.of([target, *windows]))
     downstream = Downstream.of(windows, model.period)
     tried = [benefit(f, target, downstream, model) for f in covering_candidates(target, downstream)]

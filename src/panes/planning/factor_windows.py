@@ -120,21 +120,6 @@ def beneficial(factor: Geometry, target: Geometry | None, downstream: Downstream
     return downstream.load(model.period) * (per_unit - 1 / factor.range) >= per_unit
 
 
-def partitioning_candidates(target: Geometry | None, downstream: Downstream) -> tuple[Geometry, ...]:
-    """The tumbling windows that could stand between a target and its downstream, longest first (Algorithm 5, line 6).
-
-    Examples
-    --------
-    >>> downstream = Downstream.of([Geometry(20, 20), Geometry(30, 30)])
-    >>> [factor.range for factor in partitioning_candidates(Geometry(1, 1), downstream)]
-    [10, 5, 2]
-    """
-    offset = downstream.member.offset
-    least = 1 if target is None else target.range
-    found = (Geometry(least * part, least * part, offset) for part in reversed(divisors(downstream.pane // least)))
-    return tuple(factor for factor in found if factor != target and factor.range < downstream.shortest)
-
-
 def covering_candidates(target: Geometry | None, downstream: Downstream) -> tuple[Geometry, ...]:
     """The windows that could be the best between a target and its downstream (Algorithm 2, lines 1 to 11).
 

@@ -51,11 +51,6 @@ class Link:
     window: Geometry
     riders: list[Geometry] = field(default_factory=list)
 
-    @property
-    def quotients(self) -> dict[Geometry, int]:
-        """How many steps of this window make one of each rider."""
-        return {rider: rider.slide // self.window.slide for rider in self.riders}
-
 
 @dataclass
 class Group:

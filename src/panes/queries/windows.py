@@ -7,9 +7,9 @@ arrives. The instances of a ``RowWindow`` depend on the rows. Users make them wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -23,8 +23,6 @@ Origin: TypeAlias = Literal["epoch", "first", "row"]
 
 TICK = 1
 """How many µs later an instance lies that holds its end but not its start."""
-
-_FARTHEST: Final = 2**60
 
 
 class DeclaredWindow:
@@ -160,38 +158,6 @@ class Window(DeclaredWindow):
     def begins(self, start: Array) -> Array:
         """Return where instances begin, given where they would begin without ``since``."""
         return start if self.since is None else np.maximum(start, self.since)
-
-    def to_values(self) -> dict[str, Any]:
-        """Return the window as plain values for JSON; values that most windows do not have are left out.
-
-        Examples
-        --------
-        >>> import panes as pn
-        >>> pn.tumbling("1 s").to_values()
-        {'name': '1s', 'range': 1000000, 'slide': 1000000, 'offset': 0}
-        """
-        values: dict[str, Any] = {"name": self.name, **asdict(self.geometry)}
-        if self.shift:
-            values["bounds"] = self.bounds
-        if self.finer:
-            values["finer"] = list(self.finer)
-        if self.since is not None:
-            values["since"] = self.since
-        return values
-
-    @staticmethod
-    def from_values(values: Mapping[str, Any]) -> Window:
-        """Read what ``to_values`` returned; anything else raises a ``ValueError``, ``KeyError`` or ``TypeError``."""
-        name, bounds, since = values["name"], values.get("bounds", "[)"), values.get("since")
-        geometry = Geometry(_micros(values["range"]), _micros(values["slide"]), _micros(values["offset"]))
-        if not isinstance(name, str):
-            raise TypeError(f"{name!r} is not text")
-        name.encode()  # Half of a surrogate pair is not text either.
-        if bounds not in ("[)", "(]"):
-            raise ValueError(f"the bounds {bounds!r} are neither '[)' nor '(]'")
-        if since is not None and (_micros(since) - values["offset"]) % geometry.slide:
-            raise ValueError("since is not an edge of the window")
-        return Window(geometry, name, bounds, tuple(map(_micros, values.get("finer", ()))), since)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -497,11 +463,3 @@ def _as_python(argument: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int):
         return repr(value)
     return repr(format_instant(value) if argument == "since" else format_duration(value))
-
-
-def _micros(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is not a whole number of microseconds")
-    if abs(value) > _FARTHEST:
-        raise ValueError(f"{value!r} microseconds are more than 36,000 years")
-    return value
