@@ -98,7 +98,7 @@ def floor_or_ceil(array: pa.Array, kind: pa.DataType, *, up: bool) -> pa.Array:
     """Round down or up: decimals to decimals, everything else to BIGINT."""
     function = pc.ceil if up else pc.floor
     if is_decimal(array.type):
-        return function(_wide(array)).cast(kind)
+        return function(_wide(array)).cast(kind)  # the ceiling of 9.99 has a digit more
     if not is_float(array.type):
         return array.cast(kind)
     whole = function(array.cast(DOUBLE))
@@ -115,7 +115,7 @@ def round_half_up(array: pa.Array, digits: int, kind: pa.DataType) -> pa.Array:
         return pa.array(rounded, DOUBLE).cast(kind)
     if is_integer(array.type) and digits >= 0:
         return array
-    # Beyond this many digits every value rounds to zero, and Arrow refuses.
+    # Arrow rejects digits beyond those of the type, and a result with one digit more. Spark rounds the first to zero.
     most = (array.type.scale if is_decimal(array.type) else 0) - _WIDEST_ARROW + 1
     return pc.round(_wide(array), max(digits, most), _HALF_UP).cast(kind)
 
@@ -251,7 +251,7 @@ def equal_or_both_null(left: pa.Array, right: pa.Array) -> pa.Array:
 def extreme(arrays: Sequence[pa.Array], *, largest: bool) -> pa.Array:
     """Return the least or the greatest value of each row, ignoring nulls; the first of equal ones.
 
-    Arrow's ``max_element_wise`` ignores NaN too, and prefers one zero to the other.
+    Arrow's ``max_element_wise`` ignores NaN too, prefers one zero to the other, and does not take booleans.
     """
     best, symbol = arrays[0], ">" if largest else "<"
     for array in arrays[1:]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from panes.expressions.evaluate import Bound
+    from panes.expressions.bound import Bound
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Prefilter:
         columns |= {name: column.take(at) for name, column in keys.items() if name.lower() in needed}
         batch = pa.RecordBatch.from_pydict(columns)
         # Loaded where there is a condition: it brings the SQL parser with it.
-        from panes.expressions.evaluate import Failure
+        from panes.expressions.bound import Failure
 
         try:
             values = _bound(sql, batch.schema).evaluate(batch)
@@ -92,6 +92,6 @@ def _without_derived(query: Query, condition: Expression) -> Expression:
 
 @lru_cache(maxsize=256)
 def _bound(sql: str, schema: pa.Schema) -> Bound:
-    from panes.expressions.evaluate import bind
+    from panes.expressions.binder import bind
 
     return bind(Expression(sql), schema)
