@@ -15,7 +15,13 @@ def loaded(needed: str, *suspects: str) -> list[str]:
 
 def test_executors_do_not_import_parsers_and_planners() -> None:
     batch = "panes.spark.batches, panes.spark.chunks, panes.spark.lanes, panes.engine.answer"
-    driver = ("sqlglot", "pandas", "panes.planning.physical_plan", "panes.expressions.parsing", "panes.engine.bind_program")
+    driver = (
+        "sqlglot",
+        "pandas",
+        "panes.planning.physical_plan",
+        "panes.expressions.parsing",
+        "panes.engine.bind_program",
+    )
     assert loaded(f"{batch}, panes.spark.packing, panes.spark.processor", *driver) == []
 
 

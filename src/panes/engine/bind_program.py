@@ -17,8 +17,8 @@ from panes.aggregates.sums import Count
 from panes.engine.program import Node, Program, Reading, View, components_of
 from panes.expressions.evaluate import result_type
 from panes.expressions.expression import Expression, column, expression, when
-from panes.planning.physical_plan import StorePlan
 from panes.planning.forest import FACTOR, Forest
+from panes.planning.physical_plan import StorePlan
 from panes.queries.query import Query
 from panes.queries.windows import geometry_name
 from panes.timeline import Edges, Geometry, format_duration
