@@ -23,7 +23,7 @@ WITHOUT = {
     "Plan.stream": "needs a stream: docs/streaming.md has it",
     "Plan.status": "as above",
     "Plan.with_statistics": "needs a Spark DataFrame",
-    "Plan.physical": "for readers of the planner",
+    "Plan.physical_plan": "for readers of the planner",
     "Plan.to_mermaid": "what it gives is to be looked at: docs/planning.md",
     "Plan.to_svg": "as above",
     "Plan.to_dict": "as above",

@@ -355,7 +355,7 @@ def page(support: Support, titles: Mapping[str, str]) -> str:
                 continue
             sentences = {support.refused[verb, w, of] for w in fit if (verb, w, of) in support.refused}
             works = any((verb, w, of) not in support.refused for w in fit)
-            marks = " ".join(sorted(map(note, sentences), key=_number))
+            marks = " ".join(sorted(map(note, sorted(sentences)), key=_number))
             row.append(f"✓ {marks}".strip() if works else marks)
         by_class.append(row)
     numbered = [f"{number}. {sentence}" for sentence, number in notes.items()]
