@@ -363,9 +363,10 @@ def page(support: Support, titles: Mapping[str, str]) -> str:
         [
             "# What works where",
             "",
-            "`tests/model/test_support.py` prints this page. A ✓ has been run and compared with brute force, event by",
-            "event, on rows with ties, nulls and gaps. A number refers to the error below, which refuses the combination",
-            "before any job runs; beside a ✓ it concerns some windows only. In errors, `W` is the window and `q` the query.",
+            "`tests/model/test_support.py` prints this page. A ✓ has been run and compared with brute force, event",
+            "by event, on rows with ties, nulls and gaps. A number refers to the error below, which refuses the",
+            "combination before any job runs; beside a ✓ it concerns some windows only. In errors, `W` is the",
+            "window, and `q` the query.",
             "",
             "## Windows",
             "",
