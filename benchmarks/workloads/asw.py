@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 import panes as pn
 from benchmarks import data
+from benchmarks.materialised import Materialised
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from panes.aggregates.extrema import LARGEST
@@ -28,7 +29,6 @@ from panes.live.algorithm import LiveAlgorithm
 from panes.live.dyadic import BaseIntervals, SearchTree
 from panes.live.elements import Elements
 from panes.live.landmark import LandmarkIntervals
-from panes.live.materialised import UpToDate
 from panes.live.quantiles import SortedIntervals
 from panes.live.rings import Rings
 from panes.live.running import RunningIntervals
@@ -54,9 +54,9 @@ Make = Callable[[Operations, State, Rings], LiveAlgorithm]
 CONTENDERS: Final[dict[str, Make]] = {
     "R-INT": RunningIntervals,
     "B-INT": BaseIntervals,
-    "L-INT": lambda *arguments: LandmarkIntervals(*arguments, reach=1),
+    "L-INT": LandmarkIntervals,
     "PSoup": SearchTree,
-    "materialise all": lambda *arguments: UpToDate(*arguments, [(n, 0) for n in range(1, OPERATORS)]),
+    "materialise all": lambda *arguments: Materialised(*arguments, [(n, 0) for n in range(1, OPERATORS)]),
     "materialise none": Elements,
 }
 

@@ -9,7 +9,7 @@ ones) as well; neither has Spark around it. All figures are processor time of th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -25,9 +25,9 @@ from benchmarks.report import Table, Timings
 from benchmarks.runner import Bench
 from benchmarks.workloads.state import Stream
 from panes.aggregates.component import Component
-from panes.aggregates.operations import Array, Operations, State, take
+from panes.aggregates.operations import Array, Operations, State, concatenate, take
 from panes.kernels.naive import Naive
-from panes.kernels.stairwise import Stairwise, over_keys
+from panes.live.stairwise import Composed, Stairwise, joined
 from panes.timeline import SECOND
 
 RATES = (1000, 10_000, 100_000)
@@ -179,6 +179,40 @@ def _extent(bench: Bench) -> None:
         table.rows.append(row)
 
 
+def over_keys(operations: Operations) -> Callable[[State, State], State]:
+    """Combine states with an element per key; keys that came later have none in an older one."""
+
+    def combine(earlier: State, later: State) -> State:
+        keys = max(len(earlier[0]), len(later[0]))
+        both = [concatenate([state, operations.identities(state, keys - len(state[0]))]) for state in (earlier, later)]
+        return operations.combine(*both)
+
+    return combine
+
+
+class Chain(Stairwise[State]):
+    """Periodic reporting as the paper has it, and what the chain keeps."""
+
+    def reports(self) -> Iterator[tuple[int, Composed[State]]]:
+        """The levels that have slid just now with their states, each composed from that of the level below."""
+        content: State | None = None
+        due = [level for level in range(len(self.slides)) if self.front(level) == self.now]
+        for level in range(due[-1] + 1 if due else 0):
+            for node in (self._buffers[level], self._cores[level]):
+                content = joined(self._combine, node.total(self.now), content)
+            if level in due:
+                yield level, Composed(max(self.rear(level), self.origin), self.now, content)
+
+    def contents(self) -> Iterator[State]:
+        """The content of every granule, and partial sums over some."""
+        for node in (*self._buffers, *self._cores):
+            yield from (granule.content for granule in node.granules)
+        for core in self._cores:
+            yield from core._suffixes[1:]
+            if core._recent is not None and len(core.granules) - len(core._suffixes) > 1:
+                yield core._recent
+
+
 def _record(bench: Bench, case: str, name: str, found: Chained) -> None:
     seconds = {"chain, admitting": found.admitting, "chain, moving": [found.moving]}
     bench.report.record(case, name, Timings(seconds))
@@ -187,7 +221,7 @@ def _record(bench: Bench, case: str, name: str, found: Chained) -> None:
 def _chained(name: str, aggregate: str, shape: Shape, rate: int) -> Chained:
     """A chain whose widest level is full, until all levels have slid several times."""
     operations, admitting, states = _admitted(name, aggregate, rate)
-    chain: Stairwise[State] = Stairwise(*shape, combine=over_keys(operations))
+    chain = Chain(*shape, combine=over_keys(operations))
 
     def pass_time(timestamps: int) -> int:
         reported = 0

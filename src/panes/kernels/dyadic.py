@@ -86,6 +86,27 @@ def climb(operations: Operations, like: State, lo: Array, hi: Array, fetch: Fetc
     return combine(left, right)
 
 
+def base_intervals(lo: Array, hi: Array) -> list[tuple[int, Array, Array]]:
+    """By level, the pairs ``[lo, hi)`` that have a base interval there and which (Theorem 3.1: at most two each).
+
+    Examples
+    --------
+    >>> [(level, interval.tolist()) for level, _, interval in base_intervals(np.array([0]), np.array([43]))]
+    [(0, [42]), (1, [20]), (3, [4]), (5, [0])]
+    """
+    found, level = [], 0
+    pair = np.flatnonzero(lo < hi)
+    lo, hi = lo[pair], hi[pair]
+    while len(pair):
+        for odd, interval in ((lo & 1 == 1, lo), (hi & 1 == 1, hi - 1)):
+            if odd.any():
+                found.append((level, pair[odd], interval[odd]))
+        lo, hi, level = (lo + 1) >> 1, hi >> 1, level + 1
+        held = lo < hi
+        pair, lo, hi = pair[held], lo[held], hi[held]
+    return found
+
+
 _KEPT: Final = 1 << 25
 """Numbers that are kept between calls; the levels of a larger column are built anew for each, one after another."""
 

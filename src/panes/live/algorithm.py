@@ -94,11 +94,6 @@ class LiveAlgorithm(ABC):
     def keep(self, chosen: Array) -> None:  # noqa: B027
         """Hear that only these keys stay, and get new numbers."""
 
-    @property
-    @abstractmethod
-    def states(self) -> int:
-        """How many states there is room for, the measure of its memory."""
-
     def _over_slots(self, key: Array | int, lo: Array, hi: Array, answer: Callable[[Array, Array], State]) -> State:
         """Windows as ranges of slots, answered as such: one range, or two where a window wraps around its ring."""
         begin, end = self.rings.slot(key, lo), self.rings.slot(key, hi - 1) + 1

@@ -37,10 +37,6 @@ class Levelled(LiveAlgorithm):
         levels = self._levels + ((),) * (count - len(self._levels))
         self._levels = tuple(self._resized(state, slots >> level) for level, state in enumerate(levels[:count]))
 
-    @property
-    def states(self) -> int:  # noqa: D102
-        return sum(len(state[0]) for state in self._levels)
-
     def elements(self, rows: Runs) -> State:  # noqa: D102
         return gather(self._levels[0], rows.slot)
 

@@ -35,10 +35,6 @@ class Elements(LiveAlgorithm):
     def resize(self, slots: int) -> None:  # noqa: D102
         self._elements = self._resized(self._elements, slots)
 
-    @property
-    def states(self) -> int:  # noqa: D102
-        return len(self._elements[0])
-
     def append(self, rows: Runs, state: State) -> None:  # noqa: D102
         place(self._elements, rows.slot, state)
 

@@ -4,8 +4,7 @@
 requires    any monoid
 update      O(γ) amortised, for γ partitions of the widths within a factor of two
 lookup      O(1): at most two pieces
-memory      one state per row, and three for each partition; with ``reach`` all
-            partitions together take some states per row, whatever γ
+memory      one state per row, and three for each partition
 paper       L-INT, Arasu & Widom 2004, section 3.1.2, figure 5; its c is 2
 ==========  =====================================================================
 
@@ -20,7 +19,6 @@ from typing import Final
 import numpy as np
 
 from panes.aggregates.operations import Array, Operations, State
-from panes.errors import PlanError
 from panes.kernels.kernel import gather, place
 from panes.kernels.scan import prefixes, suffixes
 from panes.live.elements import Elements
@@ -70,30 +68,14 @@ def _in_steps(operations: Operations, rows: Runs, state: State, block: int) -> S
 
 
 class LandmarkIntervals(Elements):
-    """Rows, and the landmark intervals of each partition.
-
-    Parameters
-    ----------
-    reach
-        Windows lie within the last ``reach`` times their width: 1 for suffix windows, which end with the last row. A
-        partition then holds no more than that, and wider ones more than narrow ones. None for windows anywhere.
-    """
+    """Rows, and the landmark intervals of each partition."""
 
     name = "landmark"
 
-    def __init__(self, operations: Operations, like: State, rings: Rings, *, reach: int | None = None) -> None:
+    def __init__(self, operations: Operations, like: State, rings: Rings) -> None:
         super().__init__(operations, like, rings)
+        # By magnitude: the powers of two that windows have been as wide as, γ of them.
         self._partitions: dict[int, _Partition] = {}
-        self._reach = reach
-
-    @property
-    def partitions(self) -> tuple[int, ...]:
-        """The powers of two that windows have been as wide as: γ of them."""
-        return tuple(self._partitions)
-
-    @property
-    def states(self) -> int:  # noqa: D102
-        return super().states + sum(partition.states for partition in self._partitions.values())
 
     def append(self, rows: Runs, state: State) -> None:  # noqa: D102
         super().append(rows, state)
@@ -116,7 +98,6 @@ class LandmarkIntervals(Elements):
 
     def _lookup(self, key: Array | int, lo: Array, hi: Array) -> State:
         keys = np.broadcast_to(key, lo.shape)
-        self._check_reach(keys, lo, hi)
         answers = self.operations.identities(self.like, len(lo))
         # A width is far below 2**53, so its exponent as a float is exact.
         magnitude = np.frexp((hi - lo).astype(np.float64))[1] - 1
@@ -131,17 +112,10 @@ class LandmarkIntervals(Elements):
 
     def _partition(self, magnitude: int) -> _Partition:
         if magnitude not in self._partitions:
-            self._partitions[magnitude] = made = _Partition(self.operations, self.like, magnitude, self._reach)
+            self._partitions[magnitude] = made = _Partition(self.operations, self.like, magnitude)
             rows = self.rings.held()
             made.append(self, rows, self.elements(rows))
         return self._partitions[magnitude]
-
-    def _check_reach(self, key: Array, lo: Array, hi: Array) -> None:
-        if self._reach is not None and (self.rings.end[key] - lo > self._reach * (hi - lo)).any():
-            raise PlanError(
-                f"a window ends too long ago: those of this structure lie within the last {self._reach} times their "
-                "width. Make it with a larger reach=, or without."
-            )
 
 
 class _Partition:
@@ -151,17 +125,12 @@ class _Partition:
     ``ending``, the rows from it up to the next landmark, once that has come.
     """
 
-    def __init__(self, operations: Operations, like: State, magnitude: int, reach: int | None) -> None:
+    def __init__(self, operations: Operations, like: State, magnitude: int) -> None:
         self._operations, self._shift = operations, magnitude
-        self._span = None if reach is None else reach << (magnitude + 1)
         self.rings = Rings()
         self._near, self._far, self._ending = (Elements(operations, like, self.rings) for _ in range(3))
         for column in (self._near, self._far, self._ending):
             self.rings.admit(column)
-
-    @property
-    def states(self) -> int:
-        return 3 * self.rings.slots
 
     def append(self, owner: LandmarkIntervals, rows: Runs, state: State) -> None:
         """The next rows, which their owner holds already. Steps 5 and 6 of figure 5, then steps 2 to 4."""
@@ -170,7 +139,8 @@ class _Partition:
         self.rings.restart(rows.key[anew], rows.lo[anew])
         near = self._from_last_landmark(rows, state)
         far = self._operations.combine(self._blocks_before(rows, near), near)
-        self._store(rows, near, far)
+        nothing = self._operations.identities(near, rows.rows)
+        self.rings.append(rows.key, rows.width, {self._near: near, self._far: far, self._ending: nothing})
         self._end_blocks(owner, rows)
 
     def lookup(self, key: Array, lo: Array, hi: Array) -> State:
@@ -203,19 +173,6 @@ class _Partition:
         before = np.flatnonzero((last < lo) & (last >= self.rings.first[key]))
         place(blocks, before, self._near.at(key[before], last[before]))
         return blocks
-
-    def _store(self, rows: Runs, near: State, far: State) -> None:
-        lo = rows.lo
-        if self._span is not None:
-            # Of a long run only the end is ever asked for.
-            lo = np.maximum(lo, rows.hi - self._span)
-            skipped = lo > rows.lo
-            self.rings.restart(rows.key[skipped], lo[skipped])
-            self.rings.expire(rows.key, rows.hi - self._span)
-            kept = np.flatnonzero(rows.ordinal >= np.repeat(lo, rows.width))
-            near, far = gather(near, kept), gather(far, kept)
-        nothing = self._operations.identities(near, len(near[0]))
-        self.rings.append(rows.key, rows.hi - lo, {self._near: near, self._far: far, self._ending: nothing})
 
     def _end_blocks(self, owner: LandmarkIntervals, rows: Runs) -> None:
         """The intervals that end at landmarks which have just come."""

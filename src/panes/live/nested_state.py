@@ -24,7 +24,7 @@ from panes.engine.schema import answer_schema, check_columns, check_same_types, 
 from panes.engine.sorted_events import SortedEvents, sorted_events
 from panes.errors import DeclarationError, PlanError
 from panes.inputs import as_table
-from panes.kernels.stairwise import Stairwise
+from panes.live.stairwise import Stairwise
 from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.query import Query

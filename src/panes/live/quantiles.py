@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from panes.aggregates.operations import Array, State
-from panes.kernels.order_statistics import base_intervals
+from panes.kernels.dyadic import base_intervals
 from panes.live.dyadic import completed
 from panes.live.rings import Rings, Runs
 
@@ -100,11 +100,6 @@ class SortedIntervals:
     def __init__(self, like: State, rings: Rings) -> None:
         self.rings = rings
         self._sorted = np.zeros((1, 0), like[0].dtype)
-
-    @property
-    def states(self) -> int:
-        """How many codes there is room for."""
-        return int(self._sorted.size)
 
     def resize(self, slots: int) -> None:
         """Have so many slots, and as many levels as the largest ring has."""

@@ -38,10 +38,6 @@ class RunningIntervals(LiveAlgorithm):
     def resize(self, slots: int) -> None:  # noqa: D102
         self._running = self._resized(self._running, slots)
 
-    @property
-    def states(self) -> int:  # noqa: D102
-        return len(self._running[0])
-
     def append(self, rows: Runs, state: State) -> None:  # noqa: D102
         anew = np.flatnonzero(self._begins_anew(rows))
         if len(anew):

@@ -166,11 +166,6 @@ class Store:
         for column in self.columns:
             column.updated(len(owner))
 
-    def between(self, key: Array, begin: Array, end: Array) -> tuple[Array, Array]:
-        """The rows of each key within ``[begin, end)``, as ordinals."""
-        lo, hi = (self.instants.search(key, edge) for edge in (begin, end))
-        return lo, np.maximum(lo, hi)
-
     def forget(self) -> Array | None:
         """Forget keys that have no row, once they are the most; those that stay, or None where all do."""
         some = self.rings.end > self.rings.first

@@ -3,7 +3,7 @@
 ==========  =====================================================================
 requires    any monoid: granules are combined from the earlier to the later
 build       O(1) combinations per tuple or granule that arrives, amortised
-answer      a level: O(levels); a horizon: O(levels + granules of one level)
+answer      O(levels + granules of one level)
 memory      one partial per granule of a level between the range of the level
             below it and its own, and as many partial sums
 paper       Patroumpas & Sellis 2010, sections III-B, III-C and IV-A, figure 2
@@ -34,9 +34,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Generic, TypeAlias, TypeVar
 
-import numpy as np
-
-from panes.aggregates.operations import Operations, State
 from panes.errors import PlanError
 
 # Granules in the order of time: the nodes of a stairwise chain, which join what comes and know their total.
@@ -119,13 +116,6 @@ class Core(Buffer[T]):
         """All of it, since nothing in a core lies ahead."""
         return joined(self.combine, self._suffixes[-1] if self._suffixes else None, self._recent)
 
-    def sums(self) -> Iterator[T]:
-        """What is kept beside the granules."""
-        # The suffix of the youngest granule is that granule's own content.
-        yield from self._suffixes[1:]
-        if self._recent is not None and len(self.granules) - len(self._suffixes) > 1:
-            yield self._recent
-
 
 def joined(combine: Combine[T], earlier: T | None, later: T | None) -> T | None:
     """Two contents of which one may be missing."""
@@ -163,8 +153,8 @@ class Stairwise(Generic[T]):
     ranges, slides
         Of each level, from the narrowest on: ω and β.
     combine
-        Of two contents, the earlier one first. States of many keys at once (see :func:`over_keys`), lists of tuples,
-        or anything else that can be joined.
+        Of two contents, the earlier one first: partial aggregates of many keys, lists of tuples, or anything else that
+        can be joined.
     origin
         The initiation time τ0; what happened earlier is left out.
 
@@ -174,8 +164,8 @@ class Stairwise(Generic[T]):
     >>> for instant in range(12):
     ...     _ = chain.insert(instant, [instant])
     ...     chain.advance(instant + 1)
-    >>> chain.report(0), chain.report(1).content
-    (Composed(start=8, end=12, content=[8, 9, 10, 11]), [4, 5, 6, 7, 8, 9, 10, 11])
+    >>> chain.state(4)
+    Composed(start=8, end=12, content=[8, 9, 10, 11])
     >>> chain.state(5)
     Composed(start=4, end=12, content=[4, 5, 6, 7, 8, 9, 10, 11])
     """
@@ -217,13 +207,6 @@ class Stairwise(Generic[T]):
                 if not last:
                     self._buffers[level + 1].put(self._granule(level + 1, expired.start, expired.content))
 
-    def until(self, to: int) -> Iterator[int]:
-        """Advance from slide to slide, up to an instant: stops at each, so that levels can report."""
-        while (upcoming := min(self.front(level) + slide for level, slide in enumerate(self.slides))) <= to:
-            self.advance(upcoming)
-            yield upcoming
-        self.advance(to)
-
     def front(self, level: int) -> int:
         """Where a level ends since it slid last: ``now - mod(now - origin, slide)``."""
         return self.now - (self.now - self.origin) % self.slides[level]
@@ -231,33 +214,6 @@ class Stairwise(Generic[T]):
     def rear(self, level: int) -> int:
         """Where a level would begin if the stream had always been there."""
         return self.front(level) - self.ranges[level]
-
-    def reporting(self) -> list[int]:
-        """The levels that have slid just now."""
-        return [level for level in range(len(self.slides)) if self.front(level) == self.now]
-
-    def report(self, level: int) -> Composed[T]:
-        """Periodic reporting: the state of a level that has slid just now."""
-        if self.front(level) != self.now:
-            raise PlanError(
-                f"level {level} slid last at {self.front(level)} and it is {self.now}: what it held then is gone. Ask "
-                "when it slides, or for the state of a horizon."
-            )
-        return self._since(self.rear(level))
-
-    def reports(self) -> Iterator[tuple[int, Composed[T]]]:
-        """The levels that have slid just now with their states, each composed from that of the level below."""
-        content: T | None = None
-        oldest = self.now
-        due = self.reporting()
-        for level in range(due[-1] + 1 if due else 0):
-            for node in (self._buffers[level], self._cores[level]):
-                content = joined(self._combine, node.total(self.now), content)
-                oldest = min(oldest, node.granules[0].start) if node.granules else oldest
-            if level in due:
-                rear = self.rear(level)
-                own = Composed(max(rear, self.origin), self.now, content) if oldest >= rear else self._since(rear)
-                yield level, own
 
     def state(self, horizon: int) -> Composed[T]:
         """Continuous reporting: what happened in the last so many instants, rounded up to whole granules."""
@@ -277,13 +233,6 @@ class Stairwise(Generic[T]):
                 found.append(Node(f"{name}{level}", start, end, tuple(node.granules)))
                 end = start
         return found
-
-    def contents(self) -> Iterator[T]:
-        """Everything that is kept: the content of every granule, and partial sums over some."""
-        for level in range(len(self.slides)):
-            for node in (self._buffers[level], self._cores[level]):
-                yield from (granule.content for granule in node.granules)
-            yield from self._cores[level].sums()
 
     def _since(self, start: int) -> Composed[T]:
         """Everything from an edge of granules on: whole nodes, and the younger granules of the last one."""
@@ -316,32 +265,6 @@ class Stairwise(Generic[T]):
         passed = [(instant - self.origin) % slide for slide in self._edges[level]]
         left = [slide - past for slide, past in zip(self._edges[level], passed, strict=True)]
         return instant - min(passed), instant + min(left)
-
-
-def over_keys(operations: Operations) -> Combine[State]:
-    """Combine states with an element per key; keys that came later have none in an older one.
-
-    Examples
-    --------
-    >>> from panes.aggregates.operations import from_ufunc
-    >>> combine = over_keys(from_ufunc(np.add, 0))
-    >>> combine((np.array([1, 2]),), (np.array([1, 2, 3]),))
-    (array([2, 4, 3]),)
-    """
-
-    def combine(earlier: State, later: State) -> State:
-        keys = max(len(earlier[0]), len(later[0]))
-        with np.errstate(all="ignore"):
-            return operations.combine(_for_keys(operations, earlier, keys), _for_keys(operations, later, keys))
-
-    return combine
-
-
-def _for_keys(operations: Operations, state: State, keys: int) -> State:
-    missing = keys - len(state[0])
-    if not missing:
-        return state
-    return tuple(map(np.concatenate, zip(state, operations.identities(state, missing), strict=True)))
 
 
 def _needed(slides: Sequence[int]) -> tuple[int, ...]:

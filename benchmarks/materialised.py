@@ -1,4 +1,4 @@
-"""Up to date: keep the answer of every registered window, and look it up.
+"""Materialise all: keep the answer of every registered window, and look it up.
 
 ==========  =====================================================================
 requires    any monoid, and windows that are known before
@@ -24,7 +24,7 @@ from panes.live.rings import Rings, Runs
 _FAR = 2**31
 
 
-class UpToDate(Elements):
+class Materialised(Elements):
     """The answers of some windows for every key, beside the rows.
 
     Parameters
@@ -33,7 +33,7 @@ class UpToDate(Elements):
         Pairs ``(NL, NR)`` as in the paper: the last NL rows without the last NR.
     """
 
-    name = "up to date"
+    name = "materialised"
 
     def __init__(
         self, operations: Operations, like: State, rings: Rings, windows: Sequence[tuple[int, int]] = ()
@@ -43,11 +43,7 @@ class UpToDate(Elements):
         self._skipped, self._reach = (np.array([w[i] for w in ordered], np.int64) for i in (0, 1))
         self._answers: State = self.operations.identities(self.like, 0)
 
-    @property
-    def states(self) -> int:  # noqa: D102
-        return super().states + len(self._answers[0])
-
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def append(self, rows: Runs, state: State) -> None:
         super().append(rows, state)
         windows = len(self._reach)
         if not windows:
@@ -62,7 +58,7 @@ class UpToDate(Elements):
             place(answers, held, super()._lookup(key[held], lo[held], hi[held]))
         place(self._answers, (rows.key[:, None] * windows + np.arange(windows)).ravel(), answers)
 
-    def keep(self, chosen: Array) -> None:  # noqa: D102
+    def keep(self, chosen: Array) -> None:
         windows = len(self._reach)
         self._answers = take(self._answers, (chosen[:, None] * windows + np.arange(windows)).ravel())
 
@@ -75,7 +71,6 @@ class UpToDate(Elements):
         wider = (lo == 0) & (known[at] > asked) & (self._skipped[at] == end - hi) if len(known) else False
         if not len(known) or not (wider | (known[at] == asked)).all():
             raise PlanError(
-                "a window is not among those whose answers are kept up to date. Register it when the structure is "
-                "made, or take another algorithm."
+                "a window was not registered. Register it when the structure is made, or take another algorithm."
             )
         return gather(self._answers, key * len(known) + at)
