@@ -1,7 +1,7 @@
 """Which keys have many events in a window: the collective index beside looking at every key.
 
 Paper: Arasu and Widom, Resource Sharing in Continuous Sliding-Window Aggregates (2004), section 6.3 and figure 12. All
-contenders read the same batches and number the same keys; they differ in what they keep beside the events, and in the
+contenders are live plans that take in the same batches; they differ in what they keep beside the events, and in the
 keys that a lookup looks at. Lookups are exact. All runs in one process, without Spark, and figures are its processor
 time.
 """
@@ -24,11 +24,12 @@ import panes as pn
 from benchmarks import data
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
-from panes.live.substreams import Integers, Levels
-from panes.live.threshold import Threshold
-from panes.live.threshold_history import Grouped
-from panes.live.threshold_measures import Active, Counts, Measure, Totals, Window
-from panes.live.threshold_values import Asked, WholeRange
+from panes.live.collective import Levels
+from panes.live.conditions import Range
+from panes.live.indexed_aggregates import IndexedCount, IndexedSum
+from panes.live.part import Part
+from panes.live.ragged import Integers
+from panes.live.threshold_index import ThresholdIndex
 from panes.timeline import HOUR, MINUTE
 
 SUBSTREAMS = (5_000, 50_000, 250_000, 1_000_000, 2_000_000)
@@ -48,74 +49,97 @@ _CHECKED = 3
 T = TypeVar("T")
 
 
-class EveryKey(Counts):
-    """R-INT over every substream, as the paper's naive approach: no index."""
+class EveryKey:
+    """A search in the events of every key, as the paper's naive approach: no index."""
 
-    def extend(self, keys: int) -> None:
-        self.history.extend(keys)
-        self.keys = keys
+    def __init__(self, aggregate: Any = None) -> None:
+        select = {"value": pn.count() if aggregate is None else aggregate}
+        query = pn.query("query", by="key", at="ts", select=select, over=pn.sliding("3 hours"))
+        self.query, self.live = query, pn.plan(query).live("3 hours")
+        self.part: Part = self.live._parts[0]
+        self.update = self.live.update
 
-    def renewed(self, values: object) -> Measure:
-        return type(self)(Levels(1))
+    def candidates(self, ask: Ask, first: int, last: int) -> Integers:
+        """Keys to look at; none that qualifies is missing."""
+        return self.part.occupied()
 
-    def forget(self, keys: Integers) -> None:
-        self.history.forget(keys)
-
-    def insert(self, new: Grouped) -> None:
-        self.history.append(new)
-
-    def candidates(self, asked: Asked, window: Window, active: Active) -> Integers:
-        return np.arange(self.keys)
+    def find(self, ask: Ask) -> pa.Array:
+        """The keys with enough events up to the latest one."""
+        store = self.part.store
+        assert store.newest is not None
+        first = store.newest - ask.over + 1
+        keys = self.candidates(ask, first, store.newest)
+        counts = store.rings.end[keys] - store.instants.search(keys, first)
+        [found] = self.part.keys(keys[counts > ask.above])
+        return found
 
 
 class LongKeys(EveryKey):
-    """The same, but for substreams that have too few events altogether."""
+    """The same, but for keys that have too few events altogether."""
 
-    def candidates(self, asked: Asked, window: Window, active: Active) -> Integers:
-        return np.flatnonzero(self.history.sizes(np.arange(self.keys)) >= (WholeRange.of(asked).at_least or 0))
+    def candidates(self, ask: Ask, first: int, last: int) -> Integers:
+        rings = self.part.store.rings
+        return np.flatnonzero(rings.end - rings.first > ask.above)
 
 
 class EveryEvent(EveryKey):
-    """No substreams at all: the events of the window are counted by key whenever somebody asks."""
+    """Counts the events of the window by key in each lookup."""
 
-    def __init__(self, levels: Levels) -> None:
-        super().__init__(levels)
+    def __init__(self) -> None:
+        super().__init__()
+        self._events = EventList()
+        self.part.add_index("query", "value", self._events)
+
+    def candidates(self, ask: Ask, first: int, last: int) -> Integers:
+        return np.flatnonzero(self._events.counts_since(first) > ask.above)
+
+
+class Indexed(EveryKey):
+    """A collective index."""
+
+    def __init__(self, aggregate: Any = None, p: int | None = None) -> None:
+        super().__init__(aggregate)
+        self.index = ThresholdIndex(self.query, "value", _KEEP, p=p)
+        self.part.add_index("query", "value", self.index)
+
+    def candidates(self, ask: Ask, first: int, last: int) -> Integers:
+        return self.index.candidates(Range("value", above=ask.above), first, last)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the index, without the events and without the orders that lookups make."""
+        assert isinstance(self.index._indexed, (IndexedCount, IndexedSum))
+        collective = self.index._indexed.index
+        rows = collective._stamps
+        arrays = (*rows.columns, rows.starts, rows.sizes, rows._room, collective.lengths)
+        return sum(array.nbytes for array in arrays)
+
+
+class EventList(ThresholdIndex):
+    """All events by time."""
+
+    def __init__(self) -> None:
         self._times, self._keys = np.zeros(1 << 16, np.int64), np.zeros(1 << 16, np.int64)
         self._length = 0
 
-    def insert(self, new: Grouped) -> None:
-        self.history.append(new)
-        until = self._length + len(new.times)
+    def bind(self, schema: pa.Schema) -> None:
+        pass
+
+    def read(self, table: pa.Table) -> tuple[None, None]:
+        return None, None
+
+    def update(self, keys: Integers, times: Integers, values: object, valid: object) -> None:
+        until = self._length + len(times)
         if until > len(self._times):
             self._times, self._keys = (np.resize(array, 2 * until) for array in (self._times, self._keys))
-        order = np.argsort(new.times, kind="stable")
-        self._times[self._length : until] = new.times[order]
-        self._keys[self._length : until] = np.repeat(new.keys, new.counts)[order]
+        order = np.argsort(times, kind="stable")
+        self._times[self._length : until], self._keys[self._length : until] = times[order], keys[order]
         self._length = until
 
-    def candidates(self, asked: Asked, window: Window, active: Active) -> Integers:
-        first = int(np.searchsorted(self._times[: self._length], window.first))
-        counts = np.bincount(self._keys[first : self._length], minlength=self.keys)
-        return np.flatnonzero(counts >= (WholeRange.of(asked).at_least or 0))
-
-
-def _index(aggregate: Any = None, p: int | None = None) -> Threshold:
-    select = {"value": pn.count() if aggregate is None else aggregate}
-    return Threshold(pn.query(by="key", at="ts", select=select, over=pn.sliding("3 hours")), "value", _KEEP, p=p)
-
-
-class Other(Threshold):
-    """A threshold that finds its candidates another way."""
-
-    def __init__(self, measure: type[EveryKey]) -> None:
-        super().__init__(_index()._query, "value", _KEEP)
-        self._kind = measure
-
-    def bind(self, schema: pa.Schema) -> None:
-        first = self._schema is None
-        super().bind(schema)
-        if first:
-            self._measure = self._kind(Levels(1))
+    def counts_since(self, first: int) -> Integers:
+        """How many events each key has from an instant on."""
+        begin = int(np.searchsorted(self._times[: self._length], first))
+        return np.bincount(self._keys[begin : self._length])
 
 
 @dataclass(frozen=True)
@@ -124,16 +148,6 @@ class Ask:
 
     over: int
     above: int
-
-    def of(self, index: Threshold, *, exact: bool = True) -> pa.Table:
-        last = index._latest
-        assert last is not None
-        window, asked = Window(last - self.over + 1, last, suffix=True), Asked(self.above, None)
-        if not exact:
-            return index.candidates(self.above, None, window.first, window.last)
-        keys = index._measure.candidates(asked, window, lambda: index._active(window.first))
-        keys, values = index._measure.answers(asked, window, keys)
-        return index._keys.take(keys).append_column("value", values)
 
 
 @dataclass(frozen=True)
@@ -182,20 +196,23 @@ def _figure_12(bench: Bench) -> None:
         f"Figure 12: {keys:,} substreams, windows of 15 min to 3 h, selectivity 0.03 to 0.05; inputs per second",
         f"An input is an event or a lookup: {_INPUTS} events in one batch, then {_INPUTS} lookups.",
     )
-    others = {"every key": Other(EveryKey), "long keys": Other(LongKeys), "every event": Other(EveryEvent)}
-    indexes = {f"index, p = {p}": _index(p=p) for p in PLACES}
-    contenders = {**others, **dict(bench.few(list(indexes.items())))}
-    took = {name: _run(bench, stream, name, index)["many"] for name, index in contenders.items()}
+    others = {"every key": EveryKey(), "long keys": LongKeys(), "every event": EveryEvent()}
+    indexes = {f"index, p = {p}": Indexed(p=p) for p in PLACES}
+    contenders: dict[str, EveryKey] = {**others, **dict(bench.few(list(indexes.items())))}
+    took = {name: _run(bench, stream, name, contender)["many"] for name, contender in contenders.items()}
     _agree(took)
     rates = {name: 1 / each.per_input(_INPUTS, _INPUTS) for name, each in took.items()}
-    for name, index in contenders.items():
+    for name, contender in contenders.items():
         row: dict[str, object] = {"": name, "inputs/s": rates[name], "faster ×": rates[name] / rates["every key"]}
-        if name in indexes:
-            found, candidates = (
-                sum(ask.of(index, exact=exact).num_rows for ask in stream.phases[0].asks) for exact in (True, False)
+        if isinstance(contender, Indexed):
+            found = sum(len(contender.find(ask)) for ask in stream.phases[0].asks)
+            newest = contender.part.store.newest or 0
+            candidates = sum(
+                len(contender.candidates(ask, newest - ask.over + 1, newest)) for ask in stream.phases[0].asks
             )
+            assert contender.index.levels is not None
             row |= {
-                "ε": index.epsilon,
+                "ε": contender.index.levels.epsilon,
                 "candidates per key found": candidates / max(1, found),
                 "update, µs per event": 1e6 * median(took[name].updates) / _INPUTS,
                 "lookup, µs": 1e6 * mean(took[name].lookups),
@@ -218,20 +235,19 @@ def _updates(bench: Bench) -> None:
 
     first, batches = valued(stream.first), [valued(batch) for batch in stream.phases[0].batches]
 
-    def per_event(name: str, index: Threshold) -> float:
-        index.update(first)
-        took = [_seconds(index.update, batch)[0] for batch in batches[1:]]
+    def per_event(name: str, contender: EveryKey) -> float:
+        contender.update(first)
+        took = [_seconds(contender.update, batch)[0] for batch in batches[1:]]
         bench.report.record("updates", "events", Timings({name: took}))
         return 1e6 * median(took) / size
 
-    table.rows.append({"p": "none", "count": per_event("no index", Other(EveryKey))})
+    table.rows.append({"p": "none", "count": per_event("no index", EveryKey())})
     for p in bench.few(PLACES):
         row: dict[str, object] = {"p": p, "ε": Levels(p).epsilon}
         for name, aggregate in (("count", pn.count()), ("sum", pn.sum("x"))):
-            index = _index(aggregate, p)
-            row[name] = per_event(f"{name}, p = {p}", index)
-            assert isinstance(index._measure, Totals)
-            row[f"{name}, bytes per substream"] = index._measure.index.nbytes / keys
+            contender = Indexed(aggregate, p)
+            row[name] = per_event(f"{name}, p = {p}", contender)
+            row[f"{name}, bytes per substream"] = contender.nbytes / keys
         table.rows.append(row)
 
 
@@ -281,28 +297,28 @@ def _real(bench: Bench) -> None:
         table.notes = ("Skipped: the data are not beside the checkout.",)
 
 
-_CONTENDERS: dict[str, Callable[[], Threshold]] = {
-    "every key": lambda: Other(EveryKey),
-    "long keys": lambda: Other(LongKeys),
-    "every event": lambda: Other(EveryEvent),
-    "index": _index,
+_CONTENDERS: dict[str, Callable[[], EveryKey]] = {
+    "every key": EveryKey,
+    "long keys": LongKeys,
+    "every event": EveryEvent,
+    "index": Indexed,
 }
 
 
-def _run(bench: Bench, stream: Stream, name: str, index: Threshold) -> dict[str, Took]:
+def _run(bench: Bench, stream: Stream, name: str, contender: EveryKey) -> dict[str, Took]:
     """Take in all phases: a first batch and its lookups to warm up, then the others. Few lookups suffice if dear."""
-    index.update(stream.first)
+    contender.update(stream.first)
     took: dict[str, Took] = {}
     for phase in stream.phases:
         found = took[phase.name] = Took()
         asks = phase.asks if name.startswith("index") else phase.asks[:_DEAR]
         for number, batch in enumerate(phase.batches):
-            updating, _ = _seconds(index.update, batch)
-            looking = [_seconds(ask.of, index) for ask in asks]
+            updating, _ = _seconds(contender.update, batch)
+            looking = [_seconds(contender.find, ask) for ask in asks]
             if number:
                 found.updates.append(updating)
                 found.lookups += [seconds for seconds, _ in looking]
-                found.found += [sorted(answer["key"].to_pylist()) for _, answer in looking[:_CHECKED]]
+                found.found += [sorted(keys.to_pylist()) for _, keys in looking[:_CHECKED]]
         seconds = Timings({f"{name}, update": found.updates, f"{name}, lookup": found.lookups})
         bench.report.record(f"{stream.name}, {phase.name}", "events", seconds)
     return took

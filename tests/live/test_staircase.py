@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from panes.live.ragged import Ragged
 from panes.live.staircase import Stabbing, Staircase
-from panes.live.substreams import Rows
 
 EXTREMES = [-(2**63), -(2**63) + 1, 2**63 - 1]
 values = st.one_of(st.integers(-5, 5), st.sampled_from(EXTREMES))
@@ -28,9 +28,6 @@ def test_lookups_are_exact(found: list[list[tuple[int, int, int]]], data: st.Dat
         since, v = data.draw(st.integers(0, 40)), data.draw(values)
         late = [(key, value) for key, time, value in seen if time >= since]
         assert index.above(v, since).tolist() == sorted({key for key, value in late if value > v})
-        alive = sorted({key for key, _ in late})
-        largest = [max(value for key, value in late if key == one) for one in alive]
-        assert index.largest(np.array(alive, np.int64), since).tolist() == largest
 
 
 def test_a_forgotten_substream_begins_anew() -> None:
@@ -38,7 +35,7 @@ def test_a_forgotten_substream_begins_anew() -> None:
     index.extend(2)
     index.insert(np.array([0, 1]), np.array([1, 1]), np.array([5, 5]), np.array([9, 9]))
     assert index.above(8, since=0).tolist() == [0, 1]
-    index.forget(np.array([0]))
+    index.clear(np.array([0]))
     assert index.above(8, since=0).tolist() == [1]
 
 
@@ -85,7 +82,7 @@ def test_layers_of_many_keys_are_exact() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=40), max_size=6), st.integers(-1, 10), st.booleans())
 def test_searches_in_rows(rows: list[list[int]], value: int, falling: bool) -> None:
-    found = Rows(0)
+    found = Ragged(0)
     found.extend(len(rows))
     flat = [element for row in rows for element in sorted(row, reverse=falling)]
     sizes = np.array([len(row) for row in rows], np.int64)

@@ -1,149 +1,55 @@
-"""CI-COUNT and CI-SUM: which substreams have many elements in a suffix window, without looking at the others.
-
-==========  =====================================================================
-requires    elements in the order of time within each substream
-update      O(1) amortised for an element, whatever p; O(p log a) for a copies at once
-lookup      O(candidates), about; changes since the last lookup of the same level are sorted by then
-memory      p log2(elements / p) times for each substream
-error       a candidate has more than v (1 - ε) elements where v are asked for, ε ≈ 2 / p
-paper       Arasu & Widom 2004, section 4 (figure 7) and its parameterised form
-==========  =====================================================================
-
-Whether a substream has at least n elements since x is whether its n-th newest element came at x or later. Instead of
-an order of all substreams by that time for each n there is one for each *level* of distances from the end, by the time
-of the one element of the level whose position is a multiple of the level's size, ``TSTAMP[k, l]``.
-
-The paper inserts one element after another, and copies ``TSTAMP[k, l - 1]`` to level l where an element moves on. Many
-elements at once are arithmetic: with m elements, the p levels of size 2^b hold the multiples ``j 2^b`` with
-``q - 2p < j <= q - p``, where q = ⌊(m + p) / 2^b⌋. So what is new in them is what lies between the old q and the new
-one, and where an older element was before is known from its distance. The p times of one size are kept in a ring,
-element j at j mod p, so that those that only move to the next level stay where they are.
-"""
+"""CI-COUNT and CI-SUM: which keys have many events in a suffix window, without looking at the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Final
 
 import numpy as np
 
+from panes.errors import DeclarationError
 from panes.frames.positions import ranges
-from panes.live.substreams import Integers, Level, Levels, Rows, bit_lengths, room_for
+from panes.live.layers import ByTime, Layers
+from panes.live.ragged import Integers, Ragged, bit_lengths, room_for
 
-# Static indexes over keys that change: small ones are built anew, and merged into large ones as they add up.
-#
-# An update only notes which keys have changed. Whoever asks first after it pays: a few changed keys are looked at one
-# by one, many of them become a layer of their own, and a layer that is not much smaller than the one below it is
-# merged with it, both from what their keys have become by then. A key changes layers O(log N) times for each change.
-#
-# A key may be in several layers, and in all but the topmost as it once was. So a layer gives candidates; whoever asks
-# checks them. Times only grow, so that a key that an old layer gives is in the answer as well, and a layer has a key
-# once: there are at most as many candidates as answers, times layers.
+NEVER: Final = -(2**63)
+"""The time of a missing event."""
 
+MOST_EVENTS: Final = 2**61
+"""Events a key may have, copies counted, for positions to be 64-bit integers."""
 
-_FEW = 512
-_TIMES = 4
-_SLACK = 1 << 14
-
-
-class Static(Protocol):
-    """What a layer is."""
-
-    @property
-    def keys(self) -> Integers:
-        """The keys that it was built of."""
-
-
-S = TypeVar("S", bound=Static)
-
-
-class Layers(Generic[S]):
-    """Layers of some kind, each a quarter of the one below it or less.
-
-    Parameters
-    ----------
-    build
-        A layer of some distinct keys, as they are now.
-    keys
-        Those that there are already.
-    """
-
-    def __init__(self, build: Callable[[Integers], S], keys: Integers) -> None:
-        self._build = build
-        self._layers: list[S] = []
-        self._changed, self._noted = [keys], len(keys)
-        self._most = 2 * len(keys) + _SLACK
-
-    def note(self, keys: Integers) -> None:
-        """Some keys have changed."""
-        if not len(keys):
-            return
-        self._changed.append(keys)
-        self._noted += len(keys)
-        if self._noted > self._most:
-            # Nobody has asked for long: the same keys have changed again and again.
-            self._together()
-            self._most = 2 * self._noted + _SLACK
-
-    def candidates(self, ask: Callable[[S], Iterable[Integers]]) -> Integers:
-        """Distinct keys: those that layers give when asked, and the few that no layer has as they are."""
-        changed = self._together()
-        if len(changed) > _FEW:
-            while self._layers and _TIMES * len(changed) > len(self._layers[-1].keys):
-                changed = np.union1d(changed, self._layers.pop().keys)
-            self._layers.append(self._build(changed))
-            self._changed, self._noted = [], 0
-            changed = changed[:0]
-        found = [changed, *(keys for layer in self._layers for keys in ask(layer))]
-        return np.unique(np.concatenate(found))
-
-    def _together(self) -> Integers:
-        if len(self._changed) != 1:
-            together = np.unique(np.concatenate([np.zeros(0, np.int64), *self._changed]))
-            self._changed, self._noted = [together], len(together)
-        return self._changed[0]
-
-
-@dataclass(frozen=True, slots=True)
-class ByTime:
-    """Keys in the order of a time each.
-
-    Examples
-    --------
-    >>> layer = ByTime.of(np.array([4, 7, 9]), np.array([30, 10, 20]))
-    >>> layer.since(20)
-    array([9, 4])
-    """
-
-    keys: Integers
-    times: Integers
-
-    @classmethod
-    def of(cls, keys: Integers, times: Integers) -> ByTime:
-        """Sort them."""
-        order = np.argsort(times)
-        return cls(keys[order], times[order])
-
-    def since(self, time: int) -> Integers:
-        """The keys whose time is this or a later one."""
-        return self.keys[int(np.searchsorted(self.times, time)) :]
-
-
-NEVER = -(2**63)
-"""The time of an element that there is not."""
-
-MOST_ELEMENTS = 2**61
-"""So many elements a substream may have, copies counted, for positions to be 64-bit integers."""
+_MOST_LEVELS: Final = 256
 
 
 class Collective:
-    """Times of few elements of each substream, in p levels of every size.
+    """The times of a few events of each key, in p levels of every size.
+
+    ==========  =====================================================================
+    requires    events in the order of time within each key
+    update      O(1) amortised for an event, whatever p; O(p log a) for a copies at once
+    lookup      O(candidates), about; sorts what has changed since the last lookup
+                of the same level
+    memory      p log2(events / p) times for each key
+    error       a candidate has more than v (1 - ε) events where v are asked for,
+                ε ≈ 2 / p
+    paper       CI-COUNT and CI-SUM, Arasu & Widom 2004, section 4 (figure 7), with
+                its parameter p
+    ==========  =====================================================================
+
+    A key has at least n events since x if its n-th newest event came at x or later. Instead of an order of all keys by
+    that time for each n, there is one for each *level* of distances from the end, by the time of the one event of the
+    level whose position is a multiple of the level's size, ``TSTAMP[k, l]``.
+
+    The paper inserts one event after another, and copies ``TSTAMP[k, l - 1]`` to level l where an event moves on. A
+    batch is arithmetic: with m events, the p levels of size 2^b hold the multiples ``j 2^b`` with
+    ``q - 2p < j <= q - p``, where q = ⌊(m + p) / 2^b⌋. So the new ones lie between the old q and the new one, and the
+    place of an older event follows from its distance. The p times of one size are kept in a ring, event j at j mod p,
+    so that an event that only moves to the next level stays where it is.
 
     Attributes
     ----------
     lengths
-        How many elements each substream has had, copies counted.
+        How many events each key has had, copies counted.
     longest
         The most that one of them has ever had.
 
@@ -161,31 +67,26 @@ class Collective:
     def __init__(self, levels: Levels) -> None:
         self.levels = levels
         self.lengths, self.longest = np.zeros(0, np.int64), 0
-        self._stamps = Rows(NEVER)
-        self._asked: dict[Level, Layers[ByTime]] = {}
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory the times take; orders of them come on top, for the levels that were asked."""
-        return self._stamps.nbytes + self.lengths.nbytes
+        self._stamps = Ragged(NEVER)
+        self._orders: dict[Level, Layers[ByTime]] = {}
 
     def extend(self, keys: int) -> None:
-        """Have at least so many substreams, numbered from 0."""
+        """Have room for so many keys, numbered from 0."""
         self.lengths = room_for(self.lengths, keys)
         self._stamps.extend(keys)
 
-    def forget(self, keys: Integers) -> None:
-        """Empty some substreams."""
+    def clear(self, keys: Integers) -> None:
+        """Drop all events of some keys."""
         self.lengths[keys] = 0
         self._note(keys, np.full(len(keys), 64))
 
     def insert(self, keys: Integers, counts: Integers, times: Integers, copies: Integers | None = None) -> None:
-        """Add elements to some distinct substreams: ``counts`` each, by time, lying one substream after another.
+        """Add events to some distinct keys: ``counts`` each, by time, one key after another.
 
         Parameters
         ----------
         copies
-            How many times each element counts, from 0 on; once by default. No sum of them may overflow.
+            How many times each event counts, from 0 on; once by default. Their sum must not overflow.
         """
         p, old = self.levels.p, self.lengths[keys]
         running = np.cumsum(np.ones(len(times), np.int64) if copies is None else copies)
@@ -209,14 +110,14 @@ class Collective:
         here = row[inserted]
         stamp[inserted] = times[np.searchsorted(running, before[here] + position[inserted] - old[here])]
         there = row[~inserted]
-        stamp[~inserted] = self._held(keys[there], old[there], position[~inserted])
+        stamp[~inserted] = self._times_of(keys[there], old[there], position[~inserted])
         self._stamps.columns[0][self._stamps.starts[keys[row]] + exponent * p + multiple % p] = stamp
         self.lengths[keys] = new
         self.longest = max(self.longest, int(new.max(initial=0)))
         self._note(keys, grown)
 
     def stamps(self, level: Level, keys: Integers) -> Integers:
-        """``TSTAMP[k, l]`` of some substreams; ``NEVER`` where the level has no such element."""
+        """``TSTAMP[k, l]`` of some keys; ``NEVER`` where the level has no such event."""
         p = self.levels.p
         multiple = ((self.lengths[keys] + p) >> level.exponent) - p - level.place
         found = np.full(len(keys), NEVER)
@@ -225,20 +126,20 @@ class Collective:
         found[there] = self._stamps.columns[0][where]
         return found
 
-    def at_least(self, elements: int, since: int) -> Integers:
-        """All substreams with so many elements since a time, 1 or more, and some that miss it by a part of ε."""
-        level = self.levels.for_at_least(elements)
-        if level not in self._asked:
-            self._asked[level] = Layers(lambda keys: self._ordered(level, keys), np.arange(len(self.lengths)))
-        keys = self._asked[level].candidates(lambda layer: (layer.since(since),))
+    def at_least(self, events: int, since: int) -> Integers:
+        """All keys with so many events since a time, 1 or more, and some that miss it by a part of ε."""
+        level = self.levels.for_at_least(events)
+        if level not in self._orders:
+            self._orders[level] = Layers(lambda keys: self._ordered(level, keys), np.arange(len(self.lengths)))
+        keys = self._orders[level].candidates(lambda layer: (layer.since(since),))
         return keys[self.stamps(level, keys) >= since]
 
-    def not_more(self, elements: int, since: int, keys: Integers) -> Integers:
-        """Of some substreams all with at most so many elements since a time, and some with up to a part of ε more."""
-        return keys[self.stamps(self.levels.for_at_most(elements), keys) < since]
+    def not_more(self, events: int, since: int, keys: Integers) -> Integers:
+        """Of some keys all with at most so many events since a time, and some with up to a part of ε more."""
+        return keys[self.stamps(self.levels.for_at_most(events), keys) < since]
 
-    def _held(self, keys: Integers, lengths: Integers, positions: Integers) -> Integers:
-        """Times of elements that substreams of these lengths hold: where they are follows from their distance."""
+    def _times_of(self, keys: Integers, lengths: Integers, positions: Integers) -> Integers:
+        """Times of events that keys of these lengths hold: where they are follows from their distance."""
         p = self.levels.p
         exponent = bit_lengths((lengths - positions + p) // p) - 1
         where = self._stamps.starts[keys] + exponent * p + (positions >> exponent) % p
@@ -251,5 +152,90 @@ class Collective:
         return ByTime.of(keys[there], times[there])
 
     def _note(self, keys: Integers, grown: Integers) -> None:
-        for level, layers in self._asked.items():
+        for level, layers in self._orders.items():
             layers.note(keys[grown > level.exponent])
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level: 2^exponent distances, at one of the p places of that size."""
+
+    exponent: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """p levels of every size, each for some distances from the end of a key's events.
+
+    Distance 1 is the newest event of a key, distance 2 the one before it. There are p levels of size 1, then p of size
+    2, p of size 4, and so on, one after another: the level at place c of exponent b covers the 2^b distances
+    ``(2^b (p + c) - p, 2^b (p + c + 1) - p]``. With p = 1 these are the levels of Definition 4.1 of the paper.
+
+    Examples
+    --------
+    >>> Levels(1).epsilon, Levels(2).epsilon, Levels(8).epsilon
+    (0.75, 0.5, 0.2)
+    >>> Levels.within(0.25)
+    Levels(p=6)
+    """
+
+    p: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.p, bool) or not isinstance(self.p, int) or not 1 <= self.p <= _MOST_LEVELS:
+            raise DeclarationError(f"p={self.p!r}: write the number of levels of each size, from 1 to {_MOST_LEVELS}.")
+
+    @classmethod
+    def within(cls, epsilon: float) -> Levels:
+        """The fewest levels whose error is at most ε."""
+        if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < 1:
+            raise DeclarationError(
+                f"epsilon={epsilon!r}: write the share of a threshold by which candidates may miss it, as 0.5."
+            )
+        p = next((p for p in range(1, _MOST_LEVELS + 1) if cls(p).epsilon <= epsilon), None)
+        if p is None:
+            raise DeclarationError(
+                f"epsilon={epsilon!r} is too small: it takes more than {_MOST_LEVELS} levels of each size. Answers are "
+                "exact with any epsilon; write for example 0.25."
+            )
+        return cls(p)
+
+    @property
+    def epsilon(self) -> float:
+        """The share of a threshold by which a candidate may miss it: it has more than v (1 - ε)."""
+        # Within a size the worst is place 0, used up to two levels on; 3 / (2p + 2) is the step to the next size.
+        return max(2 / (self.p + 2), 3 / (2 * self.p + 2))
+
+    def nearest(self, level: Level) -> int:
+        """The smallest distance that a level covers."""
+        return ((self.p + level.place) << level.exponent) - self.p + 1
+
+    def for_at_least(self, events: int) -> Level:
+        """The last level whose distances are at most so many events, 1 or more.
+
+        More than v events are at least v + 1. The paper takes level ⌊log2 v⌋ - 1 for them; with p = 1 this is the same
+        level, or the next one where its last distance is v + 1 or v.
+
+        Examples
+        --------
+        >>> Levels(1).for_at_least(12)
+        Level(exponent=2, place=0)
+        """
+        # The largest distance <= events, solved for the exponent and then for the place.
+        exponent = ((events + self.p) // (self.p + 1)).bit_length() - 1
+        return Level(exponent, min(self.p - 1, ((events + self.p) >> exponent) - self.p - 1))
+
+    def for_at_most(self, events: int) -> Level:
+        """The first level that begins only after so many events, 0 or more.
+
+        Examples
+        --------
+        >>> Levels(1).for_at_most(11)
+        Level(exponent=4, place=0)
+        """
+        # nearest > events, that is 2^b (p + c) >= events + p.
+        exponent = 0
+        while (2 * self.p - 1) << exponent < events + self.p:
+            exponent += 1
+        return Level(exponent, max(0, -(-(events + self.p) >> exponent) - self.p))

@@ -35,7 +35,7 @@ from panes.live.conditions import Range, range_of
 from panes.live.nested_state import Granules
 from panes.live.part import Part, part_over
 from panes.live.retention import keeps
-from panes.live.threshold import Threshold
+from panes.live.threshold_index import ThresholdIndex
 from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupWindow, declare_lookup
 from panes.queries.measures import Rows
 from panes.queries.query import Query
@@ -369,7 +369,7 @@ class Live:
                 raise PlanError(
                     f"an index looks back over a span of time, and {part.keep} are kept. Write keep='3 hours'."
                 )
-            index = Threshold(own, column, part.keep.micros, p=p, epsilon=epsilon)
+            index = ThresholdIndex(own, column, part.keep.micros, p=p, epsilon=epsilon)
             part.add_index(own.name, column, index)
 
     def explain(
@@ -486,10 +486,7 @@ class Live:
     def _candidates(self, part: Part, query: str, found: Range, window: LookupWindow, time: int) -> Array:
         assert isinstance(window, Sliding)
         index = part.indexes[query, found.column]
-        keys = index.candidates(found.above, found.below, *_edges(window, time))
-        numbers = part.find([whole(keys.column(name)) for name in keys.column_names], len(keys))
-        some: Array = np.sort(numbers[numbers >= 0])
-        return some
+        return np.sort(index.candidates(found, *_edges(window, time)))
 
     # Granules
 

@@ -27,7 +27,7 @@ from panes.inputs import as_table, with_the_rest
 from panes.live.column import Column, CombinedColumn
 from panes.live.log import EventLog
 from panes.live.store import Keep, Store
-from panes.live.threshold import Threshold
+from panes.live.threshold_index import ThresholdIndex
 from panes.queries.lookup_declarations import LookupPart
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.key_dictionary import KeyDictionary
@@ -52,6 +52,8 @@ class Batch:
         The events that count.
     instants, keys, arguments, stored
         Of each event, when it happened, its key, the values of each argument, and what is stored of every column.
+    indexed
+        What each index reads.
     """
 
     table: pa.Table
@@ -59,6 +61,7 @@ class Batch:
     keys: list[pa.Array]
     arguments: dict[str, pa.Array]
     stored: list[pa.Array]
+    indexed: list[tuple[Array | None, Array | None]]
 
 
 class Part:
@@ -79,7 +82,7 @@ class Part:
 
     def __init__(self, declared: LookupPart, keep: Keep, algorithm: str | None) -> None:
         self.declared, self.keep, self._algorithm = declared, keep, algorithm
-        self.indexes: dict[tuple[str, str], Threshold] = {}
+        self.indexes: dict[tuple[str, str], ThresholdIndex] = {}
         self.schema: pa.Schema | None = None
 
     @property
@@ -110,7 +113,8 @@ class Part:
         instants = check_near(column_of(table, part.at).view(pa.int64()).to_numpy())
         arguments = {a: whole(evaluate(expression(a), table)) for a in self.bound.arguments}
         stored = [column.lifted([arguments[a] for a in column.component.arguments]) for column in self.columns.values()]
-        return Batch(table, instants, [one_zero(column_of(table, key)) for key in part.by], arguments, stored)
+        keys = [one_zero(column_of(table, key)) for key in part.by]
+        return Batch(table, instants, keys, arguments, stored, [index.read(table) for index in self.indexes.values()])
 
     def commit(self, batch: Batch, newest: int) -> None:
         """Take in events.
@@ -120,13 +124,12 @@ class Part:
         newest
             The latest instant of all events, those that do not count included.
         """
-        # An index with events that the rest has not is still right: it only gives candidates.
-        for index in self.indexes.values():
-            index.update(batch.table)
         self.store.newest = newest
         if not len(batch.instants):
             return
         key = self._numbers(batch.keys, len(batch.instants))
+        for index, values in zip(self.indexes.values(), batch.indexed, strict=True):
+            index.update(key, batch.instants, *values)
         order = np.lexsort((batch.instants, key))
         first = np.flatnonzero(np.diff(key[order], prepend=-1))
         instants, starts = batch.instants[order], np.append(first, len(order))
@@ -172,6 +175,8 @@ class Part:
         chosen = self.store.forget()
         if chosen is not None and self.dictionary is not None:
             self.dictionary.keep(chosen)
+            for index in self.indexes.values():
+                index.keep_keys(chosen)
         if len(self.log) > 2 * self.rows + _LITTLE:
             held = self.store.rings.held()
             self.log.keep(self.store.ids.elements(held)[0])
@@ -276,12 +281,14 @@ class Part:
 
     # Indexes
 
-    def add_index(self, query: str, column: str, index: Threshold) -> None:
-        """Have an index, of what is held already and of all that will come."""
+    def add_index(self, query: str, column: str, index: ThresholdIndex) -> None:
+        """Index the events that are held, and all that come from now on."""
         if self.schema is not None:
             index.bind(self.schema)
-            events = self.events(self.occupied())
-            index.update(events.take(pa.array(np.argsort(column_of(events, self.declared.at).view(pa.int64())))))
+            held = self.store.rings.held()
+            events = self.log.take(self.store.ids.elements(held)[0])
+            (instants,) = self.store.instants.elements(held)
+            index.update(np.repeat(held.key, held.width), instants, *index.read(events))
         self.indexes[query, column] = index
 
     def explain(self) -> list[str]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.errors import PlanError, StateError
-from panes.live.threshold import Threshold
+from panes.live.threshold_index import ThresholdIndex
 from panes.queries.measures import Rows
 from panes.queries.query import Query
 from panes.queries.windows import Nested
@@ -196,7 +196,7 @@ def _restore(part: Part, facts: dict[str, Any], tables: Iterator[pa.Table], newe
     for name, column, p in facts["indexes"]:
         query = next(query for query in part.declared.queries if query.name == name)
         assert part.keep.micros is not None
-        part.add_index(name, column, Threshold(query, column, part.keep.micros, p=p))
+        part.add_index(name, column, ThresholdIndex(query, column, part.keep.micros, p=p))
 
 
 def _streams(file: Any) -> Iterator[pa.Table]:

@@ -1,18 +1,4 @@
-"""CI-MAX: which substreams have a large value in a suffix window, exactly; CI-MIN is the same with the order reversed.
-
-==========  =====================================================================
-requires    elements in the order of time within each substream; values as 64-bit integers in their order
-update      O(log N) for a substream that changes, and O(1) amortised for an element
-lookup      O(log² N + answers log N), about; changes since the last lookup are indexed by then
-memory      the steps of each substream, and five numbers more for each of them
-paper       Arasu & Widom 2004, table 1; the algorithm is in its full version only, and this one is our own
-==========  =====================================================================
-
-The maximum over a suffix window is the maximum of the elements that no later one reaches. They form a staircase: the
-later, the smaller. Of the elements above a threshold the newest is a step of it; the steps below are not above, and the
-steps before are older. So each step answers for one range of thresholds: from the next step's value up to its own,
-with the time of its element. A substream qualifies when the step that a threshold falls on is recent enough.
-"""
+"""CI-MAX: which keys have a large value in a suffix window, exactly; CI-MIN is the same with the order reversed."""
 
 from __future__ import annotations
 
@@ -23,29 +9,127 @@ import numpy as np
 
 from panes.aggregates.operations import Array
 from panes.frames.positions import ranges
-from panes.live.collective import NEVER, Layers
-from panes.live.substreams import Integers, Rows, bit_lengths
-
-# Intervals with a time each: all that hold a point and are recent enough.
-#
-# ==========  =====================================================================
-# build       O(n log n)
-# answer      O(log² n + answers log n)
-# memory      about six numbers for each interval
-# ==========  =====================================================================
-#
-# An interval tree over the ranks of the ends, in the bits of the numbers: an interval lies at the node of the highest
-# bit in which its ends differ. A point passes one node for each bit. Where it is below the node's middle, it is in
-# those intervals that begin at or before it; above, in those that end at or after it. Sorted by begin, and again by
-# end, these are ranges of an array each, and maxima of ever larger blocks find the recent ones among them.
-
+from panes.live.collective import NEVER
+from panes.live.layers import Layers
+from panes.live.ragged import Integers, Ragged, bit_lengths
 
 _BLOCK: Final = 16
 _SHORT: Final = 2048
 
 
+class Staircase:
+    """The events of each key whose value no later event reaches.
+
+    ==========  =====================================================================
+    requires    events in the order of time within each key; values as 64-bit integers
+                in their order
+    update      O(log N) for a key that changes, and O(1) amortised for an event
+    lookup      O(log² N + answers log N), about; indexes what has changed since the
+                last lookup
+    memory      the steps of each key, and five numbers more for each of them
+    paper       CI-MAX and CI-MIN, Arasu & Widom 2004, table 1; their algorithm is in
+                the full version only, and this one is our own
+    ==========  =====================================================================
+
+    The maximum over a suffix window is the maximum of the events that no later one reaches. They form a staircase: the
+    later, the smaller. Of the events above a threshold the newest is a step of it; the steps below are not above, and
+    the steps before are older. So each step answers for one range of thresholds: from the next step's value up to its
+    own, with the time of its event. A key qualifies when the step that a threshold falls on is recent enough.
+
+    Examples
+    --------
+    >>> index = Staircase()
+    >>> index.extend(2)
+    >>> index.insert(np.array([0, 1]), np.array([3, 1]), np.array([10, 20, 30, 25]), np.array([5, 7, 2, 6]))
+    >>> index.above(5, since=20)
+    array([0, 1])
+    """
+
+    def __init__(self) -> None:
+        self._steps = Ragged(NEVER, 0)
+        self._layers = Layers(self._layer, np.zeros(0, np.int64))
+
+    def extend(self, keys: int) -> None:
+        """Have room for so many keys, numbered from 0."""
+        self._steps.extend(keys)
+
+    def clear(self, keys: Integers) -> None:
+        """Drop all events of some keys."""
+        self._steps.resize(keys, np.zeros(len(keys), np.int64))
+        self._layers.note(keys)
+
+    def insert(self, keys: Integers, counts: Integers, times: Integers, values: Integers) -> None:
+        """Add events to some distinct keys: ``counts`` each, by time, one key after another."""
+        on_stairs, largest = _not_reached(counts, values)
+        kept = self._steps.count_below(keys, 1, largest, falling=True)
+        self._steps.resize(keys, kept)
+        group = np.repeat(np.arange(len(keys)), counts)
+        added = np.bincount(group[on_stairs], minlength=len(keys))
+        self._steps.append(keys, added, times[on_stairs], values[on_stairs])
+        self._layers.note(keys)
+
+    def newest(self, value: int, keys: Integers) -> Integers:
+        """The time of the newest event above a value, of some keys; ``NEVER`` without one."""
+        step = self._steps.count_below(keys, 1, value, falling=True) - 1
+        found = np.full(len(keys), NEVER)
+        there = np.flatnonzero(step >= 0)
+        found[there] = self._steps.columns[0][self._steps.starts[keys[there]] + step[there]]
+        return found
+
+    def above(self, value: int, since: int) -> Integers:
+        """All keys with an event above a value since a time."""
+        keys = self._layers.candidates(lambda layer: (layer.above(value, since),))
+        return keys[self.newest(value, keys) >= since]
+
+    def _layer(self, keys: Integers) -> Steps:
+        keys = keys[self._steps.sizes[keys] > 0]
+        sizes, places = self._steps.sizes[keys], self._steps.places(keys)
+        times, values = (column[places] for column in self._steps.columns)
+        lasts = np.cumsum(sizes) - 1
+        following = np.empty(len(values), np.int64)
+        following[:-1] = values[1:]
+        # The last step answers for every threshold below its value.
+        following[lasts] = NEVER
+        return Steps(keys, np.repeat(keys, sizes), Stabbing(following, values, times))
+
+
+def _not_reached(counts: Integers, values: Integers) -> tuple[Array, Integers]:
+    """Which events of each key are greater than all later ones of it, and the largest of each key."""
+    ranks = np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
+    # From the end, with later groups below earlier ones, so that one running maximum serves all groups.
+    height = np.repeat(np.arange(len(counts))[::-1] * len(values), counts) + ranks + 1
+    later = np.append(np.maximum.accumulate(height[:0:-1])[::-1], 0)
+    return height > later, np.maximum.reduceat(values, np.cumsum(counts) - counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A layer: all steps of some keys at one time."""
+
+    keys: Integers
+    owners: Integers
+    found: Stabbing
+
+    def above(self, value: int, since: int) -> Integers:
+        """The keys whose newest event above a value came at a time or later."""
+        return self.owners[self.found.stabbed(value, since)]
+
+
 class Stabbing:
-    """Half-open intervals of integers, none of which changes.
+    """Half-open intervals of integers with a time each: all that hold a point and are recent enough.
+
+    ==========  =====================================================================
+    requires    all intervals at once
+    build       O(n log n)
+    lookup      O(log² n + answers log n)
+    memory      about six numbers for each interval
+    paper       interval trees, Edelsbrunner 1980, over the bits of ranks
+    ==========  =====================================================================
+
+    An interval tree over the ranks of the ends, in the bits of the numbers: an interval lies at the node of the highest
+    bit in which its ends differ. A point passes one node for each bit. Where it is below the node's middle, it is in
+    those intervals that begin at or before it; above, in those that end at or after it. Sorted by begin, and again by
+    end, these are ranges of an array each, and maxima of ever larger blocks find the recent ones among them.
 
     Examples
     --------
@@ -74,7 +158,7 @@ class Stabbing:
             self._times.append(np.maximum.reduceat(self._times[-1], np.arange(0, len(self._times[-1]), _BLOCK)))
 
     def stabbed(self, point: int, since: int) -> Integers:
-        """The numbers of the intervals that hold a point and whose time is ``since`` or later, in any order."""
+        """The numbers of the intervals that hold a point and have a time of ``since`` or later, in any order."""
         rank = int(np.searchsorted(self._ends, point, side="right"))
         height = np.arange(self._bits + 1)
         node = ((1 << (self._bits - height)) + (rank >> height)) << self._shift
@@ -99,7 +183,7 @@ class Stabbing:
             if len(singles) == len(self._times) - 1 or int(lengths.sum()) <= _SHORT:
                 singles.append(ranges(starts, lengths))
                 break
-            # What fills no block is looked at one by one; whole blocks by their maxima.
+            # What fills no block is checked one by one; whole blocks by their maxima.
             whole, until = -(-starts // _BLOCK), ends // _BLOCK
             none = whole >= until
             singles.append(
@@ -117,93 +201,3 @@ class Stabbing:
             found = np.concatenate([places, blocks[blocks < len(times)]])
             found = found[times[found] >= since]
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """A layer: all steps of some substreams at one time."""
-
-    keys: Integers
-    owners: Integers
-    found: Stabbing
-
-    def above(self, value: int, since: int) -> Integers:
-        """The substreams whose newest element above a value came at a time or later."""
-        return self.owners[self.found.stabbed(value, since)]
-
-
-class Staircase:
-    """The elements of each substream that no later element reaches.
-
-    Examples
-    --------
-    >>> index = Staircase()
-    >>> index.extend(2)
-    >>> index.insert(np.array([0, 1]), np.array([3, 1]), np.array([10, 20, 30, 25]), np.array([5, 7, 2, 6]))
-    >>> index.above(5, since=20)
-    array([0, 1])
-    >>> index.largest(np.array([0, 1]), since=15)
-    array([7, 6])
-    """
-
-    def __init__(self) -> None:
-        self._steps = Rows(NEVER, 0)
-        self._layers = Layers(self._layer, np.zeros(0, np.int64))
-
-    def extend(self, keys: int) -> None:
-        """Have at least so many substreams, numbered from 0."""
-        self._steps.extend(keys)
-
-    def forget(self, keys: Integers) -> None:
-        """Empty some substreams."""
-        self._steps.resize(keys, np.zeros(len(keys), np.int64))
-        self._layers.note(keys)
-
-    def insert(self, keys: Integers, counts: Integers, times: Integers, values: Integers) -> None:
-        """Add elements to some distinct substreams: ``counts`` each, by time, lying one substream after another."""
-        on_stairs, largest = _not_reached(counts, values)
-        kept = self._steps.count_below(keys, 1, largest, falling=True)
-        self._steps.resize(keys, kept)
-        group = np.repeat(np.arange(len(keys)), counts)
-        added = np.bincount(group[on_stairs], minlength=len(keys))
-        self._steps.append(keys, added, times[on_stairs], values[on_stairs])
-        self._layers.note(keys)
-
-    def newest(self, value: int, keys: Integers) -> Integers:
-        """When the newest element above a value came, for some substreams."""
-        step = self._steps.count_below(keys, 1, value, falling=True) - 1
-        found = np.full(len(keys), NEVER)
-        there = np.flatnonzero(step >= 0)
-        found[there] = self._steps.columns[0][self._steps.starts[keys[there]] + step[there]]
-        return found
-
-    def largest(self, keys: Integers, since: int) -> Integers:
-        """The largest value since a time, for some substreams that have one: that of the first step since then."""
-        step = self._steps.count_below(keys, 0, since)
-        found: Integers = self._steps.columns[1][self._steps.starts[keys] + step]
-        return found
-
-    def above(self, value: int, since: int) -> Integers:
-        """All substreams with an element above a value since a time."""
-        keys = self._layers.candidates(lambda layer: (layer.above(value, since),))
-        return keys[self.newest(value, keys) >= since]
-
-    def _layer(self, keys: Integers) -> Steps:
-        keys = keys[self._steps.sizes[keys] > 0]
-        sizes, places = self._steps.sizes[keys], self._steps.places(keys)
-        times, values = (column[places] for column in self._steps.columns)
-        lasts = np.cumsum(sizes) - 1
-        following = np.empty(len(values), np.int64)
-        following[:-1] = values[1:]
-        # Below its last step a substream has one for every threshold down to the smallest.
-        following[lasts] = NEVER
-        return Steps(keys, np.repeat(keys, sizes), Stabbing(following, values, times))
-
-
-def _not_reached(counts: Integers, values: Integers) -> tuple[Array, Integers]:
-    """Which elements of each group are greater than all later ones of it, and the largest of each group."""
-    ranks = np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
-    # From the end, with later groups below earlier ones, so that one running maximum serves all groups.
-    height = np.repeat(np.arange(len(counts))[::-1] * len(values), counts) + ranks + 1
-    later = np.append(np.maximum.accumulate(height[:0:-1])[::-1], 0)
-    return height > later, np.maximum.reduceat(values, np.cumsum(counts) - counts)

@@ -50,6 +50,9 @@ class Instants(Elements):
 _LAZY: Final = 8
 """Rows leave whenever a part 1/8 of what is kept has expired: sooner would look at every key with every batch."""
 
+_FEW_KEYS: Final = 1 << 10
+"""Keys that are kept even where they have no rows any more."""
+
 _NEVER: Final = -(2**62)
 
 
@@ -169,7 +172,7 @@ class Store:
     def forget(self) -> Array | None:
         """Forget keys that have no row, once they are the most; those that stay, or None where all do."""
         some = self.rings.end > self.rings.first
-        if self.keep.rows is not None or len(some) < 1024 or some.sum() > len(some) // 2:
+        if self.keep.rows is not None or len(some) < _FEW_KEYS or some.sum() > len(some) // 2:
             return None
         chosen = np.flatnonzero(some)
         self.rings.keep(chosen)
