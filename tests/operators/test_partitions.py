@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError
 from panes.operators import Event, EventClock, SlidingWindow, TumblingWindow
-from panes.operators.partitions import BUILT_IN
+from panes.operators.partition_eviction import BUILT_IN
 from panes.operators.policies import operator_policies
 from tests.operators.drawing import make
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 from panes.aggregates.aggregates import Aggregate as Declared
 from panes.errors import DeclarationError
 from panes.operators.accumulators import TwoStacks
+from panes.operators.attributes import KeyReader
 from panes.operators.clocks import Clock
 from panes.operators.events import Event
 from panes.operators.grouping import GroupedSummary, Groups, Summary, computed, output_function, several
@@ -42,7 +43,6 @@ from panes.operators.policies import (
     argument_text,
     policies_text,
 )
-from panes.operators.subwindow import KeyReader
 from panes.operators.window import Window
 from panes.queries.eviction import Evict
 from panes.queries.measures import Rows

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from panes.operators.partitions import Candidates
+    from panes.operators.partition_eviction import Candidates
     from panes.operators.window import Window
 
 

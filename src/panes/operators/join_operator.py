@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, ClassVar
 
 from panes.errors import DeclarationError, SchemaError
+from panes.operators.attributes import partition_reader
 from panes.operators.clocks import Clock
 from panes.operators.events import Event, WindowEvents
 from panes.operators.operator import Operator, check_same, partition_attributes
@@ -24,7 +25,7 @@ from panes.operators.operator_model import (
     Supported,
 )
 from panes.operators.policies import By, WindowLike, WindowPolicies, argument_text, policies_text
-from panes.operators.window import Window, partition_reader
+from panes.operators.window import Window
 from panes.queries.eviction import Evict
 from panes.queries.measures import Rows
 

@@ -20,9 +20,9 @@ from typing import Any, ClassVar, TypeVar
 
 from panes.errors import DeclarationError
 from panes.frames.order import EVICT, INSERT, TRIGGER
+from panes.operators.attributes import DeltaReader
 from panes.operators.clocks import EVICTION, FULL, PROCESSING, Alarm, Clock
 from panes.operators.events import OF_SLIDING, Event
-from panes.operators.lists import DeltaReader
 from panes.operators.policies import By, SlidingPolicies, Time, WindowLike, operator_policies
 from panes.operators.subwindow import Subwindow
 from panes.operators.window import Step, Window

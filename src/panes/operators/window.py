@@ -14,19 +14,16 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from panes.errors import DeclarationError, StateError
+from panes.operators.attributes import WHOLE, DeltaReader, partition_reader
 from panes.operators.clocks import Clock, EventClock, WallClock
 from panes.operators.events import Event
-from panes.operators.lists import DeltaReader
-from panes.operators.partitions import BUILT_IN, Candidates, Keeper, Selection, UserDefined, keeper
+from panes.operators.partition_eviction import BUILT_IN, Candidates, Keeper, Selection, UserDefined, keeper
 from panes.operators.policies import Partitions, Time, WindowPolicies
-from panes.operators.subwindow import KeyReader, Subwindow
+from panes.operators.subwindow import Subwindow
 from panes.queries.eviction import BY_OPERATOR, Evict
 
 T = TypeVar("T")
 Step = Callable[[Subwindow[Any], Any, int], None]
-
-WHOLE: Final = ()
-"""The one partition of a window that is not partitioned."""
 
 _DECLARED: Final = object()
 _NOTHING: Final[deque[Any]] = deque(maxlen=0)
@@ -377,19 +374,3 @@ class Window(ABC, Generic[T]):
             )
         for call in self._partition_selection:
             call(candidates, self)
-
-
-def partition_reader(partitioned: Partitions | None) -> Callable[[Any], Hashable]:
-    """What tells to which partition a tuple belongs: the value of one attribute, or a tuple of several."""
-    if partitioned is None:
-        return lambda _: WHOLE
-    if not partitioned.by:
-        return _nobody_said
-    return KeyReader(partitioned.by)
-
-
-def _nobody_said(item: object) -> Hashable:
-    raise DeclarationError(
-        "the window is partitioned by no attribute, so insert(tuple, partition) has to say where a tuple belongs. Say "
-        "it, or write by='state'."
-    )

@@ -20,12 +20,13 @@ import numpy as np
 
 from panes.frames.positions import Integers
 from panes.frames.row_frame import Arrivals, RowFrame, key_of_rows
+from panes.operators.attributes import WHOLE
 from panes.operators.clocks import EventClock
 from panes.operators.events import Event
 from panes.operators.policies import Attribute, SlidingPolicies, WindowPolicies
 from panes.operators.sliding_window import SlidingWindow
 from panes.operators.tumbling_window import TumblingWindow
-from panes.operators.window import WHOLE, Window
+from panes.operators.window import Window
 from panes.queries.measures import Rows
 
 _ROW = None
