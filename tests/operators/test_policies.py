@@ -139,7 +139,7 @@ def test_the_delta_invariant_is_exact(by, values):
 
 def test_a_partition_that_nobody_names():
     window = TumblingWindow(pn.tumbling(pn.rows(1)), by=())
-    with pytest.raises(DeclarationError, match=r"insert\(tuple, partition\) has to say"):
+    with pytest.raises(DeclarationError, match=r"write insert\(tuple, partition\)"):
         window.insert(1)
 
 
