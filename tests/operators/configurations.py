@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import NamedTuple
 
 from panes.operators import Aggregate, Join, Sort
+from panes.operators.operator_model import EVICTIONS_OF_PARTITIONS
 from panes.operators.policies import Partitions, SlidingPolicies, Time, TumblingPolicies
 from panes.queries.eviction import Evict
 from panes.queries.measures import Delta, Punctuation, Rows
@@ -33,19 +35,39 @@ def window_of(configuration, every=None, partitioned=False):
     return SlidingPolicies(EVICT[configuration.evict], trigger, partitions)
 
 
-AGGREGATE = Aggregate.model.configurations()
-SORT = Sort.model.configurations()
+class Configuration(NamedTuple):
+    """One way to configure the window of a port, by the kinds of its policies.
+
+    ``partition_eviction`` is None for a window that is not partitioned, and for one whose partitions are never evicted:
+    to an operator both are the same, a window with one or many partitions.
+    """
+
+    type: str
+    evict: str
+    trigger: str | None
+    partition_eviction: str | None
+
+
+def configurations(model, port=0):
+    """All window configurations of a port."""
+    return [each for family in model.inputs[port].supports for each in _configurations(family)]
+
+
+def _configurations(family):
+    partitions = dict.fromkeys(each if each in EVICTIONS_OF_PARTITIONS else None for each in family.partitions)
+    for evict, trigger, eviction in product(family.evictions, family.triggers or (None,), partitions):
+        yield Configuration("sliding" if trigger else "tumbling", evict, trigger, eviction)
+
+
+AGGREGATE = configurations(Aggregate.model)
+SORT = configurations(Sort.model)
 # Two ports: three evictions each, and no partitions at all or, on both ports, one of the three evictions of them.
 JOIN = [
     (left, right)
-    for left, right in product(Join.model.configurations(0), Join.model.configurations(1))
+    for left, right in product(configurations(Join.model, 0), configurations(Join.model, 1))
     if (left.partition_eviction is None) == (right.partition_eviction is None)
 ]
 
 
 def name(configuration):
-    return ", ".join(filter(None, vars_of(configuration)))
-
-
-def vars_of(configuration):
-    return (configuration.type, configuration.evict, configuration.trigger, configuration.partition_eviction)
+    return ", ".join(filter(None, configuration))

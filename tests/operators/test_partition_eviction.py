@@ -118,7 +118,7 @@ def test_the_operator_selects():
     ("select", "message"),
     [
         ("by operator", "Register for Event.PARTITION_SELECTION"),
-        (lambda candidates: None, "marked no subwindow"),
+        (lambda candidates: None, "marked no partition"),
         (lambda candidates: candidates.mark("nobody"), "there is no partition 'nobody'"),
     ],
 )

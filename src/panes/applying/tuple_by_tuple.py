@@ -28,7 +28,7 @@ from panes.frames.row_frame import Arrivals
 from panes.operators.clocks import EventClock
 from panes.operators.operator import Operator
 from panes.operators.operator_model import PUNCTUATION
-from panes.operators.unsaved_state import forgotten
+from panes.operators.unsaved_state import unsaved_attributes
 
 PORT = "port"
 """The column that says through which output port a tuple came, of operators that have several."""
@@ -129,7 +129,7 @@ class Running:
             The same operator before the first tuple.
         """
         operator = self._operator
-        for name, value in forgotten(operator, new._operator):
+        for name, value in unsaved_attributes(operator, new._operator):
             raise StateError(
                 f"{type(operator).__name__} keeps {name}={shortened(value)} beside its windows, and a stream would "
                 "forget it after every micro-batch. Write methods save and load that keep it, as plain values."

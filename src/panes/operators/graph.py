@@ -1,12 +1,14 @@
-"""Event time for operators: tuples that come out of order go in by their timestamps, as watermarks allow.
+"""Connect operators into a data flow graph, and replay streams through one in event time.
 
 ==========  =====================================================================================================
-requires    a timestamp in each tuple, and watermarks: no tuple with an earlier timestamp will come
-costs       O(log n) for each tuple, of the n that wait for the watermark
+``Graph``   operators and streams; a port that expects punctuations must read a single punctuated stream
+``Replay``  tuples in any order, inserted by timestamp as watermarks allow; O(log n) per tuple, of n that wait
 ==========  =====================================================================================================
 
-The wall clock of the paper's time-based policies becomes event time, so that a replay gives the same answers whenever
-it is run, and however its tuples were shuffled within the watermark's delay.
+Paper: Gedik 2014, sections 2.1 and 3.4. A stream is *punctuated* if its output port generates punctuations, or
+preserves those of an input port that reads a single punctuated stream. A window that expects punctuations would
+otherwise grow for ever, or have garbled boundaries. The paper's wall clock becomes event time in a replay: the answers are the same
+whenever it runs, however the tuples were shuffled within the watermark's delay.
 """
 
 from __future__ import annotations
@@ -25,47 +27,10 @@ from panes.operators.operator_model import FREE, InputMode, InputPort, OperatorM
 from panes.operators.policies import Attribute
 from panes.timeline import parse_instant
 
-# Selection and projection: an operator without a window, which preserves the punctuations of its stream.
-#
-# Paper: Gedik 2014, sections 3.4 and 6.1.
-
-
-class Functor(Operator):
-    """Keep tuples that fulfil a condition, and make other tuples of them.
-
-    Examples
-    --------
-    >>> from panes.operators import PUNCTUATION
-    >>> Functor(lambda x: 10 * x, where=lambda x: x > 1).run([1, 2, PUNCTUATION, 3])
-    [20, PUNCTUATION, 30]
-    """
-
-    model: ClassVar[OperatorModel] = OperatorModel("Functor", (InputPort(),), (preserving(0),))
-
-    def __init__(
-        self, transform: Callable[[Any], Any] | None = None, *, where: Callable[[Any], bool] | None = None
-    ) -> None:
-        super().__init__()
-        self._transform = transform
-        self._where = where
-
-    def process(self, item: Any, port: int = 0) -> None:
-        """Pass on a tuple, if it is to be kept."""
-        if self._where is None or self._where(item):
-            self.submit(item if self._transform is None else self._transform(item))
-
-
-# A data flow graph of operators, checked before anything runs.
-#
-# Paper: Gedik 2014, sections 2.1 and 3.4. A stream is *punctuated* if its output port generates punctuations, or
-# preserves those of an input port to which a single punctuated stream is connected. Every port that expects
-# punctuations has to be connected to a single punctuated stream: otherwise its window would grow for ever, or have
-# garbled boundaries.
-
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What comes out of a port of an operator, or of a source, where ``operator`` is None."""
+    """The output of a port of an operator, or a source if ``operator`` is None."""
 
     name: str
     mode: OutputMode
@@ -73,7 +38,7 @@ class Stream:
 
 
 class Graph:
-    """Operators and the streams between them. A stream has to be there before an operator reads it.
+    """Operators and the streams between them. Add a stream before the operators that read it.
 
     Examples
     --------
@@ -97,7 +62,7 @@ class Graph:
         self._clock: Clock | None = None
 
     def source(self, name: str, mode: OutputMode = FREE) -> None:
-        """Declare a stream that comes from outside; ``mode=GENERATING`` if it has window punctuations."""
+        """Declare an input stream; ``mode=GENERATING`` if it has window punctuations."""
         if mode.port is not None:
             raise DeclarationError(f"the source {name!r} has no input port whose punctuations it could preserve.")
         self._add_stream(Stream(name, mode))
@@ -110,7 +75,7 @@ class Graph:
         reads
             For each input port a stream, or several streams that are merged as they come.
         writes
-            A name for the stream of each output port; ports without a name lead nowhere.
+            A name for the stream of each output port; the output of other ports is dropped.
 
         Raises
         ------
@@ -146,7 +111,7 @@ class Graph:
                 self._readers[stream].append((operator, port))
 
     def punctuated(self, name: str) -> bool:
-        """Whether a stream carries punctuations that one operator, and only one, generated."""
+        """Return whether a stream carries the punctuations of exactly one operator."""
         stream = self._streams[name]
         if stream.mode.port is None:
             return stream.mode is not FREE
@@ -154,11 +119,11 @@ class Graph:
         return len(connected) == 1 and self.punctuated(connected[0])
 
     def send(self, stream: str, item: Any) -> None:
-        """Let a tuple or a window punctuation come in from a source."""
+        """Send a tuple or a window punctuation from a source."""
         known = self._streams.get(stream)
         if known is None or known.operator is not None:
             sources = [each.name for each in self._streams.values() if each.operator is None]
-            raise DeclarationError(f"{stream!r} is no source: {nearest(stream, sources)}.")
+            raise DeclarationError(f"{stream!r} is not a source: {nearest(stream, sources)}.")
         if self._clock is None:
             self._deliver(stream, item)
             return
@@ -168,7 +133,7 @@ class Graph:
             self._deliver(stream, item)
 
     def run(self, arrivals: Iterable[tuple[str, Any]], *, collect: Sequence[str]) -> Mapping[str, list[Any]]:
-        """Let tuples come in, each with the name of its source, and collect what streams carry because of it."""
+        """Send tuples, each with the name of its source, and return what some streams carried meanwhile."""
         for name in collect:
             if name not in self._streams:
                 raise DeclarationError(f"there is no stream {name!r} to collect: {nearest(name, self._streams)}.")
@@ -186,7 +151,7 @@ class Graph:
 
     def _add_stream(self, stream: Stream) -> None:
         if stream.name in self._streams:
-            raise DeclarationError(f"there are two streams {stream.name!r}: give each a name of its own.")
+            raise DeclarationError(f"there are two streams {stream.name!r}. Give each its own name.")
         self._streams[stream.name] = stream
         self._readers[stream.name] = []
 
@@ -195,8 +160,8 @@ class Graph:
             return
         if self._clock is not None and operator.clock is not self._clock:
             raise DeclarationError(
-                f"{operator.model.name} has a wall clock of its own, and so has another operator of the graph: their "
-                "threads would get into each other's way. Make one WallClock() and give it to all of them as clock=."
+                f"{operator.model.name} and another operator of the graph have different wall clocks, whose threads "
+                "would interfere. Make one WallClock() and pass it to all of them as clock=."
             )
         self._clock = operator.clock
 
@@ -215,16 +180,16 @@ class Graph:
 
 
 class Replay:
-    """Feeds an operator in the order of event time.
+    """Feeds an operator or a graph in the order of event time.
 
     Parameters
     ----------
     target
-        An operator, or a graph of them, made with ``clock``.
+        An operator, or a graph, made with ``clock``.
     at
         The attribute with the timestamp: int µs, or a ``datetime``.
     ties
-        What orders tuples of one timestamp, instead of their arrival.
+        A key that orders tuples of one timestamp; without it they keep their order of arrival.
 
     Examples
     --------
@@ -253,10 +218,10 @@ class Replay:
         self._arrived = 0
         self._watermark: int | None = None
         self.late = 0
-        """How many tuples came behind the watermark; they are left out."""
+        """The number of tuples dropped because they came behind the watermark."""
 
     def add(self, items: Iterable[Any], port: int | str = 0) -> None:
-        """Take in tuples, in any order, for a port of an operator or a source of a graph."""
+        """Add tuples in any order, for a port of an operator or a source of a graph."""
         for item in items:
             instant = self._at(item)
             if isinstance(instant, datetime):
@@ -273,7 +238,7 @@ class Replay:
             heapq.heappush(self._waiting, (instant, tie, self._arrived, item, port))
 
     def advance(self, watermark: int) -> None:
-        """Let everything happen before an instant: no earlier tuple will come."""
+        """Process everything before an instant: no earlier tuple will come."""
         waiting = self._waiting
         while waiting and waiting[0][0] < watermark:
             instant, _, _, item, port = heapq.heappop(waiting)
@@ -283,6 +248,33 @@ class Replay:
         self._watermark = watermark
 
     def finish(self) -> None:
-        """Let in what still waits. Windows that are not full by then stay open."""
+        """Process the tuples that still wait. Windows that are not full by then stay open."""
         if self._waiting:
             self.advance(max(instant for instant, *_ in self._waiting) + 1)
+
+
+class Functor(Operator):
+    """Filter and transform tuples: an operator without a window, which preserves punctuations.
+
+    Paper: Gedik 2014, sections 3.4 and 6.1.
+
+    Examples
+    --------
+    >>> from panes.operators import PUNCTUATION
+    >>> Functor(lambda x: 10 * x, where=lambda x: x > 1).run([1, 2, PUNCTUATION, 3])
+    [20, PUNCTUATION, 30]
+    """
+
+    model: ClassVar[OperatorModel] = OperatorModel("Functor", (InputPort(),), (preserving(0),))
+
+    def __init__(
+        self, transform: Callable[[Any], Any] | None = None, *, where: Callable[[Any], bool] | None = None
+    ) -> None:
+        super().__init__()
+        self._transform = transform
+        self._where = where
+
+    def process(self, item: Any, port: int = 0) -> None:
+        """Submit the transformed tuple if it fulfils the condition."""
+        if self._where is None or self._where(item):
+            self.submit(item if self._transform is None else self._transform(item))

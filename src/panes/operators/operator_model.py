@@ -1,7 +1,8 @@
-"""What an operator says about itself: the window configurations of its ports, and how they treat punctuations.
+"""The model of an operator: which windows its ports support, and how they treat window punctuations.
 
-Paper: Gedik 2014, sections 5.1 and 6.1. A model is checked when an operator is built, and by a graph of operators
-before anything runs.
+Paper: Gedik 2014, sections 3.3.4, 3.4, 5.1 and 6.1. A model is checked when an operator is made, and by a graph of
+operators before it runs. A window punctuation is a mark between tuples that ends a window; it carries window boundaries
+from one operator to the next.
 """
 
 from __future__ import annotations
@@ -9,21 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from itertools import product
 from typing import Any, Final
 
 from panes.errors import DeclarationError
-from panes.operators.policies import SlidingPolicies, TumblingPolicies, WindowPolicies, eviction_kind, kind_of
+from panes.operators.policies import TumblingPolicies, WindowPolicies, eviction_kind, kind_of
 from panes.queries.measures import Punctuation, Rows
 
-# Window punctuations, and how the ports of operators treat them.
-#
-# Paper: Gedik 2014, sections 3.3.4 and 3.4. A window punctuation is a mark between tuples that ends a window; it
-# carries window boundaries from one operator to the next.
+# Window punctuations
 
 
 class WindowPunctuation:
-    """A boundary between two windows of a stream. There is one of it: ``PUNCTUATION``."""
+    """A boundary between two windows of a stream. Its only instance is ``PUNCTUATION``."""
 
     _only: WindowPunctuation | None = None
 
@@ -40,7 +37,7 @@ PUNCTUATION: Final = WindowPunctuation()
 
 
 def tuples_of(stream: Iterable[Any]) -> Iterator[Any]:
-    """A stream without its punctuations.
+    """Return the tuples of a stream, without its punctuations.
 
     Examples
     --------
@@ -51,7 +48,7 @@ def tuples_of(stream: Iterable[Any]) -> Iterator[Any]:
 
 
 def windows_of(stream: Iterable[Any]) -> Iterator[list[Any]]:
-    """The windows of a punctuated stream, one after another; what follows the last punctuation is no window yet.
+    """Yield the windows of a punctuated stream; tuples after the last punctuation are not a complete window.
 
     Examples
     --------
@@ -68,12 +65,12 @@ def windows_of(stream: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 class InputMode(Enum):
-    """Whether an input port needs window punctuations."""
+    """Whether an input port expects window punctuations."""
 
     OBLIVIOUS = "oblivious"
     EXPECTING = "expecting"
     WINDOW_BOUND = "window-bound"
-    """Expecting where its window has a punctuation policy, oblivious elsewhere."""
+    """Expecting if its window has a punctuation policy, otherwise oblivious."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ GENERATING: Final = OutputMode("generating")
 
 
 def preserving(port: int = 0) -> OutputMode:
-    """The mode of an output port that passes on the punctuations of an input port.
+    """Return the mode of an output port that passes on the punctuations of an input port.
 
     Examples
     --------
@@ -106,35 +103,12 @@ EVICTIONS_OF_PARTITIONS = ("partition count", "tuple count", "partition age")
 ALL_EVICTIONS = ("count", "delta", "time", "punctuation")
 SLIDING_POLICIES = ("count", "delta", "time")
 PARTITIONS = ("not partitioned", "never evicted", *EVICTIONS_OF_PARTITIONS)
-"""What may be said of the partitions of a window: exactly one of these."""
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """One way to configure the window of a port, by the kinds of its policies.
-
-    ``partition_eviction`` is None for a window that is not partitioned, and for one whose partitions are never evicted:
-    to an operator both are the same, a window with one or many partitions.
-    """
-
-    type: str
-    evict: str
-    trigger: str | None
-    partition_eviction: str | None
-
-    @classmethod
-    def of(cls, window: WindowPolicies) -> Configuration:
-        """The configuration of a declared window."""
-        partitions = _partitions_of(window)
-        trigger = kind_of(window.trigger) if isinstance(window, SlidingPolicies) else None
-        return cls(
-            window.kind, kind_of(window.evict), trigger, partitions if partitions in EVICTIONS_OF_PARTITIONS else None
-        )
+"""What a window does with partitions: exactly one of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Supported:
-    """A family of configurations: evictions, triggers, and what may happen to partitions.
+    """A family of windows that a port supports.
 
     Parameters
     ----------
@@ -143,14 +117,14 @@ class Supported:
     triggers
         Kinds of trigger policies of sliding windows; none for tumbling windows.
     every
-        The only size that a count-based trigger may have; None for any.
+        The only count that a count-based trigger may have; None for any.
     empty
         Whether a sliding window may be empty: ``pn.rows(0)``.
     full
-        Whether a sliding window may keep its answers back until it is full: ``partial=False``.
+        Whether a sliding window may wait until it is full: ``partial=False``.
     partitions
-        Which of ``PARTITIONS`` a window may be, all by default. An operator that keeps something of its own about
-        tuples, and does not hear of partitions that are evicted, leaves those evictions out.
+        Which of ``PARTITIONS`` are supported, all by default. An operator with state of its own that does not react to
+        partition evictions leaves these out.
 
     Examples
     --------
@@ -174,10 +148,10 @@ class Supported:
         unknown = [each for each in self.partitions if each not in PARTITIONS]
         if unknown or not self.partitions:
             what = f"names {unknown[0]!r}" if unknown else "is empty"
-            raise DeclarationError(f"partitions= {what}, so no window is like that. Write some of {PARTITIONS}.")
+            raise DeclarationError(f"partitions= {what}. Write some of {PARTITIONS}.")
 
     def holds(self, window: WindowPolicies) -> bool:
-        """Whether a declared window is one of the family."""
+        """Return whether a window belongs to the family."""
         if kind_of(window.evict) not in self.evictions or _partitions_of(window) not in self.partitions:
             return False
         if isinstance(window, TumblingPolicies):
@@ -188,15 +162,8 @@ class Supported:
             return False
         return self.every is None or not isinstance(window.trigger, Rows) or window.trigger.n == self.every
 
-    def configurations(self) -> Iterator[Configuration]:
-        """All of the family."""
-        triggers: tuple[str | None, ...] = self.triggers or (None,)
-        partitions = dict.fromkeys(each if each in EVICTIONS_OF_PARTITIONS else None for each in self.partitions)
-        for evict, trigger, eviction in product(self.evictions, triggers, partitions):
-            yield Configuration("sliding" if trigger else "tumbling", evict, trigger, eviction)
-
     def partitioned(self) -> str:
-        """What its windows may be, for people."""
+        """Describe which partitions are supported, for error messages."""
         if set(self.partitions) == set(PARTITIONS):
             return "partitioned or not"
         shapes = {PARTITIONS[0]: "not partitioned", PARTITIONS[1]: "with partitions that are never evicted"}
@@ -233,13 +200,13 @@ _EMPTY = " and the empty pn.sliding(pn.rows(0))"
 
 @dataclass(frozen=True, slots=True)
 class InputPort:
-    """An input port: the windows that it supports (none for a port without a window), and its punctuation mode."""
+    """An input port: the windows that it supports (none if it has no window), and its punctuation mode."""
 
     supports: tuple[Supported, ...] = ()
     punctuation: InputMode = InputMode.OBLIVIOUS
 
     def mode(self, window: WindowPolicies | None) -> InputMode:
-        """Whether the port of an instance with such a window is expecting or oblivious."""
+        """Return whether the port expects punctuations, given the window of an instance."""
         if self.punctuation is not InputMode.WINDOW_BOUND:
             return self.punctuation
         bound = window is not None and isinstance(window.evict, Punctuation)
@@ -248,14 +215,14 @@ class InputPort:
 
 @dataclass(frozen=True, slots=True)
 class OperatorModel:
-    """The ports of an operator. Further output ports of an instance are like the last one."""
+    """The name and ports of an operator. Additional output ports of an instance are like the last one."""
 
     name: str
     inputs: tuple[InputPort, ...]
     outputs: tuple[OutputMode, ...]
 
     def check(self, window: WindowPolicies, port: int = 0) -> None:
-        """Refuse a window that the operator does not support on a port, and say which ones it does.
+        """Reject a window that a port does not support, and list those that it does.
 
         Examples
         --------
@@ -279,10 +246,6 @@ class OperatorModel:
             raise DeclarationError(
                 f"{self.name} does not support the window {window}{partitions}{where}. It supports {known}."
             )
-
-    def configurations(self, port: int = 0) -> list[Configuration]:
-        """All window configurations of a port."""
-        return [each for family in self.inputs[port].supports for each in family.configurations()]
 
 
 TUMBLING_WINDOWS = Supported(ALL_EVICTIONS)

@@ -1,16 +1,26 @@
-"""When subwindows are removed, so that a window with many partitions stays within bounds.
+"""Evict partitions, so that a window with many of them stays within a limit.
 
 ===============  ===============================  ===================================================================
-policy           when a tuple arrives             who goes
+policy           when a tuple arrives             what is evicted
 ===============  ===============================  ===================================================================
-partition age    first of all                     every subwindow without a tuple for longer than the age
-partition count  before a new subwindow is        one, so that there is room, or as many as a user's selection marks
-                 opened
-tuple count      after everything else            one after another, until the rest is within the limit
+partition age    before anything else             every partition without a tuple for longer than the age
+partition count  before a partition is added      one, to make room, or as many as a user's selection marks
+tuple count      after everything else            one partition after another, until the rest is within the limit
 ===============  ===============================  ===================================================================
 
-Paper: Gedik 2014, sections 3.5 and 4.2. Evictions are piggybacked on insertions, those by age too: a subwindow may stay
-beyond its age until some tuple arrives. Age counts from the last insertion; the eviction of tuples does not renew it.
+Which partition goes first, if there are too many:
+
+==========================  ===========================================================  ========================
+selection                   evicts first                                                 costs
+==========================  ===========================================================  ========================
+least recently updated      the one without a tuple for longest                          O(1)
+least frequently updated    the one with the fewest tuples; then least recently updated  O(1)
+oldest                      the one that was opened first                                O(1)
+by operator, a function     what it marks                                                what it looks at
+==========================  ===========================================================  ========================
+
+Paper: Gedik 2014, sections 3.5 and 4.2. Evictions are piggybacked on insertions, those by age too: a partition may
+outlive its age until some tuple arrives. Age counts from the last insertion; the eviction of tuples does not renew it.
 """
 
 from __future__ import annotations
@@ -23,45 +33,33 @@ from panes.errors import DeclarationError
 from panes.operators.subwindow import Subwindow
 from panes.queries.eviction import LEAST_FREQUENTLY_UPDATED, LEAST_RECENTLY_UPDATED, OLDEST, Evict
 
-# Which subwindow goes first when there are too many.
-#
-# ==========================  ===========================  ==================================================
-# selection                   goes first                   costs
-# ==========================  ===========================  ==================================================
-# least recently updated      no tuple for longest         O(1)
-# least frequently updated    fewest tuples; of those the  O(1)
-#                             least recently updated
-# oldest                      opened first                 O(1)
-# by operator, a function     whatever it marks            whatever it looks at
-# ==========================  ===========================  ==================================================
-#
-# Paper: Gedik 2014, section 3.5.2. A selection remembers only the order of partitions.
+# Selections
 
 
 class Selection(Protocol):
-    """The order in which partitions would go."""
+    """Which partition to evict next. It remembers nothing but the order of partitions."""
 
     def touched(self, partition: Hashable, updates: int = 1) -> None:
-        """Tuples of the partition arrived."""
+        """Note that tuples of a partition arrived."""
 
     def forget(self, partition: Hashable) -> None:
-        """The subwindow is gone."""
+        """Note that a partition was removed."""
 
     def choose(self) -> Sequence[Hashable]:
-        """Which ones go now, one at least."""
+        """Return the partitions to evict now: one or more."""
 
     def order(self) -> list[Hashable]:
-        """Partitions in an order from which touching them one after another gives the same selection again."""
+        """Return the partitions in an order that restores the selection if they are touched in it."""
 
 
 class LeastRecentlyUpdated:
-    """The one that has seen no tuple for longest."""
+    """Evicts the partition without a tuple for longest."""
 
     def __init__(self) -> None:
         self._order: OrderedDict[Hashable, None] = OrderedDict()
 
     def touched(self, partition: Hashable, updates: int = 1) -> None:
-        """Put it last."""
+        """Move the partition to the end."""
         order = self._order
         if partition in order:
             order.move_to_end(partition)
@@ -69,15 +67,15 @@ class LeastRecentlyUpdated:
             order[partition] = None
 
     def forget(self, partition: Hashable) -> None:
-        """Take it out."""
+        """Remove the partition."""
         self._order.pop(partition, None)
 
     def choose(self) -> Sequence[Hashable]:
-        """The first."""
+        """Return the first partition."""
         return (next(iter(self._order)),)
 
     def order(self) -> list[Hashable]:
-        """The first first."""
+        """Return the partitions, the next to be evicted first."""
         return list(self._order)
 
     def __iter__(self) -> Iterator[Hashable]:
@@ -85,25 +83,25 @@ class LeastRecentlyUpdated:
 
 
 class Oldest(LeastRecentlyUpdated):
-    """The one that was opened first."""
+    """Evicts the partition that was opened first."""
 
     def touched(self, partition: Hashable, updates: int = 1) -> None:
-        """Put it last, unless it has a place."""
+        """Append the partition if it is new."""
         self._order.setdefault(partition, None)
 
 
 class LeastFrequentlyUpdated:
-    """The one with the fewest tuples; of several, the one that has seen none for longest."""
+    """Evicts the partition with the fewest tuples; of several, the one without a tuple for longest."""
 
     def __init__(self) -> None:
         self._updates: dict[Hashable, int] = {}
         # By number of tuples, partitions in the order in which they reached it.
         self._reached: dict[int, OrderedDict[Hashable, None]] = {}
-        # At most the fewest tuples that a partition has; looked up anew where no partition has so few.
+        # A lower bound of the fewest tuples, corrected in choose.
         self._fewest = 1
 
     def touched(self, partition: Hashable, updates: int = 1) -> None:
-        """Move it one up."""
+        """Count the tuples of the partition."""
         before = self._updates.get(partition, 0)
         if before:
             self._take(partition, before)
@@ -114,19 +112,19 @@ class LeastFrequentlyUpdated:
             self._fewest = min(self._fewest, after)
 
     def forget(self, partition: Hashable) -> None:
-        """Take it out."""
+        """Remove the partition."""
         updates = self._updates.pop(partition, 0)
         if updates:
             self._take(partition, updates)
 
     def choose(self) -> Sequence[Hashable]:
-        """The first of those with the fewest tuples."""
+        """Return the first of the partitions with the fewest tuples."""
         if self._fewest not in self._reached:
             self._fewest = min(self._reached)
         return (next(iter(self._reached[self._fewest])),)
 
     def order(self) -> list[Hashable]:
-        """By number of tuples, then in the order in which they reached it."""
+        """Return the partitions by number of tuples, then in the order in which they reached it."""
         return [partition for updates in sorted(self._reached) for partition in self._reached[updates]]
 
     def _take(self, partition: Hashable, updates: int) -> None:
@@ -137,9 +135,9 @@ class LeastFrequentlyUpdated:
 
 
 class Candidates:
-    """The subwindows among which somebody selects: iterate over partitions and tuples, and mark some.
+    """The partitions to select from: iterate over them and their tuples, and mark those to evict.
 
-    Where a summarizer takes the tuples, there are none to look at.
+    A partition with a summarizer has no tuples to look at.
 
     Examples
     --------
@@ -164,7 +162,7 @@ class Candidates:
         return len(self._subwindows)
 
     def mark(self, partition: Hashable) -> None:
-        """Let a subwindow go."""
+        """Evict a partition."""
         if partition not in self._subwindows:
             raise DeclarationError(f"there is no partition {partition!r} to evict. Mark one that the candidates hold.")
         if partition not in self.marked:
@@ -172,30 +170,30 @@ class Candidates:
 
 
 class UserDefined:
-    """Whatever a function or an operator marks."""
+    """Evicts what a function or an operator marks."""
 
     def __init__(self, subwindows: Mapping[Hashable, Subwindow[Any]], ask: Callable[[Candidates], object]) -> None:
         self._subwindows = subwindows
         self._ask = ask
 
     def touched(self, partition: Hashable, updates: int = 1) -> None:
-        """Nothing to remember."""
+        """Ignore; nothing is remembered."""
 
     def forget(self, partition: Hashable) -> None:
-        """Nothing to forget."""
+        """Ignore; nothing is remembered."""
 
     def order(self) -> list[Hashable]:
-        """None is kept."""
+        """Return nothing; the choice is made anew each time."""
         return []
 
     def choose(self) -> Sequence[Hashable]:
-        """Ask."""
+        """Let the function or operator mark partitions."""
         candidates = Candidates(self._subwindows)
         self._ask(candidates)
         if not candidates.marked:
             raise DeclarationError(
-                "the partition selection marked no subwindow, although one has to go. Call "
-                "candidates.mark(partition) for one of them at least, or write select='least recently updated'."
+                "the partition selection marked no partition, although one must be evicted. Call "
+                "candidates.mark(partition) at least once, or write choose='least recently updated'."
             )
         return candidates.marked
 
@@ -207,45 +205,48 @@ BUILT_IN: dict[str, Callable[[], Selection]] = {
 }
 
 
+# Limits
+
+
 class Evictable(Protocol):
-    """What an eviction needs of a window."""
+    """What a keeper needs from a window."""
 
     subwindows: dict[Hashable, Subwindow[Any]]
     held: int
 
     def evict_partitions(self, partitions: Sequence[Hashable]) -> None:
-        """Remove subwindows."""
+        """Remove partitions."""
 
 
 class Keeper:
-    """Keeps a window within bounds; this one never has to do anything."""
+    """Keeps a window within its limit. Subclasses override the moment at which they evict."""
 
     def __init__(self, window: Evictable, selection: Selection) -> None:
         self.window = window
         self.selection = selection
 
     def expire(self, now: int) -> None:
-        """Before a tuple is looked at."""
+        """Evict before a tuple is looked at."""
 
     def make_room(self) -> None:
-        """Before a subwindow is opened."""
+        """Evict before a partition is added."""
 
     def trim(self) -> None:
-        """After a tuple was inserted."""
+        """Evict after a tuple was inserted."""
 
     def touched(self, subwindow: Subwindow[Any], now: int) -> None:
-        """A tuple is inserted into a subwindow."""
+        """Note that a tuple is being inserted."""
         subwindow.updated = now
         subwindow.updates += 1
         self.selection.touched(subwindow.partition)
 
     def forget(self, partition: Hashable) -> None:
-        """A subwindow is gone."""
+        """Note that a partition was removed."""
         self.selection.forget(partition)
 
 
 class ByAge(Keeper):
-    """No subwindow without a tuple for longer than some age."""
+    """Evicts partitions without a tuple for longer than an age."""
 
     def __init__(self, window: Evictable, age: int) -> None:
         self._by_update = LeastRecentlyUpdated()
@@ -253,7 +254,7 @@ class ByAge(Keeper):
         self._age = age
 
     def expire(self, now: int) -> None:
-        """Remove those that are too old; the least recently updated come first, so only they are looked at."""
+        """Evict what is too old: the first partitions by last update."""
         subwindows, too_old = self.window.subwindows, []
         oldest_allowed = now - self._age
         for partition in self._by_update:
@@ -265,33 +266,33 @@ class ByAge(Keeper):
 
 
 class ByPartitionCount(Keeper):
-    """At most so many subwindows."""
+    """Limits the number of partitions."""
 
     def __init__(self, window: Evictable, limit: int, selection: Selection) -> None:
         super().__init__(window, selection)
         self._limit = limit
 
     def make_room(self) -> None:
-        """Remove one where one more would be too many."""
+        """Evict if one more partition would exceed the limit."""
         while len(self.window.subwindows) >= self._limit:
             self.window.evict_partitions(self.selection.choose())
 
 
 class ByTupleCount(Keeper):
-    """At most so many tuples in all subwindows."""
+    """Limits the number of tuples of all partitions together."""
 
     def __init__(self, window: Evictable, limit: int, selection: Selection) -> None:
         super().__init__(window, selection)
         self._limit = limit
 
     def trim(self) -> None:
-        """Remove subwindows until the rest has few enough tuples."""
+        """Evict partitions until the rest is within the limit."""
         while self.window.held > self._limit:
             self.window.evict_partitions(self.selection.choose())
 
 
 def keeper(window: Evictable, evict: Evict, selection: Callable[[], Selection]) -> Keeper:
-    """Return what keeps a window within its limits."""
+    """Return the keeper of a window."""
     if evict.age is not None:
         return ByAge(window, evict.age)
     if evict.keys is not None:

@@ -1,9 +1,8 @@
-"""What an operator keeps beside its windows and does not save: a stream would forget it after every micro-batch.
+"""Find attributes of an operator that its ``save`` leaves out: a stream would lose them after every micro-batch.
 
-An operator that was given tuples is compared with one that was just made, attribute by attribute, as deep as Python
-can look. What it cannot look into counts as unchanged: functions and what they enclose, iterators, and objects that
-are written in C and do not compare, such as sources of random numbers. Variables of modules and classes are not looked
-at: they are not the operator's.
+An operator that has processed tuples is compared with a new one, attribute by attribute, as deep as Python can look.
+What it cannot look into counts as unchanged: functions and what they enclose, iterators, and objects written in C that
+do not compare, such as random number generators. Variables of modules and classes are not the operator's.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from panes.operators.operator import Operator
 
 _OPAQUE: Final = (Clock, type, FunctionType, BuiltinFunctionType, MethodType, ModuleType, partial, Iterator)
 _OWN: Final = frozenset(("declared", "clock", "outputs", "windows", "_owns_clock", "_sinks"))
-"""What every operator has."""
+"""The attributes of every operator."""
 
 
-def forgotten(operator: Operator, new: Operator) -> Iterator[tuple[str, Any]]:
-    """The attributes that would be lost, with their values.
+def unsaved_attributes(operator: Operator, new: Operator) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes that would be lost, with their values.
 
     Parameters
     ----------
@@ -34,55 +33,51 @@ def forgotten(operator: Operator, new: Operator) -> Iterator[tuple[str, Any]]:
     """
     saves = next(each for each in type(operator).__mro__ if "save" in vars(each))
     kept: frozenset[str] | None = vars(saves).get("_keeps")
-    # Whoever writes a method save says what is kept; the operators of the library say it of their own attributes.
+    # An operator with its own save is trusted; those of the library list what theirs keeps.
     if kept is None or type(operator) is saves:
         return
     before, same = _attributes(new), _Same(operator, new)
     for name, value in _attributes(operator).items():
         if name in _OWN or name in kept or isinstance(getattr(type(operator), name, None), cached_property):
             continue
-        if not (same.told(before[name], value) if name in before else same.a_window(value)):
+        if not (same.compare(before[name], value) if name in before else same.is_window(value)):
             yield name, value
 
 
 class _Same:
-    """Whether two values are as good as equal, so that neither remembers anything that the other does not.
+    """Whether two values are equivalent: neither remembers anything that the other does not.
 
-    Parameters
-    ----------
-    operator, new
-        Both refer to their own windows and clocks, which are saved or not state.
+    The windows and clocks of the two operators count as equivalent: they are saved, or are not state.
     """
 
     def __init__(self, operator: Operator, new: Operator) -> None:
-        # Each pair is looked at once: objects may refer to each other. All of them last as long as the operators do.
+        # Each pair is compared once: objects may refer to each other. Ids stay valid as long as the operators exist.
         self._seen = {(id(new), id(operator))}
         self._windows = {id(window) for window in operator.windows}
 
-    def told(self, one: Any, other: Any) -> bool:
-        """Compare, unless that is too deep."""
+    def compare(self, one: Any, other: Any) -> bool:
+        """Return whether two values are equivalent, or too deep to compare."""
         try:
             return self(one, other)
         except RecursionError:
             return True
 
-    def a_window(self, value: Any) -> bool:
-        """Whether it is one of the operator's, which are saved."""
+    def is_window(self, value: Any) -> bool:
+        """Return whether a value is a window of the operator, which is saved."""
         return id(value) in self._windows
 
     def __call__(self, one: Any, other: Any) -> bool:
-        """Compare."""
-        if one is other or (id(one), id(other)) in self._seen or self.a_window(other):
+        if one is other or (id(one), id(other)) in self._seen or self.is_window(other):
             return True
         if type(one) is not type(other):
             return False
         if isinstance(one, _OPAQUE):
             return True
         self._seen.add((id(one), id(other)))
-        inside, beside = _attributes(one), _attributes(other)
-        if inside or beside:
+        own, others = _attributes(one), _attributes(other)
+        if own or others:
             contents = isinstance(one, (list, tuple, deque, dict))
-            return self._named(inside, beside) and (not contents or self._contents(one, other))
+            return self._named(own, others) and (not contents or self._contents(one, other))
         return self._contents(one, other)
 
     def _contents(self, one: Any, other: Any) -> bool:
@@ -108,7 +103,7 @@ class _Same:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """Those of an instance, wherever it has them."""
+    """Return the attributes of an instance, in its slots and its dict."""
     slots = (vars(each).get("__slots__", ()) for each in type(value).__mro__)
     names = [name for some in slots for name in ((some,) if isinstance(some, str) else some)]
     found = {name: getattr(value, name) for name in names if name != "__dict__" and hasattr(value, name)}
@@ -119,12 +114,12 @@ def _equal(one: Any, other: Any) -> bool:
     if not _compares(one):
         return True
     try:
-        # NaN is as good as another.
+        # All NaNs are equivalent.
         return bool(one == other) or bool(one != one and other != other)
-    except Exception:  # whatever a class of somebody else's does when it is compared: it cannot be told
+    except Exception:  # a foreign class may raise anything when it is compared: assume that it is unchanged
         return True
 
 
 def _compares(value: Any) -> bool:
-    """Whether a value can be equal to another: an object as such is not."""
+    """Return whether a value defines equality, beyond being the same object."""
     return any("__eq__" in vars(each) for each in type(value).__mro__[:-1])
