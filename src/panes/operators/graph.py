@@ -7,8 +7,8 @@
 
 Paper: Gedik 2014, sections 2.1 and 3.4. A stream is *punctuated* if its output port generates punctuations, or
 preserves those of an input port that reads a single punctuated stream. A window that expects punctuations would
-otherwise grow for ever, or have garbled boundaries. The paper's wall clock becomes event time in a replay: the answers are the same
-whenever it runs, however the tuples were shuffled within the watermark's delay.
+otherwise grow for ever, or have garbled boundaries. The paper's wall clock becomes event time in a replay: the
+answers are the same whenever it runs, however the tuples were shuffled within the watermark's delay.
 """
 
 from __future__ import annotations
