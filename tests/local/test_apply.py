@@ -190,7 +190,7 @@ def fails(key, window, rows):
         (SchemaError, "delta.'odd'. is not a column", {"over": pn.tumbling(pn.delta("odd", 1))}),
         (SchemaError, "at='x' is of type int64, but event time has to be a timestamp", {"at": "x"}),
         (SchemaError, "1 rows have no value for 'd'", {"over": pn.tumbling(pn.delta("d", 1))}),
-        (SchemaError, "has to say true or false", {"over": pn.tumbling(pn.punctuation("x"))}),
+        (SchemaError, "must be boolean", {"over": pn.tumbling(pn.punctuation("x"))}),
         (SchemaError, "ties='u' is not a column", {"ties": "u"}),
         (SchemaError, "the function returned 5. Return None for no row", {"function": lambda *_: 5}),
         (SchemaError, "the function returned 'no', and a table is made of rows", {"function": lambda *_: ["no"]}),

@@ -383,5 +383,5 @@ def test_columns_that_come_later():
     ("window", "by"), [(pn.tumbling(pn.rows(2)), "K"), (pn.tumbling(pn.delta("Odometer", 2)), ())], ids=str
 )
 def test_names_are_those_of_the_data(window, by):
-    with pytest.raises(SchemaError, match=r"is spelt '(k|odometer)' in the data"):
+    with pytest.raises(SchemaError, match=r"is spelled '(k|odometer)' in the data"):
         pn.apply(table_of([row(1)]), over=window, by=by, at="ts", operator=totals)

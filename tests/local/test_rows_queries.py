@@ -19,7 +19,8 @@ from panes.engine.bind_program import types_in
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression
-from panes.row_windows.bound_rows import END, START, bind_rows, order_of
+from panes.row_windows.arrival import tie_order
+from panes.row_windows.bound_rows import END, START, bind_rows, needed
 from panes.row_windows.key_set import KeySet, Own, Shape
 from panes.row_windows.parts import over_rows
 from panes.row_windows.rows_shard import RowsShard, no_marks
@@ -170,7 +171,7 @@ class Sessions:
         query = pn.query("q", at="ts", by="k" if by else (), select=SELECT, over=pn.session(f"{gap} us"))
         parts = over_rows([query])
         self.bound = bind_rows(parts[0], schema, types_in(schema))
-        self.ties = order_of(parts, schema)
+        self.ties = tie_order(parts[0].stream, schema, needed(parts))
         self.keys = ["k"] if by else []
         arguments = tuple(result_type(expression(sql), schema) for sql in self.bound.arguments)
         keys, ties = (tuple(schema.field(name).type for name in names) for names in (self.keys, self.ties))
@@ -188,7 +189,9 @@ class Sessions:
         ]
         batches = pa.Table.from_arrays(columns, schema=self.shape.schema).to_batches()
         shard = RowsShard(self.set, {"window": declared}, self.blob_store)
-        ((_, found),) = shard.step(batches, no_marks(), watermark)
+        found = pa.concat_tables(
+            [table for answers in shard.steps(batches, no_marks(), watermark) for _, table in answers]
+        )
         self.found += [(r.get("k"), micros(r[START]), micros(r[END]), r["n"], r["total"]) for r in found.to_pylist()]
         self.late += shard.metrics.late
         return shard.metrics

@@ -19,7 +19,8 @@ from panes.expressions.expression import expression
 from panes.frames import sliding
 from panes.queries.windows import RowWindow
 from panes.row_windows import windows_shard
-from panes.row_windows.bound_rows import bind_rows, labelled, order_of
+from panes.row_windows.arrival import tie_order
+from panes.row_windows.bound_rows import bind_rows, labelled, needed
 from panes.row_windows.key_set import KeySet, Own, Shape
 from panes.row_windows.parts import over_rows
 from panes.row_windows.rows_shard import RowsShard, no_marks
@@ -39,7 +40,7 @@ class Stream:
         (part,) = over_rows([pn.query(by=by, at="ts", select=select, over=window)])
         self.bound = bind_rows(part, schema, types_in(schema))
         arguments = self.bound.arguments
-        ties = order_of([part], schema)
+        ties = tie_order(part.stream, schema, needed([part]))
         self.names = (*part.stream.by, "ts", *arguments, *part.deltas, *ties)
         types = [tuple(schema.field(name).type for name in some) for some in (part.stream.by, part.deltas, ties)]
         values = tuple(result_type(expression(sql), schema) for sql in arguments)
@@ -58,8 +59,9 @@ class Stream:
         ]
         came = pa.Table.from_arrays(columns, schema=shape).combine_chunks().to_batches()
         shard = RowsShard(self.keys, self.declared, self.blob_store)
-        for _, answers in shard.step(came, no_marks(), watermark):
-            self.found += labelled(self.bound, 0, answers).to_pylist()
+        for answers in shard.steps(came, no_marks(), watermark):
+            for _, table in answers:
+                self.found += labelled(self.bound, 0, table).to_pylist()
         self.late += shard.metrics.late
         return shard.metrics
 

@@ -98,6 +98,15 @@ class _Columns(Input):
         return {sql: result_type(sql, self.schema) for sql in expressions}
 
 
+def answers_by_window(shard, keys, rows, marks, watermark: int) -> list[pa.Table]:
+    """The answers of a micro-batch to one shard, a table for each window."""
+    found = [[bound.answers.empty_table()] for bound in keys.bounds for _ in bound.part.windows]
+    for answers in shard.steps(rows, marks, watermark):
+        for view, table in answers:
+            found[view].append(table)
+    return [pa.concat_tables(tables) for tables in found]
+
+
 class _ByRows:
     def __init__(self, parts, schema: pa.Schema) -> None:
         spark_types = {field.name.lower(): field.dataType for field in from_arrow_schema(schema)}
@@ -127,7 +136,8 @@ class _ByRows:
         found = []
         for number, blob_store in enumerate(self.blob_stores):
             opened = RowsShard(keys, {"declared": "same"}, blob_store)
-            for view, answers in opened.step([rows.filter(pa.array(shard == number))], marks, watermark):
+            mine = [rows.filter(pa.array(shard == number))]
+            for view, answers in enumerate(answers_by_window(opened, keys, mine, marks, watermark)):
                 part, window = self._window(view)
                 found.append(labelled(keys.bounds[part], window, answers))
             assert opened.metrics.late == 0

@@ -1,4 +1,4 @@
-"""A function over windows, in process: it is called for every window with a slice of the sorted rows."""
+"""Call a user's function for each window, with a slice of the sorted rows."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from panes.applying.outputs import Collected
 from panes.applying.user_functions import BEFORE, Function, Instance, WindowedFunction
 from panes.engine.columns import whole
 from panes.engine.schema import ResultSchema, field_of
-from panes.frames.row_frame import Arrivals, RowFrame
+from panes.frames.row_frame import RowFrame
 from panes.queries.query import ARRIVAL
-from panes.queries.windows import Window
-from panes.row_windows.arrival import check_order
-from panes.row_windows.bound_rows import END, START, BoundRows, bounds_of, check_part
+from panes.queries.windows import RowWindow, Window
+from panes.row_windows.bound_rows import END, START, BoundRows, Instances, bounds_of, check_part
 from panes.row_windows.parts import RowsPart, is_complete
+from panes.row_windows.window_input import check_order
 
 OUTPUT = "__panes_output_"
-"""What the names of the function's columns begin with, until results are labelled: a key may have the same name."""
+"""The prefix of the function's columns until results are labelled: a key may have the same name."""
 
 _AT_ONCE = 1 << 14
-"""Calls whose windows are described at a time."""
+"""The number of windows that are described at a time."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class AppliedRows(BoundRows):
     Parameters
     ----------
     columns
-        The columns of the rows that it is given.
+        The columns of the rows that it gets.
     output
-        Those of what it returns; None to see from the values.
+        The columns that it returns; None to infer them.
     bare
-        Whether results are what it returns alone.
+        Whether results have only the columns that it returns, without windows and keys.
     """
 
     columns: tuple[str, ...] = ()
@@ -49,54 +49,47 @@ class AppliedRows(BoundRows):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The SQL of what is needed of each row: all columns."""
+        """The SQL of all columns."""
         return tuple("`" + name.replace("`", "``") + "`" for name in self.columns)
 
     @property
     def outputs(self) -> dict[str, pa.DataType]:
-        """What the function returns."""
+        """The columns that the function returns."""
         return {OUTPUT + field.name: field.type for field in self.output or ()}
 
     @property
     def answers(self) -> pa.Schema:
-        """The columns of answers before they are labelled: keys, bounds, what the function returns."""
+        """The columns of answers before they are labelled: keys, bounds, and what the function returns."""
         bounds = [(START, self.schema.instant), (END, self.schema.instant)]
         return pa.schema([*self.schema.keys.items(), *bounds, *self.outputs.items()])
 
     def answer(
-        self,
-        number: int,
-        arrivals: Arrivals,
-        found: RowFrame,
-        numbers: Array,
-        keys: Sequence[pa.Array],
-        groups: Sequence[pa.Array],
-        arguments: Mapping[str, pa.Array],
+        self, number: int, instances: Instances, arguments: Mapping[str, pa.Array], groups: Sequence[pa.Array] = ()
     ) -> pa.Table:
-        """Call the function for every instance of a window."""
+        """Call the function for each instance of a window."""
         assert self.function is not None
-        window, instant = self.part.windows[number], self.schema.instant
-        found, numbers = held_by(window, arrivals, found, numbers)
-        start, end = bounds_of(window, found, arrivals.events.start)
+        window, keys = self.part.windows[number], instances.keys
+        found, numbers = held_by(window, instances)
+        start, end = bounds_of(window, found, instances.arrivals.events.start)
         rows = pa.table(list(arguments.values()), names=list(self.columns))
         names, key_rows = list(self.schema.keys), list(zip(*(key.to_pylist() for key in keys), strict=True)) or [()]
         collected = Collected(self.output, () if self.bare else (*BEFORE, *names))
         for begin in range(0, len(found), _AT_ONCE):
             some = slice(begin, begin + _AT_ONCE)
-            told = self._told(window, found.instant[some], start[some], end[some], numbers[some])
+            described = self._described(window, found.instant[some], start[some], end[some], numbers[some])
             held = (found.key[some].tolist(), found.lo[some].tolist(), found.hi[some].tolist())
-            for call, (key, lo, hi, instance) in enumerate(zip(*held, told, strict=True), begin):
+            for call, (key, lo, hi, instance) in enumerate(zip(*held, described, strict=True), begin):
                 own = dict(zip(names, key_rows[key], strict=True))
                 collected.add(call, self.function(own, instance, rows.slice(lo, hi - lo)))
         owner, table = collected.found()
-        owners = pa.array(found.key[owner])
+        instant, owners = self.schema.instant, pa.array(found.key[owner])
         columns = {name: key.take(owners) for name, key in zip(names, keys, strict=True)}
         columns |= {START: pa.array(start[owner]).view(instant), END: pa.array(end[owner]).view(instant)}
         columns |= {OUTPUT + name: whole(table.column(name)) for name in table.column_names}
         return pa.table(columns)
 
-    def _told(self, window: Any, instants: Array, start: Array, end: Array, numbers: Array) -> Iterator[Instance]:
-        """What the function is told of windows."""
+    def _described(self, window: Any, instants: Array, start: Array, end: Array, numbers: Array) -> Iterator[Instance]:
+        """Describe windows for the function."""
         time, count = self.schema.instant, len(start)
         nothing = [None] * count
         timed, by_rows = self.part.query.timed, not is_complete(window)
@@ -106,13 +99,14 @@ class AppliedRows(BoundRows):
         return map(Instance, [window.name] * count, *bounds, which, processed)
 
 
-def held_by(window: Any, arrivals: Arrivals, found: RowFrame, numbers: Array) -> tuple[RowFrame, Array]:
-    """The rows that windows on the clock hold, where policies hold more."""
+def held_by(window: RowWindow | Window, instances: Instances) -> tuple[RowFrame, Array]:
+    """Return instances and their numbers. Policies may hold more rows than a window on the clock does."""
+    found, numbers = instances.frame, instances.numbers
     if not isinstance(window, Window):
         return found, numbers
-    events, lo, hi = arrivals.events, found.lo, found.hi
+    events, lo, hi = instances.arrivals.events, found.lo, found.hi
     if window.per_event:
-        # Rows of one instant share an answer, and each is answered.
+        # Rows of one instant have the same answer.
         last = found.instant + 1 - window.ago
         lo, hi = events.search(found.key, last - window.geometry.range), events.search(found.key, last)
         return RowFrame(found.key, found.instant, lo, hi), numbers
@@ -124,7 +118,7 @@ def held_by(window: Any, arrivals: Arrivals, found: RowFrame, numbers: Array) ->
 
 
 def bind_function(declared: WindowedFunction, part: RowsPart, schema: pa.Schema) -> AppliedRows:
-    """Fix the types, and refuse what does not fit the data."""
+    """Bind a function to the columns of the data, or raise if its windows do not fit them."""
     check_part(part, schema)
     check_order(declared.order, schema)
     keys = {name: field_of(schema, name).type for name in part.query.by}
@@ -134,7 +128,7 @@ def bind_function(declared: WindowedFunction, part: RowsPart, schema: pa.Schema)
 
 
 def label_calls(bound: AppliedRows, number: int, answers: pa.Table) -> pa.Table:
-    """What the function returned with windows and keys as results show them."""
+    """Return what the function returned, with windows and keys."""
     instant = bound.schema.instant
     own = {name.removeprefix(OUTPUT): answers.column(name) for name in answers.column_names if name.startswith(OUTPUT)}
     if bound.bare:

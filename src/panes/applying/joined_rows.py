@@ -25,8 +25,7 @@ from panes.operators.policies import policies_of
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.measures import Delta
 from panes.queries.windows import RowWindow
-from panes.row_windows.arrival import check_delta
-from panes.row_windows.window_input import WindowInput
+from panes.row_windows.window_input import WindowInput, check_delta
 
 AT, PORT = "__panes_at", "__panes_port"
 """What the rows of both sides have in common, beside their keys and the column that a window goes by."""

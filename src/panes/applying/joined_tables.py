@@ -17,11 +17,13 @@ from panes.engine.keys import key_ordinals
 from panes.engine.sorting import sort_by_time, sort_ties
 from panes.errors import SchemaError
 from panes.expressions.evaluate import evaluate, require_boolean
+from panes.frames import Positions
 from panes.frames.matching import levels, near
+from panes.frames.row_frame import Arrivals
 from panes.operators.join_operator import Join
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
-from panes.row_windows.arrival import arrivals_of
+from panes.row_windows.arrival import delta_values
 
 
 def join_tables(declared: JoinDeclaration, left: pa.Table, right: pa.Table) -> pa.Table:
@@ -135,7 +137,8 @@ class _Pair:
             sort_ties(order, same, [columns[name] if name in columns else column(name) for name in both.ties])
         tuples = pa.table(columns).take(pa.array(order))
         starts = np.append(np.searchsorted(own, np.unique(keys)), len(keys))
-        arrivals = arrivals_of(both.stream, tuples, when, starts, int(instants.max(initial=0)) + 1, _NONE)
+        attributes = delta_values(both.stream.window, tuples)
+        arrivals = Arrivals(Positions.of_events(when, starts), int(instants.max(initial=0)) + 1, attributes)
         # Rows that meet have equal keys already: those without a key are not here.
         met = pairs(Join(both.stream.window, both.stream.window), ports[order], tuples, arrivals)
         assert met is not None

@@ -18,13 +18,13 @@ from panes.applying.user_operators import WindowedOperator
 from panes.engine.schema import field_of
 from panes.engine.sorting import sort_rows
 from panes.row_windows.arrival import tie_order
+from panes.row_windows.key_set import WITHOUT_KEYS, without_keys
 from panes.state.blob_store import BlobStore
 from panes.state.held_rows import INSTANT, Waiting
 from panes.state.job import ShardMetrics
 from panes.state.key_dictionary import BatchLog, KeyDictionary
 from panes.state.manifest import from_text, read_state, to_text, write_state
 
-_ONE = pa.schema([("everything", pa.int32())])
 _SAVED = pa.schema([("key", pa.int64()), ("saved", pa.string()), ("due", pa.int64())])
 _Line: TypeAlias = "tuple[int, str | None, int | None]"
 _NEVER = 2**62
@@ -54,7 +54,7 @@ class OperatedShard:
         # Where partitions have an influence on each other, one operator has them all.
         self._by = () if stream.alone else tuple(field_of(columns, name).name for name in stream.by)
         self._waiting = Waiting(columns.insert(0, pa.field(INSTANT, pa.int64())), blob_store, state)
-        keys = pa.schema([columns.field(name) for name in self._by]) if self._by else _ONE
+        keys = pa.schema([columns.field(name) for name in self._by]) if self._by else WITHOUT_KEYS
         self._keys = KeyDictionary(keys, blob_store, state.get("keys", ()))
         self._saved = BatchLog(_SAVED, blob_store, state.get("saved", ()))
 
@@ -96,7 +96,7 @@ class OperatedShard:
         known = len(self._keys)
         if not self._by and len(marks):
             # The one operator of all tuples is there before the first of them.
-            known = int(self._keys.ordinals(self._everything(1))[0]) + 1
+            known = int(self._keys.ordinals(without_keys(1))[0]) + 1
         owner = self._keys.ordinals(self._partitions_of(came))
         marked, when = self._keys.find(self._partitions_of(ended)), ended.column(INSTANT).to_numpy()
         order = self._order(came, owner)
@@ -158,11 +158,7 @@ class OperatedShard:
         return sort_rows(owner, came.column(INSTANT).to_numpy(), ties)
 
     def _partitions_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows.select(list(self._by)) if self._by else self._everything(len(rows))
-
-    @staticmethod
-    def _everything(rows: int) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([pa.array(np.zeros(rows, np.int32))], schema=_ONE)
+        return rows.select(list(self._by)) if self._by else without_keys(len(rows))
 
 
 def _not(marked: pa.Array) -> pa.Array:

@@ -79,9 +79,7 @@ class WindowedFunction:
         """
         query = self.query
         if query.ties:
-            shared = {name.lower() for name in (*query.by, query.at)}
-            first = tie_columns(schema, query.ties, shared)
-            query = replace(query, ties=tuple(dict.fromkeys((*first, *tie_columns(schema, (), shared)))))
+            query = replace(query, ties=tuple(tie_columns(schema, query.ties, (*query.by, query.at), schema.names)))
         return over_everything(query)
 
 

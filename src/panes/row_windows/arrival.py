@@ -1,136 +1,162 @@
-"""The rows of a table as tuples that arrive: by time, then by value, partition after partition."""
+"""The order in which the rows of a table arrive at windows: by key and time, and rows of one instant by value.
+
+``sorted_rows`` sorts a table once for several windows. On Spark and in streams rows are sorted elsewhere, with the same
+``tie_order``, and the same ``delta_values`` and ``marks_of`` say what windows go by.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
-from panes.aggregates.ordering import is_ordered
 from panes.engine.columns import column_of, instants_of, whole
 from panes.engine.schema import field_of
 from panes.engine.sorting import key_ranks, sort_by_time, sort_ties, tie_columns
-from panes.errors import SchemaError, nearest
-from panes.expressions.evaluate import evaluate, require_boolean
+from panes.errors import SchemaError
+from panes.expressions.evaluate import evaluate
+from panes.expressions.expression import Expression
 from panes.frames import Positions
-from panes.frames.distances import Values
+from panes.frames.distances import Booleans, Values
 from panes.frames.row_frame import Arrivals
+from panes.inputs import with_the_rest
 from panes.operators.policies import Attribute, WindowPolicies, policy_text
 from panes.queries.measures import Delta
 from panes.row_windows.window_input import WindowInput
 
+NO_PUNCTUATIONS = np.zeros(0, np.int64)
+
 
 @dataclass(frozen=True, eq=False)
-class Arrived:
-    """Tuples in the order of partitions and arrival, and what windows go by."""
-
-    table: pa.Table
-    arrivals: Arrivals
-
-
-def check_stream(stream: WindowInput, schema: pa.Schema) -> None:
-    """Refuse columns that are not there, or not of a type that can serve."""
-    for what, name in (*(("by", key) for key in stream.by), *(("delta", name) for name in stream.deltas)):
-        _check_name(what, name, schema)
-    if stream.at is not None:
-        _check_name("at", stream.at, schema)
-        type_ = field_of(schema, stream.at).type
-        if not pa.types.is_timestamp(type_):
-            raise SchemaError(f"at={stream.at!r} is of type {type_}, and time has to be a timestamp. Convert it first.")
-    if stream.mark is not None:
-        _check_name("punctuation", stream.mark.column, schema)
-        type_ = field_of(schema, stream.mark.column).type
-        if not pa.types.is_boolean(type_):
-            raise SchemaError(
-                f"punctuation({stream.mark.column!r}) is of type {type_}, and has to say true or false. Compare it "
-                "with something first."
-            )
-    if stream.port is not None:
-        _check_name("port", stream.port, schema)
-        type_ = field_of(schema, stream.port).type
-        if not pa.types.is_integer(type_):
-            raise SchemaError(f"port={stream.port!r} is of type {type_}, and ports are numbers from 0. Cast it first.")
-    for policy in stream.window.deltas:
-        check_delta(policy, field_of(schema, str(policy.column)).type)
-    if stream.where is not None:
-        require_boolean(stream.where, schema)
-
-
-def check_tuples(stream: WindowInput, schema: pa.Schema, order: Iterable[str] = ()) -> None:
-    """Check the columns of an operator, which is given rows as dicts: there, names are as the data spell them.
+class SortedRows:
+    """The rows of a table that arrive at some windows, sorted by key and time.
 
     Parameters
     ----------
     order
-        The columns that a sort goes by.
+        The position of each of them in the table.
+    ordinals, instants
+        The ordinal of the key and the time of each row, in the order of the table.
+    arriving, marks
+        For each input, which rows of the table arrive, and which are marks; None without marks.
+    end
+        How far the clock runs.
     """
-    check_stream(stream, schema)
-    check_order(order, schema)
-    for name in (*stream.by, *stream.deltas, *(() if stream.port is None else (stream.port,))):
-        if name not in schema.names:
-            raise SchemaError(
-                f"{name!r} is spelt {field_of(schema, name).name!r} in the data, and upper and lower case count in the "
-                "dicts that an operator is given. Spell it as the data do."
-            )
+
+    table: pa.Table
+    order: Array
+    ordinals: Array
+    instants: Array
+    arriving: Mapping[WindowInput, Booleans]
+    marks: Mapping[WindowInput, Booleans | None]
+    end: int
+
+    def at(self, stream: WindowInput) -> tuple[Array, Arrivals]:
+        """Return the rows that arrive at a window, by their positions in the table, and when they do."""
+        order, mine = self.order, self.arriving[stream]
+        if not mine[order].all():
+            order = order[mine[order]]
+        own = self.ordinals[order]
+        starts = np.flatnonzero(np.diff(own, prepend=-1))
+        events = Positions.of_events(self.instants[order], np.append(starts, len(own)))
+        arrivals = Arrivals(events, self.end)
+        mask = self.marks[stream]
+        if mask is None:
+            return order, arrivals
+        marked = np.flatnonzero(mask)
+        assert stream.mark is not None
+        if stream.mark.scope == "stream":
+            return order, replace(arrivals, punctuations=np.sort(self.instants[marked]))
+        return order, replace(arrivals, marks=marks_of(self.ordinals[marked], self.instants[marked], own[starts]))
 
 
-def check_order(order: Iterable[str], schema: pa.Schema) -> None:
-    """Refuse to sort by columns that are not there, or have no order."""
-    for name in order:
-        if name not in schema.names:
-            raise SchemaError(f"order={name!r} is not a column of the data ({nearest(name, schema.names)})")
-        if not is_ordered(schema.field(name).type):
-            raise SchemaError(f"order={name!r} is of type {schema.field(name).type}, which has no order to sort by.")
+def sorted_rows(
+    inputs: Sequence[WindowInput], table: pa.Table, data: Any = None, read: Collection[str] | None = None
+) -> SortedRows:
+    """Sort the rows that arrive at any of some windows, which share keys, time and ties.
 
-
-def arrive(stream: WindowInput, table: pa.Table) -> Arrived:
-    """The rows that arrive, sorted."""
-    instants = np.arange(len(table), dtype=np.int64)
-    known = np.ones(len(table), dtype=bool)
+    Parameters
+    ----------
+    data
+        What the table was made of, if it may have columns that the table lacks.
+    read
+        The columns that order rows which ``ties`` leaves equal; None for all.
+    """
+    stream = inputs[0]
+    instants, known = np.arange(len(table), dtype=np.int64), np.ones(len(table), np.bool_)
     if stream.at is not None:
         times = column_of(table, stream.at)
         instants = instants_of(times)
-        if times.null_count:
-            known = times.is_valid().to_numpy(zero_copy_only=False)
+        known = times.is_valid().to_numpy(zero_copy_only=False) if times.null_count else known
+    # Rows that do not arrive, and marks, advance the clock too: so does the watermark of a stream.
+    end = int(instants[known].max()) + 1 if known.any() else 0
+    arriving, marks = dict[WindowInput, Any](), dict[WindowInput, Any]()
+    for each in inputs:
+        marks[each], rows = None, known
+        if each.mark is not None:
+            marked = column_of(table, each.mark.column).fill_null(False).to_numpy(zero_copy_only=False)
+            marks[each], rows = known & marked, known & ~marked
+        arriving[each] = rows if each.where is None else rows & _passing(each.where, table, rows)
+    anywhere = np.logical_or.reduce(list(arriving.values()))
     ordinals = key_ranks([column_of(table, key) for key in stream.by], len(table))
-    keep, marked = known, np.zeros(len(table), bool)
-    if stream.mark is not None:
-        marked = known & column_of(table, stream.mark.column).fill_null(False).to_numpy(zero_copy_only=False)
-        keep = known & ~marked
-    if stream.where is not None:
-        # A condition need not make sense for a row without a time, or for a mark.
-        rows = np.flatnonzero(keep)
-        passes = whole(evaluate(stream.where, table.take(pa.array(rows)))).fill_null(False)
-        keep = np.zeros(len(table), bool)
-        keep[rows] = passes.to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(keep)
-    present = np.unique(ordinals[rows]) if stream.by else np.zeros(1, np.int64)
-    order = rows[sort_by_time(ordinals[rows], instants[rows])]
-    own, when = ordinals[order], instants[order]
+    chosen = np.arange(len(table)) if anywhere.all() else np.flatnonzero(anywhere)
+    order = chosen[sort_by_time(ordinals[chosen], instants[chosen])]
     if stream.at is not None:
-        same = (own[1:] == own[:-1]) & (when[1:] == when[:-1])
-        sort_ties(order, same, [table.column(name) for name in tie_order(stream, table.schema)])
-    # Otherwise rows come as they stand.
+        same = (ordinals[order[1:]] == ordinals[order[:-1]]) & (instants[order[1:]] == instants[order[:-1]])
+        if same.any():
+            # Columns that no query reads count too, and are only loaded if they have to be.
+            everything = table if data is None else with_the_rest(data, table)
+            names = tie_order(stream, everything.schema, read)
+            sort_ties(order, same, [everything.column(name) for name in names])
+    return SortedRows(table, order, ordinals, instants, arriving, marks, end)
+
+
+def _passing(where: Expression, table: pa.Table, rows: Booleans) -> Array:
+    if rows.all():
+        return np.asarray(whole(evaluate(where, table)).fill_null(False).to_numpy(zero_copy_only=False))
+    # A condition need not make sense for a row without a time, or for a mark.
+    some = whole(evaluate(where, table.filter(pa.array(rows)))).fill_null(False)
+    passing = np.zeros(len(rows), np.bool_)
+    passing[rows] = some.to_numpy(zero_copy_only=False)
+    return passing
+
+
+def arrive(stream: WindowInput, table: pa.Table) -> tuple[pa.Table, Arrivals]:
+    """Return the rows that arrive at one window in their order, and when they do."""
+    order, arrivals = sorted_rows([stream], table).at(stream)
     if len(order) < len(table) or (order[1:] < order[:-1]).any():
         table = table.take(pa.array(order))
-    starts = np.append(np.searchsorted(own, present), len(own))
-    # As far as all rows go, those that do not pass and marks included: so does the watermark of a stream.
-    end = int(instants[known].max()) + 1 if known.any() else 0
-    arrivals = arrivals_of(stream, table, when, starts, end, np.zeros(0, np.int64))
-    if stream.mark is not None and stream.mark.scope == "key":
-        arrivals = replace(arrivals, marks=marks_of(ordinals[marked], instants[marked], present))
-    elif stream.mark is not None:
-        arrivals = replace(arrivals, punctuations=np.sort(instants[marked]))
-    return Arrived(table, arrivals)
+    return table, replace(arrivals, attributes=delta_values(stream.window, table))
+
+
+def tie_order(stream: WindowInput, schema: pa.Schema, read: Iterable[str] | None = None) -> list[str]:
+    """Return the columns that order rows of one instant: those that never decrease, then by the rule of all verbs.
+
+    Parameters
+    ----------
+    read
+        The columns that order rows which ``ties`` leaves equal; None for all, as an operator sees them all.
+    """
+    # Windows that an operator makes may go by attributes of tuples of its own.
+    others = [policy.column for window in stream.others for policy in window.deltas]
+    first = [field_of(schema, name).name for name in stream.deltas] + [n for n in schema.names if n in others]
+    shared = (*stream.by, stream.at or "")
+    return list(
+        dict.fromkeys((*first, *tie_columns(schema, stream.ties, shared, schema.names if read is None else read)))
+    )
+
+
+# What windows go by
 
 
 def marks_of(ordinals: Array, instants: Array, present: Array) -> Positions:
-    """The marks of some keys, in the order of these; those of other keys have nothing to end."""
+    """Return the marks of some keys, in the order of these. Marks of other keys end no window."""
     at = np.searchsorted(present, ordinals)
-    # A key that was never seen is -1, and is not what stands behind the last one.
+    # A key without rows finds -2, and not the key after it.
     known = np.append(present, -2)[at] == ordinals
     key, instants = at[known], instants[known]
     order = np.lexsort((instants, key))
@@ -138,57 +164,13 @@ def marks_of(ordinals: Array, instants: Array, present: Array) -> Positions:
     return Positions.of_events(instants[order], starts)
 
 
-def arrivals_of(
-    stream: WindowInput, table: pa.Table, instants: Array, key_starts: Array, end: int, punctuations: Array
-) -> Arrivals:
-    """What windows go by, of rows that are sorted already."""
-    attributes = delta_values(stream.window, table)
-    return Arrivals(Positions.of_events(instants, key_starts), end, attributes, punctuations)
-
-
 def delta_values(window: WindowPolicies, table: pa.Table) -> dict[Attribute, Values]:
-    """The values of the attributes that the delta policies of a window go by."""
+    """Return the columns that the delta policies of a window go by."""
     values: dict[Attribute, Values] = {}
     for policy in window.deltas:
         if policy.column not in values:
             values[policy.column] = _values(policy, column_of(table, str(policy.column)))
     return values
-
-
-def tie_order(stream: WindowInput, schema: pa.Schema) -> list[str]:
-    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
-    # Those of an operator's other windows may be attributes of tuples that it makes itself.
-    others = [policy.column for window in stream.others for policy in window.deltas]
-    first = [field_of(schema, name).name for name in stream.deltas] + [n for n in schema.names if n in others]
-    shared = {name.lower() for name in (*stream.by, stream.at or "")}
-    named = tie_columns(schema, stream.ties, shared)
-    # What ties= leaves equal is ordered by the others: an operator sees all columns.
-    return list(dict.fromkeys((*first, *named, *tie_columns(schema, (), shared))))
-
-
-def _check_name(what: str, name: str, schema: pa.Schema) -> None:
-    if name.lower() not in {known.lower() for known in schema.names}:
-        raise SchemaError(f"{what}={name!r} is not a column of the data ({nearest(name, schema.names)})")
-
-
-def check_delta(policy: Delta, type_: pa.DataType) -> None:
-    """Refuse to go by a column that has no distances."""
-    if pa.types.is_timestamp(type_):
-        if not policy.temporal:
-            raise SchemaError(
-                f"{policy_text(policy)} goes by a number, and the column is of type {type_}. Write a duration, as "
-                f"delta({policy.column!r}, '10 s')."
-            )
-    elif policy.temporal:
-        raise SchemaError(
-            f"{policy_text(policy)} goes by a duration, and the column is of type {type_}. Write a number, as "
-            f"delta({policy.column!r}, 10), or convert it to a timestamp."
-        )
-    elif not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
-        raise SchemaError(
-            f"{policy_text(policy)} goes by a column of type {type_}, and needs a number or a timestamp. Cast it, "
-            "for example to double."
-        )
 
 
 def _values(policy: Delta, column: pa.Array) -> Values:

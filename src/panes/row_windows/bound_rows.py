@@ -1,8 +1,12 @@
-"""Windows by rows, in process: rows are sorted once for all windows of a key set, and kernels answer index pairs."""
+"""Answer windows of rows over sorted rows: kernels compute the aggregates of index pairs.
+
+``bind_rows`` checks a part against the columns of the data. ``instances_of`` finds the instances of its windows, and
+``BoundRows.answer`` computes their aggregates, wherever the rows were sorted. ``labelled`` names the results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -17,23 +21,63 @@ from panes.engine.program import Reading
 from panes.engine.results import finished
 from panes.engine.schema import ResultSchema, check_columns, field_of, output_types, result_schema
 from panes.engine.sorting import tie_columns
-from panes.errors import SchemaError, nearest
 from panes.frames import Frame
 from panes.frames.positions import FARTHEST
 from panes.frames.row_frame import Arrivals, RowFrame, key_of_rows
 from panes.queries.query import NUMBER, Query
 from panes.queries.windows import RowWindow, Window
-from panes.row_windows.arrival import check_delta
-from panes.row_windows.parts import RowsPart, is_session
+from panes.row_windows.arrival import delta_values
+from panes.row_windows.framing import frame_rows
+from panes.row_windows.parts import RowsPart, is_complete, is_session
+from panes.row_windows.window_input import check_measures
 
 ENDLESS = 4 * FARTHEST
-"""Later than anything is ever due."""
+"""An instant after everything that is ever due."""
 
 START, END, NUMBERED = "__panes_start", "__panes_end", "__panes_number"
-"""What answers call the bounds and the number of instances before they are finished: a key may be called so, too."""
+"""The columns of bounds and numbers until results are labelled: a key may have a plain name."""
 
 
-# What is computed
+# The instances to answer
+
+
+@dataclass(frozen=True, eq=False)
+class Instances:
+    """The instances of a window over sorted rows.
+
+    Parameters
+    ----------
+    arrivals
+        The rows, as they arrived.
+    frame, numbers
+        The instances, and the number of each within its key.
+    keys
+        The key columns, a row per key.
+    """
+
+    arrivals: Arrivals
+    frame: RowFrame
+    numbers: Array
+    keys: Sequence[pa.Array]
+
+
+def instances_of(
+    part: RowsPart, arrivals: Arrivals, attributes: pa.Table, keys: Sequence[pa.Array]
+) -> Iterator[Instances]:
+    """Yield the instances of each window of a part.
+
+    Parameters
+    ----------
+    attributes
+        A table of the same rows, with the columns that sizes and paces go by.
+    """
+    for window, stream in zip(part.windows, part.streams, strict=True):
+        end = ENDLESS if is_complete(window) else arrivals.end
+        own = replace(arrivals, end=end, attributes=delta_values(stream.window, attributes))
+        yield Instances(own, *frame_rows(stream, own), keys)
+
+
+# Their answers
 
 
 @dataclass(frozen=True)
@@ -43,7 +87,7 @@ class BoundRows:
     Parameters
     ----------
     components, readings
-        What is made of single rows, and what is read out of that.
+        What is kept of rows, and what is read out of that.
     schema
         The columns of results.
     """
@@ -55,54 +99,61 @@ class BoundRows:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The SQL of what is needed of each row."""
+        """The SQL of the arguments of aggregates."""
         return tuple(dict.fromkeys(a for component in self.components for a in component.arguments))
 
     @property
     def answers(self) -> pa.Schema:
-        """The columns of answers before they are finished: keys, groups, bounds, the number of the window."""
+        """The columns of answers before they are labelled: keys, groups, bounds, number, aggregates."""
         keys, instant = self.schema.keys, self.schema.instant
         bounds = [(START, instant), (END, instant), (NUMBERED, pa.int64())]
         return pa.schema([*keys.items(), *bounds, *self.outputs.items()])
 
     @property
     def outputs(self) -> dict[str, pa.DataType]:
-        """What is computed."""
+        """The aggregates and their types."""
         return {reading.alias: reading.bound.type for reading in self.readings}
 
     def answer(
-        self,
-        number: int,
-        arrivals: Arrivals,
-        found: RowFrame,
-        numbers: Array,
-        keys: Sequence[pa.Array],
-        groups: Sequence[pa.Array],
-        arguments: Mapping[str, pa.Array],
+        self, number: int, instances: Instances, arguments: Mapping[str, pa.Array], groups: Sequence[pa.Array] = ()
     ) -> pa.Table:
-        """What is computed over the instances of a window: the columns of ``answers``.
+        """Compute the aggregates over the instances of a window: the columns of ``answers``.
 
         Parameters
         ----------
         number
             Which window of the part it is.
-        found, numbers
-            Its instances, and which one of its key each is.
-        keys
-            The columns of keys, a row per key.
-        groups, arguments
-            The columns of groups, and the values of each argument; a row per row, in order.
+        arguments, groups
+            The values of each argument and of each group column, a row per row.
         """
-        return _answer(self, number, arrivals, found, numbers, keys, groups, arguments)
+        found, numbers, events = instances.frame, instances.numbers, instances.arrivals.events
+        start, end = bounds_of(self.part.windows[number], found, events.start)
+        frame, members, owner = found.frame(), list[pa.Array](), found.key
+        if groups:
+            code = key_ordinals([*groups, pa.array(key_of_rows(events))], len(events))
+            inside = groups_in(code, found.lo, found.hi)
+            own = inside.window
+            frame = Frame(found.key[own], found.instant[own], inside.lo, inside.hi)
+            members = [column.take(pa.array(inside.first)) for column in groups]
+            arguments = {a: array.take(pa.array(inside.order)) for a, array in arguments.items()}
+            start, end, owner, numbers = start[own], end[own], owner[own], numbers[own]
+        partials = [lifted(c, [arguments[a] for a in c.arguments], len(events)) for c in self.components]
+        columns = answers_over(self.readings, partials, frame, start, end)
+        schema, instant, taken = self.answers, self.schema.instant, pa.array(owner)
+        arrays = [*(key.take(taken) for key in instances.keys), *members]
+        arrays += [pa.array(start).view(instant), pa.array(end).view(instant), pa.array(numbers, pa.int64()), *columns]
+        table = pa.table([_typed(a, f.type) for a, f in zip(arrays, schema, strict=True)], schema=schema)
+        # By window, and the groups of each as they first occur in it.
+        return table.take(pa.array(inside.turn)) if groups else table
 
 
 def flat(query: Query) -> Query:
-    """A query whose groups are keys: what its results look like."""
+    """Return a query with its groups as keys, which gives the columns of its results."""
     return replace(query, by=(*query.by, *query.groups), groups=())
 
 
 def bind_rows(part: RowsPart, events: pa.Schema, type_of: TypeOf) -> BoundRows:
-    """Fix the types, and refuse what does not fit the data."""
+    """Bind a part to the columns of the data, or raise if it does not fit them."""
     check_part(part, events)
     query = flat(part.query)
     components, readings = bind_components([(0, part.bare)], query.where, type_of)
@@ -113,74 +164,11 @@ def bind_rows(part: RowsPart, events: pa.Schema, type_of: TypeOf) -> BoundRows:
 
 
 def check_part(part: RowsPart, schema: pa.Schema) -> None:
-    """Refuse columns that are not there, or not of a type that can serve."""
+    """Reject columns that are missing, or of an unsuitable type."""
     check_columns([flat(part.query)], schema)
-    for name in part.deltas:
-        _check_name(part, "delta", name, schema)
     for stream in part.streams:
-        for policy in stream.window.deltas:
-            check_delta(policy, field_of(schema, str(policy.column)).type)
-    mark = part.stream.mark
-    if mark is not None:
-        _check_name(part, "punctuation", mark.column, schema)
-        type_ = field_of(schema, mark.column).type
-        if not pa.types.is_boolean(type_):
-            raise SchemaError(
-                f"query {part.query.name!r}: punctuation({mark.column!r}) is of type {type_}, and has to say true or "
-                "false. Compare it with something first."
-            )
+        check_measures(stream, schema, f"query {part.query.name!r}: ")
     tie_columns(schema, part.query.ties)
-
-
-def _check_name(part: RowsPart, what: str, name: str, schema: pa.Schema) -> None:
-    if name.lower() not in {known.lower() for known in schema.names}:
-        raise SchemaError(
-            f"query {part.query.name!r}: {what}({name!r}) is not a column of the data ({nearest(name, schema.names)})"
-        )
-
-
-def order_of(parts: Sequence[RowsPart], schema: pa.Schema) -> list[str]:
-    """The columns that order rows of one instant: those that never decrease, then by the one rule of all verbs."""
-    query = parts[0].query
-    found = [field_of(schema, name).name for name in parts[0].deltas]
-    found += tie_columns(schema, query.ties, (*query.by, query.at), needed(parts))
-    return list(dict.fromkeys(found))
-
-
-# Answers, wherever the rows come from
-
-
-def _answer(
-    bound: BoundRows,
-    number: int,
-    arrivals: Arrivals,
-    found: RowFrame,
-    numbers: Array,
-    keys: Sequence[pa.Array],
-    groups: Sequence[pa.Array],
-    arguments: Mapping[str, pa.Array],
-) -> pa.Table:
-    events, instants = arrivals.events, arrivals.events.start
-    start, end = bounds_of(bound.part.windows[number], found, instants)
-    frame, members, owner = found.frame(), list[pa.Array](), found.key
-    if groups:
-        code = key_ordinals([*groups, pa.array(key_of_rows(events))], len(events))
-        inside = groups_in(code, found.lo, found.hi)
-        own = inside.window
-        frame = Frame(found.key[own], found.instant[own], inside.lo, inside.hi)
-        members = [column.take(pa.array(inside.first)) for column in groups]
-        arguments = {a: array.take(pa.array(inside.order)) for a, array in arguments.items()}
-        start, end, owner, numbers = start[own], end[own], owner[own], numbers[own]
-    partials = [lifted(c, [arguments[a] for a in c.arguments], len(events)) for c in bound.components]
-    columns = answers_over(bound.readings, partials, frame, start, end)
-    schema = bound.answers
-    taken = pa.array(owner)
-    arrays = [*(key.take(taken) for key in keys), *members]
-    instant = bound.schema.instant
-    arrays += [pa.array(start).view(instant), pa.array(end).view(instant), pa.array(numbers, pa.int64()), *columns]
-    table = pa.table([_typed(a, f.type) for a, f in zip(arrays, schema, strict=True)], schema=schema)
-    # By window, and the groups of one as they first occur in it.
-    return table.take(pa.array(inside.turn)) if groups else table
 
 
 def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -188,13 +176,13 @@ def _typed(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def bounds_of(window: RowWindow | Window, found: RowFrame, instants: Array) -> tuple[Array, Array]:
-    """Where results say that instances start and end.
+    """Return the start and end of instances in results.
 
-    An instance ends when it is answered. It starts as long before as its size says where that is in time, and with its
-    first row otherwise; one without rows where it ends.
+    An instance ends when it is answered. With a size in time it starts that long before; otherwise with its first row,
+    or at its end if it holds none.
     """
     if isinstance(window, Window):
-        # One that is answered per row is answered with it, and not when it has ended.
+        # With an answer per row, an instance is answered with the row, and not at its own end.
         last = found.instant + 1 - window.ago if window.per_event else found.instant
         first = window.begins(last - window.geometry.range)
         return first - window.shift, last - window.end_shift
@@ -207,7 +195,7 @@ def bounds_of(window: RowWindow | Window, found: RowFrame, instants: Array) -> t
 
 
 def labelled(bound: BoundRows, number: int, answers: pa.Table) -> pa.Table:
-    """Answers as results show them: derived columns, those that ``having`` wants, all columns."""
+    """Return answers as results: named, with derived columns, filtered by ``having``."""
     query, window = flat(bound.part.query), bound.part.windows[number]
     columns = {name: answers.column(name) for name in answers.column_names if name not in (START, END, NUMBERED)}
     if query.refers_to(NUMBER):
@@ -221,5 +209,5 @@ def labelled(bound: BoundRows, number: int, answers: pa.Table) -> pa.Table:
 
 
 def needed(parts: Collection[RowsPart]) -> frozenset[str]:
-    """The columns of the data that parts need, beside those that order rows of one instant."""
+    """Return the columns of the data that parts need, except those that only order rows of one instant."""
     return frozenset[str]().union(*(part.used for part in parts))

@@ -1,20 +1,37 @@
-"""Parts that share one sorted column, and the columns in which their rows travel to a task or a shard."""
+"""A key set: parts that share one sorted column, and the columns in which their rows are sent to a task or a shard.
+
+``Shape`` names these columns, ``Own`` says which of them a part uses, and ``PartRows`` reads them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.engine.keys import one_zero
-from panes.row_windows.bound_rows import BoundRows
+from panes.row_windows.bound_rows import BoundRows, Instances
 from panes.state.held_rows import INSTANT
+
+MARK = "mark"
+"""The column of waiting rows that says whether one is a mark of its key."""
+
+WITHOUT_KEYS = pa.schema([("everything", pa.int32())])
+"""The key column of rows without keys."""
+
+
+def without_keys(rows: int) -> pa.RecordBatch:
+    """Return the one key of rows without keys, a row per row."""
+    return pa.RecordBatch.from_arrays([pa.array(np.zeros(rows, np.int32))], schema=WITHOUT_KEYS)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns in which rows travel, in this order.
+    """The columns in which rows are sent, in this order.
 
     Parameters
     ----------
@@ -32,7 +49,7 @@ class Shape:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of rows that travel."""
+        """The columns of rows."""
         parts = {
             "key": self.keys,
             INSTANT: None,
@@ -47,17 +64,34 @@ class Shape:
             fields += [(name, pa.int64())] if types is None else [(f"{name}{i}", t) for i, t in enumerate(types)]
         return pa.schema(fields)
 
+    @property
+    def key_schema(self) -> pa.Schema:
+        """The columns of keys; without keys one that is always 0."""
+        return pa.schema([(f"key{i}", type_) for i, type_ in enumerate(self.keys)]) if self.keys else WITHOUT_KEYS
+
+    def keys_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the keys of rows."""
+        if not self.keys:
+            return without_keys(len(rows))
+        schema = self.key_schema
+        return pa.RecordBatch.from_arrays([one_zero(rows.column(name)) for name in schema.names], schema=schema)
+
+    def ties_of(self, rows: pa.RecordBatch) -> list[pa.ChunkedArray]:
+        """Return the columns that order rows of one instant."""
+        return [pa.chunked_array([rows.column(f"tie{i}")]) for i in range(len(self.ties))]
+
 
 @dataclass(frozen=True)
 class Own:
-    """Which of the columns that travel are those of a part.
+    """The columns of a part.
 
     Parameters
     ----------
     arguments, groups
-        By their numbers.
+        The numbers of its columns.
     passes, mark
-        The flags that say whether a row counts, and whether it is a mark of its key; None for all rows and for none.
+        The flags that say whether a row counts, and whether it is a mark of its key; None if all count, and none is a
+        mark.
     marks
         The number of its marks for all keys; None for none.
     """
@@ -78,7 +112,7 @@ class KeySet:
     bounds, own
         The parts, and which columns are theirs.
     shape
-        The columns in which rows travel.
+        The columns in which rows are sent.
     """
 
     bounds: tuple[BoundRows, ...]
@@ -86,11 +120,11 @@ class KeySet:
     shape: Shape
 
     def first_view(self, part: int) -> int:
-        """The number of the first window of a part among those of all parts."""
+        """Return the number of the first window of a part among those of all parts."""
         return sum(len(bound.part.windows) for bound in self.bounds[:part])
 
     def rows_of(self, part: int, rows: pa.RecordBatch) -> PartRows:
-        """The rows of a part among all, in the same order."""
+        """Return the rows of a part, in the same order."""
         own, bound = self.own[part], self.bounds[part]
         marks = None
         if own.mark is not None:
@@ -100,16 +134,27 @@ class KeySet:
             rows = rows.filter(rows.column(f"flag{own.passes}").fill_null(False))
         return PartRows(bound, own, self.shape, rows, marks)
 
+    def waiting_schema(self, part: int) -> pa.Schema:
+        """Return the columns of rows of a part that wait for the watermark: without those that only others need."""
+        own = self.own[part]
+        used = {f"argument{i}" for i in own.arguments} | {f"group{i}" for i in own.groups}
+        kept = [
+            field
+            for field in self.shape.schema
+            if not field.name.startswith(("argument", "group", "flag")) or field.name in used
+        ]
+        return pa.schema([*kept, (MARK, pa.bool_())] if own.mark is not None else kept)
+
 
 @dataclass(frozen=True, eq=False)
 class PartRows:
-    """The rows of a part, and the rows that are marks of their key."""
+    """Rows of a part, and the rows that are marks of their key."""
 
     bound: BoundRows
     own: Own
     shape: Shape
     rows: pa.RecordBatch
-    marks: pa.RecordBatch | None
+    marks: pa.RecordBatch | None = None
 
     @property
     def keys(self) -> list[pa.Array]:
@@ -118,17 +163,17 @@ class PartRows:
 
     @property
     def instants(self) -> Array:
-        """When rows come."""
+        """When rows arrive."""
         instants: Array = self.rows.column(INSTANT).to_numpy()
         return instants
 
-    @property
+    @cached_property
     def arguments(self) -> dict[str, pa.Array]:
         """The values of each argument, a row per row."""
         numbers = zip(self.bound.arguments, self.own.arguments, strict=True)
         return {sql: self.rows.column(f"argument{i}") for sql, i in numbers}
 
-    @property
+    @cached_property
     def groups(self) -> list[pa.Array]:
         """The columns of groups, a row per row."""
         return [one_zero(self.rows.column(f"group{i}")) for i in self.own.groups]
@@ -138,3 +183,17 @@ class PartRows:
         """The columns that sizes and paces go by."""
         deltas = self.bound.part.deltas
         return pa.table([self.rows.column(f"delta{i}") for i in range(len(deltas))], names=list(deltas))
+
+    def answer(self, number: int, instances: Instances) -> pa.Table:
+        """Return the answers of a window of the part over the instances that these rows make."""
+        if not len(instances.frame):
+            return self.bound.answers.empty_table()
+        return self.bound.answer(number, instances, self.arguments, self.groups)
+
+    def waiting(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows and the marks in the columns in which they wait."""
+        for rows, is_mark in ((self.rows, False), (self.marks, True)):
+            if rows is not None and len(rows):
+                marked = pa.array(np.full(len(rows), is_mark))
+                columns = [marked if field.name == MARK else rows.column(field.name) for field in schema]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,7 +1,7 @@
-"""Windows by rows while rows come: one shard of a stream, from micro-batch to micro-batch.
+"""Windows of rows in a stream: one shard of all windows of a key set, from micro-batch to micro-batch.
 
-All windows of a key set are in one shard. Rows travel once; each part of a query takes the rows and columns that it
-needs, and keeps what its windows still hold.
+Rows are sent once. Each part has a ``PartShard``, which takes the rows and columns that it needs and keeps what its
+windows still hold.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ import numpy as np
 import pyarrow as pa
 
 from panes.row_windows.key_set import KeySet
+from panes.row_windows.part_shard import PartShard
 from panes.row_windows.parts import is_session
 from panes.row_windows.sessions_shard import SessionShard
-from panes.row_windows.windows_shard import WindowedShard
+from panes.row_windows.windows_shard import WindowShard
 from panes.state.blob_store import BlobStore
 from panes.state.held_rows import INSTANT
 from panes.state.job import ShardMetrics
 from panes.state.manifest import read_state, write_state
 
 WHICH = "which"
-"""The column of marks with the number of their measure; beside it is ``INSTANT``."""
+"""The column of marks with the number of their punctuation; the other column is ``INSTANT``."""
 
 Answers = list[tuple[int, pa.Table]]
 """Answers, each with the number of its window among those of all parts."""
 
 
 class RowsShard:
-    """The windows of some keys, as the last micro-batch left them.
+    """The windows of the keys of one shard, as the last micro-batch left them.
 
     Parameters
     ----------
     declared
-        What a checkpoint has to have been written with.
+        What a checkpoint must have been written with.
     """
 
     def __init__(self, keys: KeySet, declared: dict[str, Any], blob_store: BlobStore) -> None:
@@ -45,33 +46,33 @@ class RowsShard:
         self.metrics = ShardMetrics()
 
     @cached_property
-    def _shards(self) -> list[tuple[int, int, WindowedShard | SessionShard]]:
-        """The part of each shard, the number of its first window among those of the part, and the shard."""
+    def _shards(self) -> list[tuple[int, int, PartShard]]:
+        """For each part shard its part, the number of the part's first window, and the shard."""
         states = iter(self._state.get("parts", ()))
-        found: list[tuple[int, int, WindowedShard | SessionShard]] = []
+        found: list[tuple[int, int, PartShard]] = []
         for number, bound in enumerate(self._keys.bounds):
             kinds = [is_session(window) for window in bound.part.windows]
             for sessions in (False, True):
                 chosen = [i for i, is_session in enumerate(kinds) if is_session == sessions]
                 if chosen:
-                    make = SessionShard if sessions else WindowedShard
+                    make = SessionShard if sessions else WindowShard
                     shard = make(self._keys, number, tuple(chosen), self._blob_store, next(states, {}))
                     found.append((number, self._keys.first_view(number), shard))
         return found
 
     @property
     def watermark(self) -> int:
-        """How far everything has happened."""
+        """The instant up to which everything is done."""
         watermark: int = self._state.get("watermark", 0)
         return watermark
 
     def steps(self, rows: Sequence[pa.RecordBatch], marks: pa.RecordBatch, watermark: int) -> Iterator[Answers]:
-        """Take in the rows of a micro-batch and let the watermark pass; all pieces have to be taken.
+        """Insert the rows of a micro-batch, advance the watermark, and yield answers; exhaust the iterator.
 
         Parameters
         ----------
         marks
-            Those for all keys: their instants, and the numbers of their measures.
+            Marks for all keys: their instants, and the numbers of their punctuations.
         """
         metrics = self.metrics
         instants, which = marks.column(INSTANT).to_numpy(), marks.column(WHICH).to_numpy()
@@ -80,8 +81,8 @@ class RowsShard:
             own = self._keys.own[number]
             due = np.zeros(0, np.int64) if own.marks is None else instants[which == own.marks]
             mine = [self._keys.rows_of(number, some) for some in rows]
-            for pieces in shard.steps(mine, due, watermark):
-                found = [(first + window, table) for window, table in pieces]
+            for answers in shard.steps(mine, due, watermark):
+                found = [(first + window, table) for window, table in answers]
                 metrics.answers += sum(table.num_rows for _, table in found)
                 yield found
             metrics.keys = max(metrics.keys, shard.metrics.keys)
@@ -93,7 +94,7 @@ class RowsShard:
         write_state(self._blob_store, self._declared, watermark=highest, parts=states)
 
     def _count_late(self, rows: Sequence[pa.RecordBatch]) -> None:
-        """Rows that are too late for a window that would have held them, and for all of these."""
+        """Count the rows that are too late for some window, and for all windows, that would have held them."""
         for some in rows:
             behind = self.watermark - some.column(INSTANT).to_numpy()
             late, lost, counts = (np.zeros(len(some), np.bool_) for _ in range(3))
@@ -109,20 +110,7 @@ class RowsShard:
             self.metrics.late += int(late.sum())
             self.metrics.lost += int((lost & ~counts).sum())
 
-    def step(self, rows: Sequence[pa.RecordBatch], marks: pa.RecordBatch, watermark: int) -> Answers:
-        """The same at once, a table for each window."""
-        found = [list[pa.Table]() for bound in self._keys.bounds for _ in bound.part.windows]
-        for pieces in self.steps(rows, marks, watermark):
-            for view, table in pieces:
-                found[view].append(table)
-        bounds = [bound for bound in self._keys.bounds for _ in bound.part.windows]
-        empty = (bound.answers.empty_table() for bound in bounds)
-        return [
-            (view, pa.concat_tables([first, *some]))
-            for view, (first, some) in enumerate(zip(empty, found, strict=True))
-        ]
-
 
 def no_marks() -> pa.RecordBatch:
-    """Marks of a micro-batch that has none."""
+    """Return the marks of a micro-batch without any."""
     return pa.record_batch({INSTANT: pa.array([], pa.int64()), WHICH: pa.array([], pa.int64())})

@@ -1,9 +1,9 @@
-"""Sessions of one part while rows come, from micro-batch to micro-batch: all gaps share the rows.
+"""Sessions in a stream, one part in one shard: sessions of all gaps share their rows.
 
-A session is open until the watermark has reached its end, a gap after its last row. A row may join it, or join two of
-them, for as long as its own session would be open; then it is late, as with Spark's ``session_window``. With several
-gaps a row may be late for a short one and in time for a long one. The state holds the rows of open sessions, and at
-most as many of others.
+A session is open until the watermark reaches its end, a gap after its last row. Until then a row may extend it, or join
+two of them; a row whose own session would have ended is late, as with Spark's ``session_window``. With several gaps, a
+row may be late for a short one and in time for a long one. The state holds the rows of open sessions, and at most as
+many others.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from panes.frames.positions import ranges
 from panes.frames.row_frame import Arrivals
 from panes.frames.tumbling import tumbling_by_gap
 from panes.operators.policies import Gap
+from panes.row_windows.bound_rows import Instances
 from panes.row_windows.key_set import KeySet, PartRows
-from panes.row_windows.windows_shard import answers_of, keys_of, keys_schema, waiting_rows, waiting_schema
+from panes.row_windows.part_shard import PartShard
 from panes.state.blob_store import BlobStore
 from panes.state.held_rows import INSTANT
-from panes.state.job import ShardMetrics
 from panes.state.key_dictionary import BatchLog, KeyDictionary
 
 _KEY, _SEEN = "key", "seen"
@@ -34,70 +34,64 @@ _EARLIEST = -(2**62)
 _FEW = 1024
 
 
-class SessionShard:
-    """The sessions of some keys, as the last micro-batch left them.
+class SessionShard(PartShard):
+    """The sessions of a part.
 
     Parameters
     ----------
-    part, chosen
-        Which part of the key set it is, and which of its windows these are.
     state
-        What ``state`` was.
+        The ``state`` after the last micro-batch.
     """
 
     def __init__(
         self, keys: KeySet, part: int, chosen: tuple[int, ...], blob_store: BlobStore, state: dict[str, Any]
     ) -> None:
-        self._bound, self._shape, self._own = keys.bounds[part], keys.shape, keys.own[part]
-        self._chosen, self._gaps = chosen, list[int]()
-        for number in chosen:
-            policy = self._bound.part.streams[number].window.evict
-            assert isinstance(policy, Gap)
-            self._gaps.append(policy.gap)
+        super().__init__(keys, part, chosen)
+        self._gaps = list[int]()
+        for stream in self._streams:
+            assert isinstance(stream.window.evict, Gap)
+            self._gaps.append(stream.window.evict.gap)
         self.reach = min(self._gaps), max(self._gaps)
-        """A row that came so many µs behind the watermark is too late for some session, and for all."""
-        self.metrics = ShardMetrics()
         self.watermark: int = state.get("watermark", 0)
-        self._keys = KeyDictionary(keys_schema(self._shape), blob_store, state.get("keys", ()))
-        self._travelling = waiting_schema(keys, part)
-        own = [field for field in self._travelling if field.name not in keys_schema(self._shape).names]
-        # How far the watermark was when a row came, which says for which gaps it was in time.
+        self._keys = KeyDictionary(self._shape.key_schema, blob_store, state.get("keys", ()))
+        own = [field for field in self._schema if field.name not in self._shape.key_schema.names]
+        # The watermark when a row came says for which gaps it was in time.
         held = pa.schema([(_KEY, pa.int64()), (_SEEN, pa.int64()), *own])
-        self._rows = BatchLog(held, blob_store, state.get("rows", ()))
-        # Up to when sessions of a key have ended whose rows are still among the others.
+        self._log = BatchLog(held, blob_store, state.get("rows", ()))
+        # When the last ended session of a key ended: its rows may still be among the others.
         self._done = BatchLog(_DONE, blob_store, state.get("done", ()))
 
     @property
     def state(self) -> dict[str, Any]:
-        """For a manifest."""
-        listed = {"keys": self._keys.listed, "rows": self._rows.listed, "done": self._done.listed}
+        """What a manifest records."""
+        listed = {"keys": self._keys.listed, "rows": self._log.listed, "done": self._done.listed}
         return {"watermark": self.watermark, **listed}
 
     def steps(
         self, rows: Sequence[PartRows], punctuations: Array, watermark: int
     ) -> Iterator[list[tuple[int, pa.Table]]]:
-        """Take in the rows of a micro-batch, and give the sessions that the watermark ends."""
+        """Insert the rows of a micro-batch, advance the watermark, and yield the sessions that it ends."""
         for mine in rows:
-            for some in waiting_rows(mine, self._travelling):
+            for some in mine.waiting(self._schema):
                 instants = some.column(INSTANT).to_numpy()
                 some = some.filter(pa.array(instants + self.reach[1] > self.watermark))
-                owner = self._keys.ordinals(keys_of(some, self._shape))
+                owner = self._keys.ordinals(self._shape.keys_of(some))
                 seen = pa.array(np.full(len(some), self.watermark), pa.int64())
-                columns = [pa.array(owner), seen, *(some.column(name) for name in self._rows.schema.names[2:])]
-                self._rows.append(pa.RecordBatch.from_arrays(columns, schema=self._rows.schema))
+                columns = [pa.array(owner), seen, *(some.column(name) for name in self._log.schema.names[2:])]
+                self._log.append(pa.RecordBatch.from_arrays(columns, schema=self._log.schema))
         self.watermark = max(watermark, self.watermark)
-        tables = self._ended()
-        self.metrics.keys, self.metrics.bytes = len(self._keys), self._rows.bytes
-        yield [(number, table) for number, table in zip(self._chosen, tables, strict=True)]
+        ended = self._ended()
+        self.metrics.keys, self.metrics.bytes = len(self._keys), self._log.bytes
+        yield ended
 
-    def _ended(self) -> list[pa.Table]:
-        """The sessions of every gap that have ended, and which rows are still needed."""
-        held = self._rows.all()
-        ties = [pa.chunked_array([held.column(f"tie{i}")]) for i in range(len(self._shape.ties))]
-        held = held.take(pa.array(sort_rows(held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy(), ties)))
+    def _ended(self) -> list[tuple[int, pa.Table]]:
+        """Return the sessions of each gap that have ended, and drop the rows that no session needs any more."""
+        held = self._log.all()
+        order = sort_rows(held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy(), self._shape.ties_of(held))
+        held = held.take(pa.array(order))
         owner, instants = held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy()
         seen = held.column(_SEEN).to_numpy()
-        needed, tables, done = np.zeros(len(held), np.bool_), list[pa.Table](), list[pa.RecordBatch]()
+        needed, answers, done = np.zeros(len(held), np.bool_), list[tuple[int, pa.Table]](), list[pa.RecordBatch]()
         for number, gap in enumerate(self._gaps):
             until = self._known(number)
             mine = np.flatnonzero((instants > until[owner]) & (instants + gap > seen))
@@ -106,10 +100,8 @@ class SessionShard:
             found = tumbling_by_gap(events, gap, self.watermark + 1)
             rows = held if len(mine) == len(held) else held.take(pa.array(mine))
             keys = self._keys.keys.columns if self._shape.keys else []
-            numbers, arrivals = found.numbers(), Arrivals(events, self.watermark)
-            tables.append(
-                answers_of(self._bound, self._own, self._chosen[number], rows, arrivals, found, numbers, keys)
-            )
+            instances = Instances(Arrivals(events, self.watermark), found, found.numbers(), keys)
+            answers.append(self._answers(number, rows, instances))
             still = np.ones(len(mine), np.bool_)
             still[ranges(found.lo, found.hi - found.lo)] = False
             needed[mine[still]] = True
@@ -119,19 +111,19 @@ class SessionShard:
         self.metrics.granules = int(needed.sum())
         for some in done:
             self._done.append(some)
-        if len(self._rows) and len(self._rows) >= 2 * self.metrics.granules:
+        if len(self._log) and len(self._log) >= 2 * self.metrics.granules:
             self._keep(held.filter(pa.array(needed)))
-        return tables
+        return answers
 
     def _known(self, gap: int) -> Array:
-        """Up to when sessions of each key have ended. What is in time comes after all of them."""
+        """Return when the last ended session of each key ended. Rows in time come after it."""
         until, done = np.full(len(self._keys), _EARLIEST, np.int64), self._done.all()
         mine = done.filter(pa.array(done.column("gap").to_numpy() == gap))
         until[mine.column(_KEY).to_numpy()] = mine.column(INSTANT).to_numpy()  # the last one stays
         return until
 
     def _keep(self, rows: pa.RecordBatch) -> None:
-        """Hold some rows and nothing else, and forget keys where most of them have none."""
+        """Keep only some rows, and drop keys without rows if they are the majority."""
         owner = rows.column(_KEY).to_numpy()
         live = np.unique(owner)
         latest = self._latest(live)
@@ -139,11 +131,11 @@ class SessionShard:
             number = self._keys.keep(live)
             rows = rows.set_column(0, _KEY, pa.array(number[owner]))
             latest = latest.set_column(1, _KEY, pa.array(number[latest.column(_KEY).to_numpy()]))
-        self._rows.replace(rows)
+        self._log.replace(rows)
         self._done.replace(latest)
 
     def _latest(self, live: Array) -> pa.RecordBatch:
-        """The last entry of each gap and key that has rows."""
+        """Return the last entry of each gap and key with rows."""
         done = self._done.all()
         done = done.filter(pa.array(np.isin(done.column(_KEY).to_numpy(), live)))
         place = done.column("gap").to_numpy() * (len(self._keys) + 1) + done.column(_KEY).to_numpy()

@@ -1,14 +1,20 @@
-"""Windows by rows over whole tables: how rows arrive at them, checked before any row is looked at."""
+"""How rows arrive at a window of rows, and the checks of its declaration and of the columns that it needs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from panes.aggregates.aggregates import Aggregate as Declared
-from panes.errors import DeclarationError
+from panes.aggregates.ordering import is_ordered
+from panes.engine.schema import field_of
+from panes.errors import DeclarationError, SchemaError, nearest
+from panes.expressions.evaluate import require_boolean
 from panes.expressions.expression import Expression
-from panes.operators.policies import Gap, SlidingPolicies, Time, WindowPolicies
-from panes.queries.measures import Punctuation
+from panes.operators.policies import Gap, SlidingPolicies, Time, WindowPolicies, policy_text
+from panes.queries.measures import Delta, Punctuation
 from panes.timeline import Geometry
 
 _AGES = 2**59
@@ -16,20 +22,20 @@ _AGES = 2**59
 
 @dataclass(frozen=True)
 class WindowInput:
-    """How the rows of a table arrive at a window.
+    """How rows arrive at a window.
 
     Parameters
     ----------
     window
-        Partitioned by ``by``, if that names columns.
+        Partitioned by the columns of ``by``, if there are any.
     at
-        The column of time; None for the order of the table.
+        The column of event time; None for the order of the table.
     where
         Which rows arrive at all.
     port
         The column that says for which input port of an operator a row is.
     others
-        The other windows that go by the same rows, or by the same clock in an operator.
+        The other windows of an operator, which share its rows or its clock.
     ties
         The columns that order rows of one instant; none for all columns of the data.
     """
@@ -44,13 +50,13 @@ class WindowInput:
 
     @property
     def mark(self) -> Punctuation | None:
-        """Which rows are punctuations, where the window ends with them."""
+        """Which rows are marks, if the window ends with them."""
         policy = self.window.evict
         return policy if isinstance(policy, Punctuation) and policy.column else None
 
     @property
     def deltas(self) -> tuple[str, ...]:
-        """The columns that delta policies of the window go by."""
+        """The columns of delta policies."""
         return tuple(dict.fromkeys(str(policy.column) for policy in self.window.deltas))
 
     @property
@@ -60,19 +66,17 @@ class WindowInput:
 
     @property
     def together(self) -> bool:
-        """Whether partitions have an influence on each other.
+        """Whether partitions depend on each other.
 
-        One is evicted because of the others, or tuples of two partitions meet in a window that is partitioned by
-        something else.
+        One evicts another, or tuples of two partitions meet in a window that is partitioned by something else.
         """
         partitions = [window.partitioned for window in (self.window, *self.others) if window.partitioned is not None]
         mixed = any(each.evict is not None or (each.by and each.by != self.by) for each in partitions)
-        # Without partitions of rows there are none that could meet.
         return bool(self.by) and mixed
 
     @property
     def alone(self) -> bool:
-        """Whether one operator has all tuples: there are no partitions, or they have an influence on each other."""
+        """Whether one operator gets all tuples: there are no partitions, or they depend on each other."""
         return not self.by or self.together
 
     @property
@@ -83,18 +87,25 @@ class WindowInput:
         return frozenset((*names, *(() if self.where is None else self.where.roots)))
 
 
+def _timed(window: WindowPolicies) -> bool:
+    policies = (window.evict, window.trigger) if isinstance(window, SlidingPolicies) else (window.evict,)
+    return any(isinstance(policy, (Time, Gap)) for policy in policies)
+
+
+# Checks of declarations
+
+
 def check_output(alias: str, value: object) -> None:
-    """Refuse what cannot be computed over windows of any length."""
-    # One that has to know how long windows are: these are of any length.
+    """Reject an aggregate that depends on the length of its window: windows of rows have no fixed length."""
     if isinstance(value, Declared) and (value.levels or value.in_order or value.misfit(Geometry(_AGES, 1)) is not None):
         raise DeclarationError(
-            f"{alias!r} is {value}, which goes by the length or the levels of a window over time, and windows by rows "
-            "are of any length. Leave it to windows on the clock."
+            f"{alias!r} is {value}, which needs the length or the levels of a window in time, and windows of rows have "
+            "no fixed length. Use it with windows on the clock."
         )
 
 
 def check_times(window: WindowPolicies, at: str | None) -> None:
-    """Refuse a window that goes by time where rows have none."""
+    """Reject a window in time over rows without a time."""
     evict = None if window.partitioned is None else window.partitioned.evict
     aged = evict is not None and evict.age is not None
     if (aged or _timed(window)) and at is None:
@@ -103,6 +114,94 @@ def check_times(window: WindowPolicies, at: str | None) -> None:
         )
 
 
-def _timed(window: WindowPolicies) -> bool:
-    policies = (window.evict, window.trigger) if isinstance(window, SlidingPolicies) else (window.evict,)
-    return any(isinstance(policy, (Time, Gap)) for policy in policies)
+# Checks of columns
+
+
+def check_input(stream: WindowInput, schema: pa.Schema) -> None:
+    """Reject columns that are missing, or of an unsuitable type."""
+    for key in stream.by:
+        _check_name(f"by={key!r}", key, schema)
+    if stream.at is not None:
+        _check_name(f"at={stream.at!r}", stream.at, schema)
+        type_ = field_of(schema, stream.at).type
+        if not pa.types.is_timestamp(type_):
+            raise SchemaError(f"at={stream.at!r} is of type {type_}, and time must be a timestamp. Convert it first.")
+    check_measures(stream, schema)
+    if stream.port is not None:
+        _check_name(f"port={stream.port!r}", stream.port, schema)
+        type_ = field_of(schema, stream.port).type
+        if not pa.types.is_integer(type_):
+            raise SchemaError(f"port={stream.port!r} is of type {type_}, and ports are numbers from 0. Cast it first.")
+    if stream.where is not None:
+        require_boolean(stream.where, schema)
+
+
+def check_tuples(stream: WindowInput, schema: pa.Schema, order: Iterable[str] = ()) -> None:
+    """Check the columns of an operator. It gets rows as dicts, in which names are spelled as in the data.
+
+    Parameters
+    ----------
+    order
+        The columns that a sort goes by.
+    """
+    check_input(stream, schema)
+    check_order(order, schema)
+    for name in (*stream.by, *stream.deltas, *(() if stream.port is None else (stream.port,))):
+        if name not in schema.names:
+            raise SchemaError(
+                f"{name!r} is spelled {field_of(schema, name).name!r} in the data, and the dicts that an operator "
+                "gets are case-sensitive. Spell it as in the data."
+            )
+
+
+def check_order(order: Iterable[str], schema: pa.Schema) -> None:
+    """Reject columns to sort by that are missing, or have no order."""
+    for name in order:
+        if name not in schema.names:
+            raise SchemaError(f"order={name!r} is not a column of the data ({nearest(name, schema.names)})")
+        if not is_ordered(schema.field(name).type):
+            raise SchemaError(f"order={name!r} is of type {schema.field(name).type}, which has no order to sort by.")
+
+
+def check_measures(stream: WindowInput, schema: pa.Schema, whose: str = "") -> None:
+    """Reject columns of sizes and paces, or of marks, that are missing or of an unsuitable type.
+
+    Parameters
+    ----------
+    whose
+        The beginning of error messages.
+    """
+    for policy in stream.window.deltas:
+        _check_name(f"{whose}delta({policy.column!r})", str(policy.column), schema)
+        check_delta(policy, field_of(schema, str(policy.column)).type)
+    if stream.mark is not None:
+        what = f"{whose}punctuation({stream.mark.column!r})"
+        _check_name(what, stream.mark.column, schema)
+        type_ = field_of(schema, stream.mark.column).type
+        if not pa.types.is_boolean(type_):
+            raise SchemaError(f"{what} is of type {type_}, and must be boolean. Compare it with something first.")
+
+
+def check_delta(policy: Delta, type_: pa.DataType) -> None:
+    """Reject a column without distances."""
+    if pa.types.is_timestamp(type_):
+        if not policy.temporal:
+            raise SchemaError(
+                f"{policy_text(policy)} goes by a number, and the column is of type {type_}. Write a duration, as "
+                f"delta({policy.column!r}, '10 s')."
+            )
+    elif policy.temporal:
+        raise SchemaError(
+            f"{policy_text(policy)} goes by a duration, and the column is of type {type_}. Write a number, as "
+            f"delta({policy.column!r}, 10), or convert it to a timestamp."
+        )
+    elif not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
+        raise SchemaError(
+            f"{policy_text(policy)} goes by a column of type {type_}, and needs a number or a timestamp. Cast it, "
+            "for example to double."
+        )
+
+
+def _check_name(what: str, name: str, schema: pa.Schema) -> None:
+    if name.lower() not in {known.lower() for known in schema.names}:
+        raise SchemaError(f"{what} is not a column of the data ({nearest(name, schema.names)})")

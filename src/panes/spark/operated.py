@@ -21,9 +21,11 @@ from panes.aggregates.operations import Array
 from panes.applying.tuple_by_tuple import answered, rows_of, submitted
 from panes.applying.user_operators import WindowedOperator
 from panes.errors import PlanError
+from panes.frames import Positions
+from panes.frames.row_frame import Arrivals
 from panes.operators.policies import eviction_text
-from panes.row_windows.arrival import arrivals_of, check_tuples, marks_of, tie_order
-from panes.row_windows.window_input import WindowInput
+from panes.row_windows.arrival import delta_values, marks_of, tie_order
+from panes.row_windows.window_input import WindowInput, check_tuples
 from panes.spark.batches import large_batches
 from panes.spark.binding import arrow_field, check_watermark
 from panes.spark.checkpoints import check_declared
@@ -58,7 +60,7 @@ def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
     output = _output(declared)
     if stream.alone and len(marks) and _arriving(stream, events).isEmpty():
         # No task would be given anything, and the operator of all tuples is told of punctuations without any.
-        arrivals = arrivals_of(stream, schema.empty_table(), np.zeros(0, np.int64), np.zeros(1, np.int64), 0, marks)
+        arrivals = Arrivals(Positions.of_events(np.zeros(0, np.int64), np.zeros(1, np.int64)), 0, punctuations=marks)
         found = rows_of(declared, submitted(declared, schema.empty_table(), arrivals))
         return events.sparkSession.createDataFrame(found, output)
     return ordered.mapInArrow(_Task(declared, schema, end, marks).run(), output)
@@ -187,8 +189,9 @@ class _Task:
             table, own, instants = table.filter(pa.array(~marked)), ordinals[~marked], instants[~marked]
             starts = np.append(np.searchsorted(own, present), len(own))
         end = int(instants.max(initial=0)) + 1 if self.end is None else self.end
-        arrivals = arrivals_of(stream, table, instants, starts, end, self.punctuations)
-        return self.declared, table, arrivals if marks is None else replace(arrivals, marks=marks)
+        attributes = delta_values(stream.window, table)
+        events = Positions.of_events(instants, starts)
+        return self.declared, table, Arrivals(events, end, attributes, self.punctuations, marks)
 
 
 def _declared_as(declared: WindowedOperator, shards: int, columns: pa.Schema) -> dict[str, Any]:

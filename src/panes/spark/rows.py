@@ -26,13 +26,12 @@ from panes.planning.explanation import counted, listed
 from panes.planning.steps import Steps
 from panes.queries.measures import Punctuation
 from panes.queries.windows import Window
-from panes.row_windows.arrival import delta_values, marks_of
+from panes.row_windows.arrival import NO_PUNCTUATIONS, marks_of, tie_order
 from panes.row_windows.bound_rows import END as ROWS_END
-from panes.row_windows.bound_rows import ENDLESS, NUMBERED, BoundRows, bind_rows, flat, order_of
+from panes.row_windows.bound_rows import ENDLESS, NUMBERED, BoundRows, bind_rows, flat, instances_of, needed
 from panes.row_windows.bound_rows import START as ROWS_START
-from panes.row_windows.framing import frame_rows
 from panes.row_windows.key_set import KeySet, Own, PartRows, Shape
-from panes.row_windows.parts import RowsPart, by_clock, is_complete
+from panes.row_windows.parts import RowsPart, by_clock
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input, check_watermark, examine
 from panes.spark.checkpoints import check_declared
@@ -213,8 +212,9 @@ def _marked(mark: Punctuation) -> str:
 
 def _ties(parts: Sequence[RowsPart], source: Input) -> tuple[str, ...]:
     """The columns that order rows of one instant; text with a collation has another order than here."""
+    names = tie_order(parts[0].stream, source.schema, needed(parts))
     plain = {name for name, type_ in source.spark_types.items() if getattr(type_, "collation", None) in (None, _PLAIN)}
-    return tuple(name for name in order_of(parts, source.schema) if name.lower() in plain)
+    return tuple(name for name in names if name.lower() in plain)
 
 
 _PLAIN = "UTF8_BINARY"
@@ -316,20 +316,16 @@ def _task(
 
 def _answers(mine: PartRows, keys: int, end: int, marks: list[Array]) -> Iterator[tuple[int, pa.Table]]:
     """The answers of every window of a part over some rows."""
-    bound, rows = mine.bound, mine.rows
-    if not len(rows):
+    if not len(mine.rows):
         return
-    starts = key_starts(rows, keys)
+    starts = key_starts(mine.rows, keys)
     events = Positions.of_events(mine.instants, starts)
     own = [one_zero(column.take(pa.array(starts[:-1]))) for column in mine.keys]
-    punctuations = np.zeros(0, np.int64) if mine.own.marks is None else marks[mine.own.marks]
+    punctuations = NO_PUNCTUATIONS if mine.own.marks is None else marks[mine.own.marks]
     ended = None if mine.marks is None else _marks_by_key(mine, own)
-    attributes, groups, arguments = mine.attributes, mine.groups, mine.arguments
-    for number, stream in enumerate(bound.part.streams):
-        until = ENDLESS if is_complete(bound.part.windows[number]) else end
-        arrivals = Arrivals(events, until, delta_values(stream.window, attributes), punctuations, ended)
-        windows = frame_rows(stream, arrivals)
-        yield number, bound.answer(number, arrivals, *windows, own, groups, arguments)
+    arrivals = Arrivals(events, end, punctuations=punctuations, marks=ended)
+    for number, instances in enumerate(instances_of(mine.bound.part, arrivals, mine.attributes, own)):
+        yield number, mine.answer(number, instances)
 
 
 def _marks_by_key(mine: PartRows, keys: list[pa.Array]) -> Positions:
