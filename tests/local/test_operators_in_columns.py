@@ -65,8 +65,8 @@ def tables(draw: Any) -> pa.Table:
 
 def both_ways(table: pa.Table, operator: Any, **asked: Any) -> tuple[pa.Table, pa.Table]:
     declared = operator_of(stream_of(at="ts", **asked), operator)
-    arrived = arrive(declared.stream, table)
-    assert not len(arrived.table) or in_columns(declared, arrived.table, arrived.arrivals) is not None
+    rows, arrivals = arrive(declared.stream, table)
+    assert not len(arrived.table) or in_columns(declared, rows, arrivals) is not None
     found = answered(declared, arrived.table, arrived.arrivals)
     return found, rows_of(declared, submitted(declared, arrived.table, arrived.arrivals))
 
@@ -111,8 +111,8 @@ def test_what_is_not_for_columns_runs_one_by_one() -> None:
 
     def columns(operator: Any, **asked: Any) -> Any:
         declared = operator_of(stream_of(at="ts", **asked), operator)
-        arrived = arrive(declared.stream, table)
-        return in_columns(declared, arrived.table, arrived.arrivals)
+        rows, arrivals = arrive(declared.stream, table)
+        return in_columns(declared, rows, arrivals)
 
     class Own(Sort):
         """A subclass may do anything."""
