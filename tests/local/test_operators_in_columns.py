@@ -66,9 +66,9 @@ def tables(draw: Any) -> pa.Table:
 def both_ways(table: pa.Table, operator: Any, **asked: Any) -> tuple[pa.Table, pa.Table]:
     declared = operator_of(stream_of(at="ts", **asked), operator)
     rows, arrivals = arrive(declared.stream, table)
-    assert not len(arrived.table) or in_columns(declared, rows, arrivals) is not None
-    found = answered(declared, arrived.table, arrived.arrivals)
-    return found, rows_of(declared, submitted(declared, arrived.table, arrived.arrivals))
+    assert not len(rows) or in_columns(declared, rows, arrivals) is not None
+    found = answered(declared, rows, arrivals)
+    return found, rows_of(declared, submitted(declared, rows, arrivals))
 
 
 @settings(max_examples=150)

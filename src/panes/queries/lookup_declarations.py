@@ -10,7 +10,7 @@ from panes.errors import DeclarationError, DurationError
 from panes.expressions.expression import Expression
 from panes.queries.measures import Delta, Rows
 from panes.queries.query import NUMBER, Query, shared_condition
-from panes.queries.windows import AnyWindow, Cumulate, Nested, RowWindow, Sliding, Window, wide_names
+from panes.queries.windows import AnyWindow, Cumulate, RowWindow, Sliding, Window, wide_names
 from panes.timeline import DurationLike, parse_duration
 
 LookupLayout: TypeAlias = Literal["wide", "long"]
@@ -180,7 +180,7 @@ def _parts(queries: Sequence[Query], at: str | None, delay: int) -> tuple[Lookup
 
 
 def _one_by_one(window: AnyWindow) -> tuple[LookupWindow, ...]:
-    return window.windows if isinstance(window, Nested) else (window,)
+    return (window,) if isinstance(window, LookupWindow) else window.windows
 
 
 def _reach(window: LookupWindow, delay: int) -> int:
