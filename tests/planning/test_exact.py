@@ -58,7 +58,7 @@ def test_given_candidates_only() -> None:
     assert exact(windows, Semantics.PARTITIONED_BY, candidates=[]).factors == ()
     forest = exact(windows, Semantics.PARTITIONED_BY, candidates=[Geometry(10, 10), Geometry(20, 20)])
     assert forest.factors == (Geometry(10, 10),)
-    with pytest.raises(PlanError, match="is not whole in ticks of 10"):
+    with pytest.raises(PlanError, match="windows to plan are multiples of 10 from"):
         exact(windows, Semantics.PARTITIONED_BY, candidates=[Geometry(5, 5)])
 
 

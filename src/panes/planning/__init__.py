@@ -1,9 +1,10 @@
-"""Planning: decide for all queries together which panes are kept, and which window is read from which.
+"""Planning: queries and statistics in, a physical plan out, with no data and no Spark.
 
-Start with ``plan_queries``, which turns queries and statistics into a ``PhysicalPlan``: one ``StorePlan`` per set of
-keys. ``coverage``, ``factor_windows``, ``search``, ``optimize`` and ``forest`` choose trees of windows; ``panes``
-chooses edges; ``strategy``, ``steps``, ``cost`` and ``calibration`` predict costs; ``window_classes`` and
-``granularity`` decide what a stream keeps; ``explanation`` and ``svg`` show a plan. Everything is a pure function of
-declarations and numbers: this room imports ``panes.queries``, ``panes.expressions`` and ``panes.timeline``, and sees
-neither data nor Spark.
+Start with ``plan_queries``, which groups queries into stores and returns a ``physical_plan.PhysicalPlan``;
+``plan_store`` plans one store. ``coverage`` says which window can be read from which, ``cost`` what that costs, and
+``factor_windows``, ``search``, ``optimize`` and ``forest`` choose who reads whom. ``panes`` chooses where panes are
+cut, ``strategy`` and ``calibration`` which way a store runs. ``window_classes`` and ``granularity`` decide what a
+stream keeps. ``steps`` lists what a run does; ``explanation`` and ``svg`` show a plan. ``exact`` finds the optimum, to
+judge the heuristics. Everything is a pure function of declarations and numbers: this room imports only ``queries``,
+``expressions`` and what they import. (It is not called ``plan``, since ``pn.plan`` is a function.)
 """

@@ -11,34 +11,34 @@ SCAN: Final = 30.0
 """Read an event and evaluate keys and arguments."""
 
 GROUP_EVENT: Final = 200.0
-"""One event into a hash aggregate, once per window copy."""
+"""Add an event to a hash aggregate, once per instance that holds it."""
 
 GROUP_ROW: Final = 1000.0
-"""One group through the shuffle and the final aggregate of Spark's own window."""
+"""Take a group through the shuffle and the final aggregate of Spark's own window."""
 
 PANE_EVENT: Final = 180.0
-"""One event into the hash aggregate of panes."""
+"""Add an event to the hash aggregate of panes."""
 
 EDGE: Final = 3.0
-"""One more progression of pane edges, per event."""
+"""Check another progression of pane edges, per event."""
 
 PANE: Final = 1900.0
-"""One pane through two shuffles, a sort and into Python."""
+"""Take a pane through two shuffles and a sort, into Python."""
 
 LANE: Final = 0.7
-"""One stored column of panes side by side, per event: the check that the event is not of its lane."""
+"""Check whether an event belongs to a lane, per event and stored column of a row with several panes."""
 
 STORED: Final = 300.0
-"""One stored column in a row of panes: built, moved, and read by Python."""
+"""Build, move and read a stored column of a pane."""
 
 EVENT: Final = 2050.0
-"""One event through a shuffle, a sort and into Python, where panes would hardly be fewer.
+"""Take an event through a shuffle and a sort, into Python.
 
-A little above what is measured: a sample that misses the busy hours makes panes look emptier than they are.
+A little above what is measured: a sample that misses the busy hours underestimates the events in a pane.
 """
 
 ANSWER: Final = 350.0
-"""One answer out of a kernel, back to the JVM."""
+"""Compute an answer and bring it back to the JVM."""
 
 TREE_ROW: Final = 1600.0
-"""One partial read by a group-by of the rewritten tree."""
+"""Read a partial in a group-by of the rewritten tree."""

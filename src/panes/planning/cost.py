@@ -1,4 +1,4 @@
-"""The cheapest provider of each window, among given windows.
+"""Windows in, the cheapest provider of each out.
 
 Requires: a coverage graph and a cost model. Costs: one vectorised test per provider. Paper: Factor Windows,
 section III-B, Algorithm 1. Since a window's choice does not change what others pay, choosing each one's cheapest
@@ -25,12 +25,12 @@ from panes.timeline import Geometry
 #
 # The paper counts recurrences within ``R = lcm(ranges)``, a number with thousands of digits for a thousand windows.
 # Dividing by R and letting it grow, ``n / R`` becomes ``1 / slide``; so costs here are per unit of time unless a finite
-# period is asked for, which the paper's worked examples need.
+# period is given, as in the paper's worked examples.
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Over how much time costs are counted: a finite length, or for ever (then per unit of time).
+    """The time over which costs are counted: finite, or unbounded (costs are then per unit of time).
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Period:
         return cls(math.lcm(*(window.range for window in windows)))
 
     def recurrences(self, window: Geometry) -> float:
-        """How many instances a window has in the period (equation 1), or per unit of time."""
+        """Return how many instances a window has in the period (equation 1), or per unit of time."""
         if self.length is None:
             return 1 / window.slide
         return 1 + (self.length - window.range) / window.slide
@@ -68,20 +68,20 @@ class Period:
         if self.length is None:
             return self
         if self.length % tick:
-            raise PlanError(f"a period of {self.length} is not a whole number of ticks of {tick}; give a multiple")
+            raise PlanError(f"a period of {self.length} is not a multiple of the tick {tick}. Give a multiple.")
         return Period(self.length // tick)
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """The rate of events and the period, and what windows cost under them.
+    """What windows cost, for a rate of events and a period.
 
     Parameters
     ----------
     eta
-        Events per unit of time, of the unit in which windows are measured. May be below one.
+        Events per unit of time, in the unit of the windows; may be below one.
     period
-        Over which time costs are counted.
+        The time over which costs are counted.
 
     Examples
     --------
@@ -95,15 +95,15 @@ class CostModel:
 
     def __post_init__(self) -> None:
         if not (self.eta > 0 and math.isfinite(self.eta)):
-            raise PlanError(f"a stream has a positive rate of events, not {self.eta}; give events per unit of time")
+            raise PlanError(f"eta={self.eta} is not a rate. Give a positive number of events per unit of time.")
 
     def cost(self, window: Geometry, provider: Geometry | None = None) -> float:
-        """What a window costs from a provider, or from the raw stream."""
+        """Return what a window costs, read from a provider or from the raw stream."""
         instance = self.eta * window.range if provider is None else multiplier(window, provider)
         return self.period.recurrences(window) * instance
 
     def naive(self, windows: Iterable[Geometry]) -> float:
-        """What windows cost when each is computed on its own."""
+        """Return what windows cost if each reads the raw stream."""
         return math.fsum(self.cost(window) for window in windows)
 
 
@@ -165,7 +165,7 @@ def extend(assignment: Assignment, windows: Iterable[Geometry], model: CostModel
 def relax(
     graph: CoverageGraph, recurrences: Floats, costs: Floats, providers: Integers, at: int, window: Geometry
 ) -> Integers:
-    """Let every window that vertex ``at`` can answer read from it where that is cheaper; returns those windows.
+    """Let every window that vertex ``at`` can answer read from it if that is cheaper; return all those windows.
 
     Writes into ``costs`` and ``providers``: they are the working arrays of one call of ``min_cost``.
     """
@@ -179,7 +179,7 @@ def relax(
 
 
 def cheapest_provider(graph: CoverageGraph, window: Geometry, model: CostModel) -> tuple[int, float]:
-    """The best provider of a window among the vertices of a graph, or ``RAW``, and the window's cost."""
+    """Return the best provider of a window among the vertices of a graph, or ``RAW``, and the window's cost."""
     at, cost = RAW, model.cost(window)
     hits = graph.upstream(window)
     if hits.size:
@@ -194,7 +194,7 @@ def cheapest_provider(graph: CoverageGraph, window: Geometry, model: CostModel) 
 def without_childless(assignment: Assignment, keep: int) -> Assignment:
     """Drop vertices after the first ``keep`` that nothing reads, until none is left.
 
-    A factor window that answers nobody is only a cost; its provider may become childless in turn.
+    A factor window that nothing reads only costs; its provider may become childless in turn.
     """
     graph, providers = assignment.graph, assignment.providers
     alive = np.ones(len(graph), dtype=np.bool_)

@@ -1,8 +1,7 @@
-"""The window coverage graph: who could be answered from whom.
+"""The window coverage graph: which window can be answered from which.
 
-Paper: Factor Windows, sections II-C and IV-A. The graph of 10,000 windows may have tens of millions of edges, so
-edges are never stored: a vertex's edges are found when asked for, by one vectorised test of the congruences in
-``coverage`` against the columns of all windows.
+Paper: Factor Windows, sections II-B, II-C and IV-A. The graph of 10,000 windows may have tens of millions of edges, so
+edges are not stored: those of a vertex are found when needed, by one vectorised test against all windows.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 @lru_cache(maxsize=4096)
 def divisors(number: int) -> tuple[int, ...]:
-    """Every divisor of a positive number, ascending.
+    """Return every divisor of a positive number, ascending.
 
     Examples
     --------
@@ -49,7 +48,7 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 def common_divisor(column: NDArray[np.int64], divisor: int = 0) -> int:
-    """The gcd of a number and all of a column, 0 where all are 0.
+    """Return the gcd of a number and all of a column; 0 if all are 0.
 
     Dividing a whole column by one number is vectorised, a gcd is not; and a few numbers soon give the final gcd.
 
@@ -89,26 +88,26 @@ class Ticks:
 
     @classmethod
     def of(cls, windows: Iterable[Geometry]) -> Ticks:
-        """The largest tick in which all windows are whole, counted from the start of the first."""
+        """Return the largest tick in which all windows are whole, counted from the start of the first."""
         windows = list(windows)
         return cls(common_tick(windows), windows[0].offset)
 
     def measure(self, window: Geometry) -> Geometry:
-        """A window in ticks."""
+        """Return a window in ticks."""
         tick = self.tick
         return Geometry(window.range // tick, window.slide // tick, (window.offset - self.origin) // tick)
 
     def measure_exactly(self, window: Geometry) -> Geometry:
-        """A window in ticks, or an error where it is not whole."""
+        """Return a window in ticks; raise if it is not whole."""
         if any(part % self.tick for part in (window.range, window.slide, window.offset - self.origin)):
             raise PlanError(
-                f"{window} is not whole in ticks of {self.tick} from {self.origin}, in which the windows to plan are "
-                "measured. Give a window whose range, slide and offset are."
+                f"{window} is not a whole number of ticks: the windows to plan are multiples of {self.tick} from "
+                f"{self.origin}. Give a window whose range, slide and offset are."
             )
         return self.measure(window)
 
     def restore(self, window: Geometry) -> Geometry:
-        """A window in ticks, in the unit it was given in."""
+        """Return a window that is measured in ticks in its original unit."""
         tick = self.tick
         return Geometry(window.range * tick, window.slide * tick, window.offset * tick + self.origin)
 
@@ -187,7 +186,7 @@ def partitioned_by(w1: Geometry, w2: Geometry) -> bool:
 
 
 def multiplier(w1: Geometry, w2: Geometry) -> int:
-    """How many instances of ``w2`` make one instance of ``w1`` (Theorem 3).
+    """Return how many instances of ``w2`` make one instance of ``w1`` (Theorem 3).
 
     Examples
     --------
@@ -217,10 +216,10 @@ class CoverageGraph:
     windows
         Distinct windows.
     semantics
-        Which relation an edge stands for.
+        The relation that an edge stands for.
     root
-        The virtual root of the augmented graph, an edge from which leads to every window that nothing else
-        covers; ``None`` for the plain graph.
+        The virtual root of the augmented graph, with an edge to every window that nothing else covers; None for the
+        plain graph.
 
     Examples
     --------
@@ -236,7 +235,7 @@ class CoverageGraph:
     slides: Integers = field(init=False, repr=False, compare=False)
     offsets: Integers = field(init=False, repr=False, compare=False)
     # The same columns from the shortest window to the longest, and where each row stands in the others. A provider
-    # is shorter than its consumers, so only one side of it has to be looked at.
+    # is shorter than its consumers, so only one side of it is searched.
     _by_range: tuple[Integers, Integers, Integers, Integers, Integers] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -254,13 +253,13 @@ class CoverageGraph:
         return len(self.windows)
 
     def can_provide(self, window: Geometry) -> bool:
-        """Whether a window could have any consumer at all: no gaps, and tumbling where instances must be disjoint."""
+        """Whether a window could have any consumer: no gaps, and tumbling if instances must be disjoint."""
         if self.semantics is Semantics.PARTITIONED_BY:
             return window.tumbling
         return window.slide <= window.range
 
     def downstream(self, provider: Geometry) -> Integers:
-        """Indices of the other windows that the given one (a vertex or not) could answer."""
+        """Return the indices of the other windows that a window (a vertex or not) could answer."""
         if not self.can_provide(provider):
             return np.empty(0, dtype=np.int64)
         step = provider.slide
@@ -272,7 +271,7 @@ class CoverageGraph:
         return found
 
     def upstream(self, consumer: Geometry) -> Integers:
-        """Indices of the other windows that could answer the given one (a vertex or not)."""
+        """Return the indices of the other windows that could answer a window (a vertex or not)."""
         order, ranges, slides, offsets, _ = self._by_range
         end = int(np.searchsorted(ranges, consumer.range, side="left"))
         ranges, slides, offsets = ranges[:end], slides[:end], offsets[:end]
@@ -284,7 +283,7 @@ class CoverageGraph:
         return found
 
     def edges(self) -> Iterator[tuple[Geometry, Geometry]]:
-        """Every edge as (provider, consumer), loops left out; those of the virtual root last."""
+        """Yield every edge as (provider, consumer), without loops; those of the virtual root last."""
         uncovered = set(range(len(self)))
         for provider in self.windows:
             for at in self.downstream(provider).tolist():
@@ -295,7 +294,7 @@ class CoverageGraph:
                 yield self.root, self.windows[at]
 
     def extended(self, windows: Iterable[Geometry]) -> CoverageGraph:
-        """The same graph with more vertices, after the present ones."""
+        """Return the graph with more vertices, after the present ones."""
         known = set(self.windows)
         fresh = tuple(dict.fromkeys(w for w in windows if w not in known))
         return CoverageGraph(self.windows + fresh, self.semantics, self.root)

@@ -1,4 +1,4 @@
-"""The cheapest forest there is, by integer programming, to state how far the heuristic is from it.
+"""Windows in, the cheapest forest out, by integer programming: the measure of the heuristic.
 
 Requires: SciPy (HiGHS). Costs: exponential at worst; tens of windows and hundreds of candidates are seconds. Paper:
 Factor Windows, section IV-C, leaves the gap between Algorithm 3 and an optimum open.
@@ -34,15 +34,15 @@ def exact(
     *,
     period: Period | None = None,
 ) -> Forest:
-    """The forest of least cost whose factor windows come from a set of candidates.
+    """Return the forest of least cost whose factor windows come from a set of candidates.
 
     Parameters
     ----------
     windows, semantics, eta, period
         As in ``optimize``.
     candidates
-        The factor windows allowed, in the unit of the windows. By default every window that ``candidates`` finds:
-        with disjoint instances they hold an optimum over all windows there are.
+        The allowed factor windows, in the unit of the windows. By default all that ``search.candidates`` finds:
+        with disjoint instances these include an optimum over all windows.
     time_limit
         Seconds after which to give up with a ``PlanError``.
 
@@ -77,7 +77,7 @@ def gap(
     candidates: Sequence[Geometry] | None = None,
     time_limit: float = 60.0,
 ) -> float:
-    """The cost of the heuristic's forest, as a multiple of the exact one's.
+    """Return the cost of the heuristic's forest, as a multiple of the exact one's.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def gap(
 
 
 def _solve(offers: Offers, time_limit: float) -> tuple[list[int], str]:
-    """The best columns of the offers."""
+    """Return the best columns of the offers, and how good they are."""
     count = len(offers.candidates)
     if count == 0:
         return [], "nothing to choose"

@@ -1,4 +1,4 @@
-"""A plan for people: a summary, a tree with costs and the trace, a Mermaid flowchart."""
+"""A physical plan in, text out: a summary, a tree with costs and the trace, a Mermaid flowchart, plain values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PER_EVENT = "an answer per event, every window from sorted columns"
 
 
 def summary(physical: PhysicalPlan) -> str:
-    """A few lines: how many queries and windows, and how each store runs."""
+    """Return a few lines: how many queries and windows there are, and how each store runs."""
     by_events = physical.by_events
     windows = sum(len(query.windows) for query in physical.queries) + sum(len(some.windows) for some in by_events)
     passes = sum(_passes(store) for store in physical.stores) + len({some.column for some in by_events})
@@ -36,7 +36,7 @@ def summary(physical: PhysicalPlan) -> str:
 
 
 def explain(physical: PhysicalPlan) -> str:
-    """The tree of every store with predicted costs, the saving, and the trace of what was tried."""
+    """Return the tree of every store with predicted costs, savings, and the trace of what was tried."""
     known = physical.statistics
     lines = [summary(physical).splitlines()[0], f"  {known.origin}: {known.rate:,.6g} events/s"]
     for store in physical.stores:
@@ -55,13 +55,13 @@ def explain(physical: PhysicalPlan) -> str:
 
 
 def describe_by_events(some: ByEvents) -> str:
-    """What is done for windows that go by events."""
+    """Return how windows that depend on rows are computed, in words."""
     column = f"sorted column {some.column + 1}"
     return f"query {some.query!r} by {listed(some.keys)}: from its events in the order of time, {column}"
 
 
 def mermaid(physical: PhysicalPlan) -> str:
-    """A Mermaid flowchart: the stream, panes, factor windows (dashed) and the user's windows."""
+    """Return a Mermaid flowchart of the stream, panes, factor windows (dashed) and the user's windows."""
     lines = ["flowchart LR", '  stream(["events"])']
     for number, store in enumerate(physical.stores):
         root = "stream" if store.source is None else f"s{store.source}"
@@ -93,7 +93,7 @@ def mermaid(physical: PhysicalPlan) -> str:
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """So many of something.
+    """Return a number with its noun.
 
     Examples
     --------
@@ -104,26 +104,26 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def title_of(store: StorePlan) -> str:
-    """By which keys a store is kept, and how it runs."""
+    """Return the keys of a store and how it runs."""
     how = _PER_EVENT if store.per_event else _STRATEGY[store.strategy]
     return f"by {_keys(store)}: {store.strategy} ({how})"
 
 
 def number_of_keys(physical: PhysicalPlan, store: StorePlan) -> str:
-    """How many keys a store is expected to have."""
+    """Return the expected number of keys of a store."""
     number = physical.statistics.distinct(store.keys)
     return f"{number:,.6g} {'key' if number == 1 else 'keys'}"
 
 
 def figures_of(physical: PhysicalPlan, store: StorePlan) -> Iterator[str]:
-    """What a store is predicted to cost, and what that saves."""
+    """Yield what a store is predicted to cost, and what that saves."""
     cost = store.costs.by_strategy.get(store.strategy)
     native = store.costs.by_strategy.get("native")
     yield number_of_keys(physical, store)
     if cost is None:
-        yield "not known what it costs"
+        yield "cost unknown"
     elif native is None:
-        compared = "" if store.per_event else "; Spark has nothing of its own for it"
+        compared = "" if store.per_event else "; Spark has no windows of its own for it"
         yield f"predicted {cost / 1e6:.3g} core-ms per second of events{compared}"
     else:
         saved = (
@@ -162,7 +162,7 @@ def _tree(store: StorePlan) -> Iterator[str]:
 
 
 def window_titles(store: StorePlan) -> dict[Geometry, str]:
-    """What the windows of every geometry in a store are called."""
+    """Return the names of the windows of every geometry in a store."""
     names: dict[Geometry, list[str]] = {}
     for _, query in store.queries:
         cumulating = {declared.name for declared in query.over if isinstance(declared, Cumulate)}
@@ -175,17 +175,17 @@ def window_titles(store: StorePlan) -> dict[Geometry, str]:
 
 
 def describe_panes(store: StorePlan) -> str:
-    """Where the panes of a store are cut, and how they lie in rows."""
+    """Return where the panes of a store are cut, and how many share a row."""
     return f"{_edges(store)}{f', {store.lanes} side by side in a row' if store.lanes > 1 else ''}"
 
 
 def panes_of_store(store: StorePlan) -> str:
-    """Which panes a store has."""
+    """Return the panes of a store, with its keys."""
     return f"{_column_of(store)} by {_keys(store)} {_edges(store)}"
 
 
 def data_of(physical: PhysicalPlan) -> dict[str, Any]:
-    """The plan as plain values: queries, and of every store the strategy, predicted costs, panes and windows."""
+    """Return the plan as plain values: queries, and the strategy, predicted costs, panes and windows of every store."""
     return {
         "rate": physical.statistics.rate,
         "queries": [
@@ -236,7 +236,7 @@ def _keys(store: StorePlan) -> str:
 
 
 def listed(keys: Keys) -> str:
-    """Some keys, for messages."""
+    """Return key columns as text."""
     return f"({', '.join(keys)})" if keys else "nothing"
 
 

@@ -1,4 +1,6 @@
-"""The best factor window between one window and those that read it.
+"""A window and those that read it in, the best factor window between them out.
+
+⟨20, 20⟩ and ⟨30, 30⟩ from the raw stream => ⟨20, 20⟩ and ⟨30, 30⟩ from ⟨10, 10⟩, which alone reads the raw stream.
 
 Requires: a target (a window, or ``None`` for the raw stream) and its downstream windows. Costs: one step per divisor
 of the downstream's common slide. Paper: Factor Windows, sections IV-A, IV-B and IV-D; Algorithms 2, 4 and 5.
@@ -26,22 +28,22 @@ from panes.planning.cost import CostModel, Period
 from panes.planning.coverage import CoverageGraph, Integers, Semantics, common_divisor, divisors
 from panes.timeline import Geometry
 
-#: A benefit below this part of the downstream's cost is rounding, not saving.
+#: A benefit below this fraction of the downstream's cost is a rounding error.
 _NOTHING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Downstream:
-    """All that matters of the windows W1, ..., WK below a target.
+    """A summary of the windows W1, ..., WK below a target, enough to weigh any candidate.
 
     Attributes
     ----------
     step
-        What the slide of a common provider has to divide: slides, differences of offsets and of ranges.
+        The number that the slide of a common provider divides: of slides, differences of offsets and of ranges.
     member
         One of the windows; a provider's offset and range are congruent to its.
     shortest
-        The least range.
+        The shortest range.
     recurrences, inputs
         ``Σ nj`` and ``Σ nj·rj``.
     """
@@ -91,14 +93,14 @@ class Downstream:
         return self.inputs / (period.length or 1)
 
     def cost_from(self, provider: Geometry | None, model: CostModel) -> float:
-        """What the downstream windows cost together when all read one provider."""
+        """Return what the downstream windows cost together if all read one provider."""
         if provider is None:
             return model.eta * self.inputs
         return self.recurrences + (self.inputs - self.recurrences * provider.range) / provider.slide
 
 
 def benefit(factor: Geometry, target: Geometry | None, downstream: Downstream, model: CostModel) -> float:
-    """How much cheaper the downstream gets with a factor window in between, its own cost paid (equation 2).
+    """Return how much a factor window in between saves, its own cost deducted (equation 2).
 
     Examples
     --------
@@ -110,7 +112,7 @@ def benefit(factor: Geometry, target: Geometry | None, downstream: Downstream, m
 
 
 def beneficial(factor: Geometry, target: Geometry | None, downstream: Downstream, model: CostModel) -> bool:
-    """Whether a tumbling factor window pays below a tumbling target (Algorithm 4).
+    """Whether a tumbling factor window pays off below a tumbling target (Algorithm 4).
 
     Equation 2 becomes ``λ(t - 1/rf) >= t``, where t is what a unit of time costs from the target: ``1 / rW``, or
     eta from the raw stream. The paper's cases follow where λ >= 2 and the target is a window; with few events, or
@@ -121,7 +123,7 @@ def beneficial(factor: Geometry, target: Geometry | None, downstream: Downstream
 
 
 def covering_candidates(target: Geometry | None, downstream: Downstream) -> tuple[Geometry, ...]:
-    """The windows that could be the best between a target and its downstream (Algorithm 2, lines 1 to 11).
+    """Return the candidates for the best window between a target and its downstream (Algorithm 2, lines 1 to 11).
 
     For each eligible slide, only the shortest and the longest eligible range.
 
@@ -151,7 +153,7 @@ def covering_candidates(target: Geometry | None, downstream: Downstream) -> tupl
 def best_factor(
     target: Geometry | None, downstream: Downstream, semantics: Semantics, model: CostModel
 ) -> Geometry | None:
-    """The factor window that saves most below a target, or ``None`` where none saves (Algorithms 2 and 5).
+    """Return the factor window that saves most below a target, or None if none does (Algorithms 2 and 5).
 
     Examples
     --------

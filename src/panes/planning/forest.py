@@ -1,8 +1,4 @@
-"""Equal ranges with several slides: every instance of the sparser window is an instance of the denser one.
-
-The coverage of the factor-window paper asks for a shorter provider, so it leaves this case out; the window manager of
-Patroumpas and Sellis (2011) calls it piggybacking. Reading the denser window costs a look at each of its instances.
-"""
+"""The forest: the windows of a user, the factor windows that help them, and who reads whom."""
 
 from __future__ import annotations
 
@@ -15,16 +11,13 @@ from panes.planning.cost import RAW, Assignment, CostModel
 from panes.planning.coverage import Semantics, Ticks
 from panes.timeline import Edges, Geometry
 
-# What the planner hands over: each window and factor window, whom it reads, and what it costs.
-
-
 FACTOR: Final = "factor window "
-"""How the name of a window begins that nobody asked for."""
+"""How the name of a window that no query declares begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A window of the forest; ``provider`` is ``None`` where it reads the raw stream."""
+    """A window of the forest; ``provider`` is None if it reads the raw stream."""
 
     window: Geometry
     provider: Geometry | None
@@ -43,9 +36,9 @@ class Forest:
     semantics
         The relation between a window and its provider.
     naive
-        What the user's windows cost when each is computed alone.
+        What the user's windows cost if each reads the raw stream.
     trace
-        What the planner tried, one line each.
+        What the planner tried, a line each.
     """
 
     nodes: tuple[Node, ...]
@@ -60,7 +53,7 @@ class Forest:
 
     @property
     def factors(self) -> tuple[Geometry, ...]:
-        """The windows that nobody asked for, but others read."""
+        """The windows that no query declares, but others read."""
         return tuple(node.window for node in self.nodes if node.factor)
 
     @property
@@ -70,18 +63,18 @@ class Forest:
 
     @property
     def providers(self) -> dict[Geometry, Geometry | None]:
-        """The provider of each window, ``None`` standing for the raw stream."""
+        """The provider of each window; None is the raw stream."""
         return {node.window: node.provider for node in self.nodes}
 
     def children(self) -> dict[Geometry | None, tuple[Geometry, ...]]:
-        """The windows that read each provider, ``None`` standing for the raw stream."""
+        """Return the windows that read each provider; None is the raw stream."""
         found: dict[Geometry | None, list[Geometry]] = {}
         for node in self.nodes:
             found.setdefault(node.provider, []).append(node.window)
         return {provider: tuple(windows) for provider, windows in found.items()}
 
     def lines(self) -> Iterator[str]:
-        """The forest drawn as indented text, factor windows in brackets."""
+        """Yield the forest as indented text, factor windows in brackets."""
         children, nodes = self.children(), {node.window: node for node in self.nodes}
 
         stack = [(window, 0) for window in reversed(children.get(None, ()))]
@@ -94,7 +87,7 @@ class Forest:
 
 
 def label(window: Geometry) -> str:
-    """A window as the paper writes it, with its offset if it has one.
+    """Return a window as the paper writes it, with its offset if it has one.
 
     Examples
     --------
@@ -123,12 +116,16 @@ def forest_of(assignment: Assignment, users: int, ticks: Ticks, model: CostModel
 def piggyback(
     windows: tuple[Geometry, ...], optimized: Callable[[tuple[Geometry, ...]], Forest], *, overlapping: bool
 ) -> Forest:
-    """The cheaper of two forests: of all windows, or of some with the others read from denser ones of their range.
+    """Read windows from denser ones of the same range if that makes the forest cheaper.
+
+    Every instance of ⟨60, 20⟩ is also one of ⟨60, 5⟩. The factor-window paper only considers shorter providers; the
+    window manager of Patroumpas and Sellis (2011) calls this piggybacking. Reading the denser window costs one read
+    per instance.
 
     Parameters
     ----------
     optimized
-        The forest of some windows.
+        Returns the forest of some windows.
     overlapping
         Whether a provider may have overlapping instances. A column of partials may not.
 
@@ -149,13 +146,13 @@ def piggyback(
         return together
     rest = optimized(tuple(window for window in windows if window not in carriers))
     carried = tuple(Node(window, host, 1 / host.slide, factor=False) for window, host in carriers.items())
-    noted = f"piggyback: {len(carried)} windows read from denser ones of the same range"
-    apart = replace(rest, nodes=(*rest.nodes, *carried), naive=together.naive, trace=(*rest.trace, noted))
+    note = f"piggyback: {len(carried)} windows read from denser ones of the same range"
+    apart = replace(rest, nodes=(*rest.nodes, *carried), naive=together.naive, trace=(*rest.trace, note))
     return apart if apart.total < together.total else together
 
 
 def _carriers(windows: tuple[Geometry, ...], overlapping: bool) -> dict[Geometry, Geometry]:
-    """For each window that has one, the sparsest other window of the same range that has all its instances."""
+    """Return, for each window that has one, the sparsest other window of the same range with all its instances."""
     by_range: dict[int, list[Geometry]] = {}
     for window in windows:
         by_range.setdefault(window.range, []).append(window)

@@ -1,9 +1,9 @@
-"""Tiers (the paper's stairs): which granules a state keeps, the coarser the older.
+"""Groups of windows in, tiers out: which granules a state keeps, coarser ones for older data.
 
-Paper: Patroumpas and Sellis, Multi-granular Time-based Sliding Windows over Data Streams (2010), section III. A datum
-of some age matters only to windows wider than that age, and a group's wider windows slide by ever longer steps; so
-the edges between granules thin out from tier to tier. The granules of all groups lie on one column: it has the
-edges that any group still needs, which are never more than the groups would have apart.
+Paper: Patroumpas and Sellis, Multi-granular Time-based Sliding Windows over Data Streams (2010), section III, which
+calls them stairs. Data of some age matter only to windows wider than that age, and the wider windows of a group slide
+by longer steps; so there are fewer edges between granules from tier to tier. The granules of all groups share one
+column, which has the edges that any group still needs: never more than the groups would have separately.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Tier:
     edges
         Where granules begin and end.
     reach
-        The age from which on the next tier's granules are enough, or nothing is needed any more.
+        The age at which the next tier's granules suffice, or nothing is needed any more.
     """
 
     edges: tuple[Edges, ...]
@@ -38,13 +38,13 @@ class Tier:
 
 
 def tiers(groups: Iterable[Group], most: int | None = None) -> tuple[Tier, ...]:
-    """The tiers of all groups together, from the youngest data to the oldest.
+    """Return the tiers of all groups together, from the youngest data to the oldest.
 
     Parameters
     ----------
     most
-        Leave out tiers with more progressions of edges than this: a younger tier, which has more edges, reaches
-        as far. Thousands of windows have as many tiers, each with up to as many progressions.
+        Leave out tiers with more progressions of edges than this; a younger tier, which has more edges, covers their
+        age. Thousands of windows would have as many tiers, each with up to as many progressions.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def tiers(groups: Iterable[Group], most: int | None = None) -> tuple[Tier, ...]:
             by_range.setdefault(window.range, set()).update(window.edges())
     found: list[Tier] = []
     sparsest, left_out = _Sparsest(), 0
-    # From the oldest data on: the younger the data, the more windows look at them.
+    # From the oldest data on: the younger the data, the more windows read them.
     for reach in sorted(by_range, reverse=True):
         if sparsest.add(by_range[reach]):
             left_out = left_out or reach
@@ -74,14 +74,14 @@ def tiers(groups: Iterable[Group], most: int | None = None) -> tuple[Tier, ...]:
 
 
 def worthwhile(groups: Iterable[Group], finest: tuple[Edges, ...]) -> tuple[Tier, ...]:
-    """The tiers that a state keeps: a step has to save half the granules of its age, and a quarter of all.
+    """Return the tiers that a state keeps: each saves half the granules of its age, and a quarter of all.
 
-    A step from tier to tier rewrites the granules of that age, so it has to be worth it.
+    Moving data from tier to tier rewrites the granules of that age, so it must pay off.
 
     Parameters
     ----------
     finest
-        Where the panes of new events begin and end, at least wherever a window does.
+        Where the panes of new events begin and end: at least where windows do.
 
     Examples
     --------
@@ -108,13 +108,13 @@ def worthwhile(groups: Iterable[Group], finest: tuple[Edges, ...]) -> tuple[Tier
         least = min(range(len(saved)), key=saved.__getitem__)
         if 4 * saved[least] >= granules_kept(found):
             break
-        # The younger tier does it all.
+        # The younger tier covers both.
         found[least : least + 2] = [Tier(found[least].edges, found[least + 1].reach)]
     return tuple(found)
 
 
 def granules_kept(steps: Iterable[Tier]) -> float:
-    """How many granules of one key the tiers hold at most, whatever the windows are."""
+    """Return the most granules of one key that the tiers hold."""
     total, younger = 0.0, 0
     for tier in steps:
         total += (tier.reach - younger) * _density(tier.edges)
@@ -123,7 +123,7 @@ def granules_kept(steps: Iterable[Tier]) -> float:
 
 
 def _density(edges: tuple[Edges, ...]) -> float:
-    """Granules per unit of time, at most."""
+    """Return the most granules per unit of time."""
     return min(sum(1 / edge.period for edge in edges), 1 / reduce(Edges.common, edges).period)
 
 
@@ -138,7 +138,7 @@ class _Sparsest:
         return len(self._period)
 
     def add(self, edges: Iterable[Edges]) -> bool:
-        """Whether there are more edges for it."""
+        """Add edges, and return whether any of them is new."""
         changed = False
         for e in edges:
             if ((e.period % self._period == 0) & ((e.offset - self._offset) % self._period == 0)).any():

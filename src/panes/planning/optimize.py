@@ -1,8 +1,8 @@
-"""Windows in, forest out: min-cost coverage and factor windows together.
+"""Windows in, a forest out: who reads whom, with factor windows where they pay off.
 
 Paper: Factor Windows, section IV-C, Algorithm 3 (``paper=True``), and beyond it the search over candidates for
-subsets of windows. Each result is never dearer than the one before it in this list: naive, Algorithm 1, Algorithm 3,
-the search; where a step would not pay, the cheaper result is kept.
+subsets of windows. No result costs more than the one before it in this list: naive, Algorithm 1, Algorithm 3, the
+search. If a step does not pay off, the cheaper result is kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from panes.planning.search import Offers, candidates, search
 from panes.timeline import Geometry
 
 _SMALL = 64  # windows up to which the search tries every exchange
-_DEAREST = 96  # windows that candidates are drawn from, where there are more
+_DEAREST = 96  # if there are more windows, candidates come from the most expensive ones
 _CELLS = 1_500_000  # windows times candidates that the search may look at in a step
 _TRACED = 200  # lines
 
@@ -48,19 +48,19 @@ class Problem:
         """Collapse equal windows and measure them in ticks."""
         distinct = tuple(dict.fromkeys(windows))
         if not distinct:
-            raise PlanError("there is no window to plan; give at least one")
+            raise PlanError("there is no window to plan. Give at least one.")
         ticks, given = Ticks.of(distinct), CostModel(eta, period)
         model = CostModel(eta * ticks.tick, period.ticks(ticks.tick))
         return cls(CoverageGraph(tuple(map(ticks.measure, distinct)), semantics), ticks, model, given, describe)
 
     def forest(self, assignment: Assignment, trace: list[str]) -> Forest:
-        """Prune an assignment and write it in the given unit."""
+        """Return an assignment as a forest in the given unit, without windows that nothing reads."""
         pruned = without_childless(assignment, keep=len(self.graph))
         kept = trace if len(trace) <= _TRACED else [*trace[:_TRACED], f"... and {len(trace) - _TRACED} more steps"]
         return forest_of(pruned, len(self.graph), self.ticks, self.given, tuple(kept))
 
     def name(self, window: Geometry | None) -> str:
-        """A window in ticks as the trace shows it."""
+        """Return how the trace shows a window that is measured in ticks."""
         return "the raw stream" if window is None else self.describe(self.ticks.restore(window))
 
 
@@ -74,7 +74,7 @@ def optimize(
     factors: bool = True,
     describe: Callable[[Geometry], str] = label,
 ) -> Forest:
-    """Plan which window is answered from which, adding factor windows where they pay.
+    """Plan which window is read from which, with factor windows where they pay off.
 
     Parameters
     ----------
@@ -85,13 +85,13 @@ def optimize(
     eta
         Events per unit of time, of the unit that windows are given in.
     period
-        Over which time costs are counted; for ever (per unit of time) unless given.
+        The time over which costs are counted; by default they are per unit of time.
     paper
         Stop at the paper's Algorithm 3 instead of searching further.
     factors
-        Whether factor windows are allowed at all; without them this is the paper's Algorithm 1.
+        Whether to allow factor windows; without them this is the paper's Algorithm 1.
     describe
-        How the trace calls a window.
+        Returns the name of a window for the trace.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def optimize(
 
 
 def _algorithm_1_and_factors(problem: Problem, trace: list[str]) -> tuple[Assignment, list[Geometry]]:
-    """Algorithm 1, and in the same pass over the edges the best factor window below each vertex."""
+    """Run Algorithm 1 and, in the same pass over the edges, find the best factor window below each vertex."""
     graph, model = problem.graph, problem.model
     recurrences = model.period.recurrences_of(graph.ranges, graph.slides)
     costs = recurrences * (model.eta * graph.ranges)
@@ -146,20 +146,20 @@ def _algorithm_1_and_factors(problem: Problem, trace: list[str]) -> tuple[Assign
 
 
 def _cheaper(problem: Problem, alone: Assignment, proposed: list[Geometry], trace: list[str]) -> Assignment:
-    """Algorithm 3: the graph with all proposed factor windows, unless these do not pay together.
+    """Run Algorithm 3: add all proposed factor windows, unless together they do not pay off.
 
-    A factor window is proposed as if its consumers had no better provider than its target. They may have one, so
-    that the paper's claim that inserting it never hurts needs a check.
+    A factor window is proposed as if its consumers had no better provider than its target. They may have one, so the
+    paper's claim that inserting it never hurts needs a check.
     """
     if not proposed:
-        trace.append("Algorithm 3: no factor window pays")
+        trace.append("Algorithm 3: no factor window pays off")
         return alone
     extended = without_childless(extend(alone, proposed, problem.model), keep=len(problem.graph))
     count, before, after = len(extended.graph) - len(problem.graph), alone.total, extended.total
     if after < before:
         trace.append(f"Algorithm 3: with {count} factor windows the cost is {after / before:.4g} of Algorithm 1's")
         return extended
-    trace.append(f"Algorithm 3: {len(proposed)} proposed factor windows do not pay together and are left out")
+    trace.append(f"Algorithm 3: {len(proposed)} proposed factor windows do not pay off together and are left out")
     return alone
 
 
@@ -169,13 +169,13 @@ def _search(problem: Problem, alone: Assignment, best: Assignment, trace: list[s
     small = len(users) <= _SMALL
     present = best.graph.windows[len(users) :]
     room = max(48, min(400, _CELLS // len(users)))
-    # Windows that are cheap already have little to gain; candidates come from the dearest.
+    # Cheap windows have little to gain, so candidates come from the most expensive ones.
     dearest = np.argsort(-best.costs[: len(users)], kind="stable")[:_DEAREST]
-    drawn = candidates([users[i] for i in dearest], problem.graph.semantics, limit=2 * room, ranges=4 if small else 1)
+    found = candidates([users[i] for i in dearest], problem.graph.semantics, limit=2 * room, ranges=4 if small else 1)
     known = {*users, *present}
-    fresh = [factor for factor in drawn if factor not in known]
+    fresh = [factor for factor in found if factor not in known]
     if len(present) > room:
-        # Too many to weigh one by one: keep them all and only look for what to add.
+        # Too many to weigh one by one: keep all of them, and only look for further ones.
         alone, present = best, ()
     offers = Offers.of(alone, [*present, *fresh], problem.model)
     started = range(len(present))
@@ -185,13 +185,13 @@ def _search(problem: Problem, alone: Assignment, best: Assignment, trace: list[s
     pool = offers.candidates
     trials = [search(offers, start, swaps=small) for start in ([], list(started))]
     chosen = min(trials, key=offers.total)
-    found = without_childless(extend(alone, [pool[column] for column in chosen], problem.model), keep=len(users))
-    if found.total < best.total * (1 - 1e-12):
+    improved = without_childless(extend(alone, [pool[column] for column in chosen], problem.model), keep=len(users))
+    if improved.total < best.total * (1 - 1e-12):
         names = ", ".join(problem.name(pool[column]) for column in chosen[:12])
         trace.append(
             f"search: of {len(pool)} candidates {len(chosen)} bring the cost to "
-            f"{found.total / best.total:.4g} of Algorithm 3's: {names}"
+            f"{improved.total / best.total:.4g} of Algorithm 3's: {names}"
         )
-        return found
-    trace.append(f"search: nothing more to gain, further candidates: {len(pool)}")
+        return improved
+    trace.append(f"search: nothing more to gain among {len(pool)} further candidates")
     return best

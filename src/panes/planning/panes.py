@@ -1,10 +1,9 @@
-"""Which panes a store keeps: the edges that no window may be cut by, merged where that is cheaper.
+"""Windows in, the edges of the cheapest panes out.
 
-Every window's instances start and end on arithmetic progressions of instants. Panes between *all* of those edges
-answer every window, and no coarser column does. For 15, 17 and 19 seconds that is a pane every 5.6 seconds on
-average; the gcd of the three would be panes of one second. Each progression costs a little per event, so
-progressions are merged into their gcd wherever that makes the whole cheaper: for 20, 30, ..., 100 seconds one
-progression of ten seconds remains.
+The instances of every window start and end on arithmetic progressions of instants. Panes between *all* of those edges
+answer every window, and no coarser panes do. For 15, 17 and 19 seconds that is a pane every 5.6 seconds on average; the
+gcd of the three would be panes of one second. Each progression costs a little per event, so progressions are merged
+into their gcd if that is cheaper: 20, 30, ..., 100 seconds => 10 seconds.
 """
 
 from __future__ import annotations
@@ -24,35 +23,35 @@ from panes.timeline import SECOND, Edges, Geometry
 _FEW, _MANY = 24, 512
 _LANES = (1, 2, 4, 8, 16, 32)
 _MOST_COLUMNS = 64
-"""In a row of panes side by side: the code that Spark generates for twice as many runs six times as long."""
-_DOUBT = 16
-"""By how much the rate may be higher than a sample shows."""
+"""Of a row with several panes: the code that Spark generates for twice as many columns runs six times as long."""
+_RATE_ERROR = 16
+"""By which factor the rate may exceed the one of a sample."""
 
 
 @dataclass(frozen=True)
 class PaneCost:
-    """What a set of edges costs per second: work per event, and panes to move and sort."""
+    """What panes with some edges cost per second: work per event, and panes to move and sort."""
 
     statistics: Statistics
     keys: Keys
 
     def rows(self, edges: Sequence[Edges], lanes: int = 1) -> float:
-        """Panes per second over all keys, or rows of so many panes."""
+        """Return the panes per second over all keys, or the rows if ``lanes`` panes share one."""
         density = sum(SECOND / e.period for e in edges) / lanes
         return self.statistics.rows(self.keys, SECOND / density, density)
 
     def __call__(self, edges: Sequence[Edges]) -> float:
-        """Cost per second."""
+        """Return the cost per second."""
         return self.statistics.rate * EDGE * len(edges) + self.rows(edges) * PANE
 
     def side_by_side(self, edges: Sequence[Edges], lanes: int, columns: int) -> float:
-        """Cost per second of panes side by side in a row, each with some stored columns."""
+        """Return the cost per second if ``lanes`` panes share a row, each with some stored columns."""
         per_event = EDGE * len(edges) + (LANE * lanes * columns if lanes > 1 else 0.0)
         return self.statistics.rate * per_event + self.rows(edges, lanes) * (PANE + STORED * lanes * columns)
 
 
 def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]:
-    """The edges of the cheapest panes that answer all windows.
+    """Return the edges of the cheapest panes that answer all windows.
 
     Examples
     --------
@@ -65,7 +64,7 @@ def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]
     distinct = sorted({edge for window in windows for edge in window.edges()})
     edges = _absorb(distinct) if len(distinct) <= _MANY else distinct
     if len(edges) > _FEW:
-        # Too many to try every pair: the single gcd, or all as they are.
+        # Too many to try every pair: the gcd of all, or all as they are.
         together = edges[0]
         for other in edges[1:]:
             together = together.common(other)
@@ -81,17 +80,17 @@ def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """The finest column of a store.
+    """The panes of a store, or its events, as the column from which all windows are read.
 
     Parameters
     ----------
     edges
         Where panes begin and end.
     lanes
-        How many panes lie side by side in a row.
+        How many panes share a row.
     from_events
-        Whether the events themselves are sorted and sent to Python, because panes would hardly be fewer, or because
-        the JVM cannot build them.
+        Whether the events themselves are sorted and sent to Python, because there would be almost as many panes, or
+        because the JVM cannot build them.
     cost
         Per second of event time.
     """
@@ -103,12 +102,12 @@ class Column:
 
 
 def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, in_jvm: bool = True) -> Column:
-    """The cheapest column that answers all windows.
+    """Return the cheapest column that answers all windows.
 
     Parameters
     ----------
     stored
-        How many components a pane has.
+        How many stored columns a pane has.
     in_jvm
         Whether the JVM can build them.
 
@@ -127,31 +126,31 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     events = Column(edges, 1, True, events_cost(cost.statistics, stored))
     if not in_jvm:
         return events
-    # Equal panes need fewer rows, so that the gcd of all edges may be cheaper after all.
+    # Equal panes need fewer rows, so the gcd of all edges may still be cheaper.
     side_by_side = [lanes for lanes in _LANES if lanes == 1 or lanes * stored <= _MOST_COLUMNS]
     options = product((edges, (reduce(Edges.common, edges),)), side_by_side)
     panes, edges, lanes = min((cost.side_by_side(some, lanes, stored), some, lanes) for some, lanes in options)
     built = panes + cost.statistics.rate * (SCAN + PANE_EVENT)
-    if built > events.cost and not _doubtful(windows, stored, cost):
+    if built > events.cost and not _sample_may_mislead(windows, stored, cost):
         return events
     return Column(edges, lanes, False, built)
 
 
-def _doubtful(windows: Iterable[Geometry], stored: int, cost: PaneCost) -> bool:
-    """Whether panes may be far fewer than events after all, since a sample may show a fraction of the rate.
+def _sample_may_mislead(windows: Iterable[Geometry], stored: int, cost: PaneCost) -> bool:
+    """Whether there may be far fewer panes than events after all.
 
-    It does where files share their time. Sorting the events gains little where panes are hardly fewer, and costs many
-    times as much where they are.
+    A sample of files that overlap in time misses most events. Sorting the events gains little if there are
+    almost as many panes, and costs many times as much if there are not.
     """
     known = cost.statistics
     if known.origin != "sampled":
         return False
-    faster = replace(known, rate=known.rate * _DOUBT, origin="given")
+    faster = replace(known, rate=known.rate * _RATE_ERROR, origin="given")
     return not finest_column(windows, stored, replace(cost, statistics=faster)).from_events
 
 
 def events_cost(statistics: Statistics, stored: int) -> float:
-    """What it costs per second to sort the events themselves and send them to Python."""
+    """Return the cost per second of sorting the events and sending them to Python."""
     return statistics.rate * (SCAN + EVENT + STORED * stored)
 
 
@@ -172,7 +171,7 @@ def _merged(edges: tuple[Edges, ...], a: Edges, b: Edges) -> tuple[Edges, ...]:
 
 
 def _absorb(edges: list[Edges]) -> list[Edges]:
-    """Drop progressions within others, and merge those whose gcd is no denser than the two side by side."""
+    """Drop progressions within others, and merge two whose gcd has no more edges than both together."""
     period = np.array([e.period for e in edges])
     offset = np.array([e.offset for e in edges])
     kept: list[Edges] = []

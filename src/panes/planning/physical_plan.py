@@ -17,7 +17,7 @@ Numbered = tuple[tuple[int, Query], ...]
 
 @dataclass(frozen=True)
 class StorePlan:
-    """One store and how it is run.
+    """One store, and how it runs.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ class StorePlan:
     queries
         The queries it answers, with their numbers in the plan.
     kept
-        The condition that all its events fulfil; queries with another one get conditional components.
+        The condition on its events; queries with another one get conditional components.
     strategy, costs
-        How it runs, and what each way was predicted to cost.
+        How it runs, and the predicted cost of each way.
     edges, lanes
-        Where its panes begin and end (``columnar``), and how many of them lie side by side in a row.
+        Where its panes begin and end (``columnar``), and how many of them are stored side by side in a row.
     from_events
-        Whether ``columnar`` sorts the events themselves, since panes would hardly be fewer.
+        Whether ``columnar`` sorts the events themselves, because there would be almost as many panes.
     forest
         Which window is read from which: from panes (``columnar``) or from events (``rewrite``).
     source
@@ -62,24 +62,24 @@ class StorePlan:
 
     @property
     def views(self) -> tuple[Geometry, ...]:
-        """The windows of its queries, one for each query that asks for it."""
+        """The windows of its queries; one that two queries declare comes twice."""
         return tuple(window.geometry for _, query in self.queries for window in query.windows)
 
 
 @dataclass(frozen=True)
 class ByEvents:
-    """The windows of a query that go by its events; there is nothing to decide, but pictures tell of them.
+    """The windows of a query that depend on its rows. The planner decides nothing about them, but shows them.
 
     Parameters
     ----------
     query, keys, at
-        Its name, its keys and its column of time.
+        The name of the query, its keys and its time column.
     windows
-        What they are called.
+        The names of the windows.
     column
-        The number of the sorted column that they are read from: the same one for all that share it.
+        The number of the sorted column that they are read from; queries that share it have the same number.
     sessions
-        Which of the windows are sessions, which end by themselves.
+        Which of the windows are sessions.
     """
 
     query: str
@@ -92,7 +92,7 @@ class ByEvents:
 
 @dataclass(frozen=True)
 class PhysicalPlan:
-    """What the planner decided for all queries; ``queries`` have their windows over time alone."""
+    """What the planner decided for all queries; ``queries`` have only their windows on the clock."""
 
     queries: tuple[Query, ...]
     stores: tuple[StorePlan, ...]
@@ -119,6 +119,6 @@ def in_jvm(queries: Numbered) -> bool:
 
 
 def stored_columns(queries: Numbered) -> int:
-    """About how many of Spark's aggregates build a pane: what two of ours share is not counted out."""
+    """Estimate how many Spark aggregates build a pane; components that two aggregates share count twice."""
     distinct = {(aggregate, query.where) for _, query in queries for _, aggregate in query.aggregates}
     return sum(aggregate.weight for aggregate, _ in distinct)

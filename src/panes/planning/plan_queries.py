@@ -37,7 +37,19 @@ def plan_queries(
     strategy
         Run every store this way instead of the cheapest.
     factor_windows
-        Whether the planner may add windows that nobody asked for.
+        Whether the planner may add windows that no query declares.
+
+    Examples
+    --------
+    >>> import panes as pn
+    >>> hour, select = pn.hopping("1 hour", every="5 min"), {"n": pn.count()}
+    >>> fine = pn.query("fine", by=["card", "city"], at="ts", select=select, over=hour)
+    >>> coarse = pn.query("coarse", by="card", at="ts", select=select, over=pn.tumbling("10 min"))
+    >>> known = Statistics(rate=5000, keys={("card", "city"): 50, ("card",): 5})
+    >>> for store in plan_queries([fine, coarse], known).stores:
+    ...     print(store.keys, store.strategy, store.source)
+    ('card', 'city') columnar None
+    ('card',) columnar 0
     """
     checked = check_queries(queries)
     for query in checked:
@@ -58,7 +70,7 @@ def plan_queries(
 
 
 def _by_kind(query: Query) -> Iterator[tuple[bool, Query]]:
-    """A query over its windows that have an answer per event, and over the others, where there are any."""
+    """Yield the query over its windows without an answer per event, and over those with one."""
     for per_event in (False, True):
         over = tuple(window for window in query.over if isinstance(window, Sliding) == per_event)
         if over:
@@ -66,7 +78,7 @@ def _by_kind(query: Query) -> Iterator[tuple[bool, Query]]:
 
 
 def _check_misfits(query: Query) -> None:
-    """Refuse windows that an aggregate of theirs makes no sense for."""
+    """Reject a window over which an aggregate makes no sense."""
     for alias, aggregate in query.aggregates:
         for window in query.windows:
             reason = aggregate.misfit(window.geometry)
@@ -80,7 +92,7 @@ def _check_misfits(query: Query) -> None:
 
 
 def _feed_coarser_keys(stores: list[StorePlan], statistics: Statistics, factor_windows: bool) -> tuple[StorePlan, ...]:
-    """Feed stores from the panes of finer ones where those are fewer than the events.
+    """Feed stores from the panes of finer ones if there are fewer panes than events.
 
     A feeding store keeps the panes of both: its edges become those of all windows it serves.
     """
@@ -96,7 +108,7 @@ def _feed_coarser_keys(stores: list[StorePlan], statistics: Statistics, factor_w
 def _fed(
     stores: list[StorePlan], at: int, number: int, statistics: Statistics, factor_windows: bool
 ) -> list[StorePlan] | None:
-    """The stores with one more of them fed by the panes of another; None where that is impossible or dearer."""
+    """Return the stores with one more fed by the panes of another; None if that is impossible or more expensive."""
     fine, coarse = stores[at], stores[number]
     shareable = (
         fine.at == coarse.at
@@ -109,7 +121,7 @@ def _fed(
     )
     if not shareable:
         return None
-    # The panes have to serve those that it feeds already, too.
+    # The panes also serve the stores that it feeds already.
     family = [i for i, store in enumerate(stores) if i in (at, number) or store.source == at]
     queries = tuple(query for i in family for query in stores[i].queries)
     cost = PaneCost(statistics, fine.keys)
@@ -140,7 +152,7 @@ def _fed(
 
 
 def _share_condition(stores: list[StorePlan]) -> list[StorePlan]:
-    """A store and those it feeds keep the events that any of their queries wants."""
+    """Let a store and those it feeds keep the events that any of their queries counts."""
     result = []
     for number, store in enumerate(stores):
         root = number if store.source is None else store.source

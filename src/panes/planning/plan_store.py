@@ -81,7 +81,7 @@ def plan_store(
 def plan_store_of_events(
     at: str, keys: Keys, queries: Numbered, statistics: Statistics, strategy: Strategy | None
 ) -> StorePlan:
-    """The store of windows that have an answer per event: events in the order of time, each window read from them."""
+    """Plan the store of windows with an answer per event: each is read from the events in time order."""
     if strategy in ("native", "rewrite"):
         raise PlanError(
             f"sliding windows have an answer per event, which no group-by gives: leave strategy={strategy!r} out. They "
@@ -102,7 +102,7 @@ def plan_store_of_events(
         lanes=1,
         from_events=True,
         forest=Forest(nodes, Semantics.PARTITIONED_BY, per_key * len(nodes)),
-        trace=("an answer per event: each is two places in the order of time, whatever the size of its window",),
+        trace=("an answer per event: two positions in time order each, whatever the size of the window",),
         per_event=True,
     )
 
@@ -129,7 +129,7 @@ def _check_strategy(queries: Numbered, strategy: Strategy | None) -> None:
 
 
 def _alone(windows: tuple[Geometry, ...], semantics: Semantics, eta: float) -> Forest:
-    """Every window from the events."""
+    """Return the forest in which every window reads the events."""
     model = CostModel(eta)
     nodes = tuple(Node(window, None, model.cost(window, None), factor=False) for window in windows)
     return Forest(nodes, semantics, model.naive(windows))
@@ -138,7 +138,7 @@ def _alone(windows: tuple[Geometry, ...], semantics: Semantics, eta: float) -> F
 def forest_over_panes(
     windows: tuple[Geometry, ...], edges: tuple[Edges, ...], statistics: Statistics, keys: Keys, factor_windows: bool
 ) -> Forest:
-    """The forest over a column of panes: the same theory, with panes in the place of events.
+    """Return the forest over a column of panes: the same theory, with panes instead of events.
 
     Rows of a column must not overlap, so windows are read from windows that partition them.
     """
@@ -152,7 +152,7 @@ def forest_over_panes(
 
 
 def _without_cut_panes(forest: Forest, edges: tuple[Edges, ...], model: CostModel) -> Forest:
-    """Drop factor windows that panes are cut by: not every edge of theirs need be one of the panes' edges."""
+    """Drop factor windows that would cut a pane, since their edges need not be edges of panes."""
     nodes = forest.nodes
     while cut := {n.window for n in nodes if n.factor and n.provider is None and not _on_edges(n.window, edges)}:
         nodes = tuple(

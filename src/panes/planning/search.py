@@ -1,4 +1,4 @@
-"""Which candidates to add as factor windows: greedy steps, then add, drop and swap until nothing improves.
+"""Candidates in, the factor windows worth adding out: add greedily, then drop and swap until nothing improves.
 
 Requires: the assignment of the user's windows alone, and candidates. Costs: rows times candidates per round. The
 problem is a Steiner tree (Factor Windows, section IV-C), so this is a heuristic; ``exact`` states its gap.
@@ -26,7 +26,7 @@ from panes.timeline import Geometry
 #
 # With overlapping instances a range remains free. Its cost is linear between the points where consumers or providers
 # change, so the candidates are those points: as short as possible, just below a consumer, just above a provider.
-# Where the ranges are no multiples of the slide, a smaller slide with a shorter range may win, so divisors count too.
+# If the ranges are not multiples of the slide, a smaller slide with a shorter range may win, so divisors count too.
 
 
 def closure(classes: Integers, limit: int) -> Integers:
@@ -54,7 +54,7 @@ def closure(classes: Integers, limit: int) -> Integers:
 
 
 def _distinct(rows: Integers) -> Integers:
-    """Rows in order, each once; several times as fast as ``np.unique``, which sorts them as structs."""
+    """Return the rows in order, each once; several times as fast as ``np.unique``, which sorts structs."""
     ordered = rows[np.lexsort(rows.T[::-1])]
     new = np.ones(len(ordered), np.bool_)
     new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
@@ -64,19 +64,19 @@ def _distinct(rows: Integers) -> Integers:
 def candidates(
     windows: Sequence[Geometry], semantics: Semantics, limit: int = 4096, ranges: int | None = None
 ) -> tuple[Geometry, ...]:
-    """Factor windows for every subset of the given windows, those windows themselves left out.
+    """Return candidates for factor windows of every subset of some windows, without those windows.
 
     Parameters
     ----------
     windows
         Distinct windows, in ticks.
     semantics
-        The relation a factor window has to have to its consumers.
+        The relation between a factor window and its consumers.
     limit
-        How many slides to consider at most, and how many candidates to return.
+        The most slides to consider, and the most candidates to return.
     ranges
-        With overlapping instances, how many of the shortest consumers and providers of a slide to put a range
-        beside; ``None`` for all.
+        With overlapping instances, next to how many of the shortest consumers and providers of a slide to try a
+        range; None for all.
 
     Examples
     --------
@@ -104,14 +104,14 @@ def _with_divisors(classes: list[tuple[int, int, int]], limit: int) -> list[tupl
     for step, offset, length in classes:
         if len(found) >= limit:
             break
-        # Where the range is a multiple of the slide, no divisor of the slide does better.
+        # If the range is a multiple of the slide, no divisor of the slide does better.
         for part in divisors(step) if length else ():
             found.setdefault((part, offset % part, length % part))
     return list(found)
 
 
 def _lengths(row: tuple[int, int, int], columns: Integers, ranges: int | None) -> list[Geometry]:
-    """The ranges to try for one slide; columns are slide, offset and range of the windows, shortest first."""
+    """Return the windows to try for one slide; columns are slide, offset and range of the windows, shortest first."""
     step, offset, length = row
     slides, offsets, lengths = columns
     consumes = (slides % step == 0) & ((offsets - offset) % step == 0) & ((lengths - length) % step == 0)
@@ -125,14 +125,14 @@ def _lengths(row: tuple[int, int, int], columns: Integers, ranges: int | None) -
     return [Geometry(r, step, offset) for r in sorted(found) if step <= r <= consumers[-1] - step]
 
 
-#: Only differences above this part of the total count as an improvement, so that rounding cannot make a loop.
+#: A smaller fraction of the total is no improvement, so rounding cannot cause a loop.
 _NOTHING = 1e-12
 _ROUNDS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """What every row (the user's windows, then the candidates) would pay each candidate.
+    """What every row (the user's windows, then the candidates) costs if it reads each candidate.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Offers:
     base
         What a row costs from the raw stream or the user's windows.
     price
-        What a row costs from a candidate, infinite where the candidate cannot answer it; columns are contiguous.
+        What a row costs from a candidate; infinite if the candidate cannot answer it. Columns are contiguous.
     """
 
     candidates: tuple[Geometry, ...]
@@ -162,32 +162,32 @@ class Offers:
 
     @property
     def users(self) -> int:
-        """How many rows are the user's windows."""
+        """How many of the rows are the user's windows."""
         return len(self.base) - len(self.candidates)
 
     def only(self, columns: Sequence[int]) -> Offers:
-        """The same with some of the candidates."""
+        """Return the offers of some of the candidates."""
         rows = [*range(self.users), *(self.users + column for column in columns)]
         price = np.asfortranarray(self.price[np.ix_(rows, list(columns))])
         return Offers(tuple(self.candidates[column] for column in columns), self.base[rows], price)
 
     def prices(self, chosen: Sequence[int]) -> Floats:
-        """The cheapest price of every row when some candidates exist."""
+        """Return the cheapest price of every row if some candidates exist."""
         best = self.base.copy()
         for column in chosen:
             np.minimum(best, self.price[:, column], out=best)
         return best
 
     def total(self, chosen: Sequence[int]) -> float:
-        """The cost of the user's windows and of the chosen candidates."""
+        """Return the cost of the user's windows and of the chosen candidates."""
         return float(self.prices(chosen)[self.rows(chosen)].sum())
 
     def rows(self, chosen: Sequence[int]) -> Integers:
-        """The rows that exist: the user's windows and the chosen candidates."""
+        """Return the rows that exist: the user's windows and the chosen candidates."""
         return np.concatenate([np.arange(self.users), self.users + np.array(chosen, dtype=np.int64)])
 
     def gains(self, chosen: Sequence[int]) -> Floats:
-        """How much each candidate would save if it were added to the chosen ones."""
+        """Return how much each candidate would save in addition to the chosen ones."""
         best, rows = self.prices(chosen), self.rows(chosen)
         saved: Floats = np.maximum(best[rows, None] - self.price[rows], 0).sum(axis=0) - best[self.users :]
         saved[list(chosen)] = -np.inf
@@ -195,7 +195,7 @@ class Offers:
 
 
 def search(offers: Offers, start: Sequence[int], swaps: bool) -> list[int]:
-    """Improve a choice of candidates until no step does.
+    """Improve a choice of candidates until no step helps.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def search(offers: Offers, start: Sequence[int], swaps: bool) -> list[int]:
     start
         The candidates to begin with.
     swaps
-        Whether to also try exchanges of one candidate for one or two others, which is dear for many windows.
+        Whether to also replace one candidate by one or two others, which is expensive for many windows.
     """
     chosen = list(start)
     for _ in range(_ROUNDS if swaps else 2):
@@ -219,9 +219,9 @@ def search(offers: Offers, start: Sequence[int], swaps: bool) -> list[int]:
 
 
 def _grow(offers: Offers, chosen: list[int]) -> list[int]:
-    """Add the candidate that saves most, again and again.
+    """Keep adding the candidate that saves most.
 
-    A candidate's saving mostly shrinks as others are added, so it is weighed again only when it comes first.
+    A candidate's saving mostly shrinks as others are added, so it is only weighed again when it comes first.
     """
     chosen, best = list(chosen), offers.prices(chosen)
     present = np.zeros(len(best), dtype=np.bool_)
@@ -247,7 +247,7 @@ def _grow(offers: Offers, chosen: list[int]) -> list[int]:
 def _drop(offers: Offers, chosen: list[int]) -> list[int]:
     """Drop the candidate that saves least, until each one saves something.
 
-    On a tie the smaller forest is better, since a factor window costs memory too.
+    On a tie the smaller forest is better, since a factor window also costs memory.
     """
     chosen = list(chosen)
     while chosen:
@@ -271,7 +271,7 @@ def _drop(offers: Offers, chosen: list[int]) -> list[int]:
 
 
 def _swap(offers: Offers, chosen: list[int]) -> list[int] | None:
-    """Exchange one candidate for one or two others where that helps."""
+    """Replace one candidate by one or two others if that helps."""
     total = offers.total(chosen)
     for column in chosen:
         trial = [other for other in chosen if other != column]

@@ -1,4 +1,4 @@
-"""What the planner believes about the stream: how fast events come, and how many keys there are."""
+"""What the planner assumes about a stream: the rate of events and the number of keys."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Statistics:
         keys = [(f"keys={{{', '.join(names)}: ...}}", number) for names, number in self.keys.items()]
         for what, figure in (("rate", self.rate), ("keys", self.default_keys), *keys):
             if not (isinstance(figure, Real) and math.isfinite(figure) and figure > 0):
-                raise PlanError(f"{what} has to be a positive number, not {figure!r}.")
+                raise PlanError(f"{what} is {figure!r}: write a positive number.")
 
     @classmethod
     def given(cls, rate: float | None, keys: float | Mapping[object, float] | None) -> Statistics:
-        """What a user says; ``keys`` is one number, or one per set of key columns.
+        """Return the statistics that a user gives; ``keys`` is one number, or one per set of key columns.
 
         Examples
         --------
@@ -58,14 +58,21 @@ class Statistics:
         return known if keys is None else replace(known, default_keys=keys)
 
     def distinct(self, keys: Keys) -> float:
-        """How many distinct values a set of key columns has."""
+        """Return the number of distinct values of a set of key columns."""
         return 1 if not keys else self.keys.get(_unordered(keys), self.default_keys)
 
     def rows(self, keys: Keys, width: float, recurrence: float) -> float:
-        """Non-empty spans per second, when every key has spans of a width (µs), so many per second.
+        """Estimate how many spans per second hold an event, over all keys.
 
-        Events of a key are taken to come at random, so that a span is empty with probability
+        Events of a key are assumed to be a Poisson process, so a span is empty with probability
         ``exp(-events expected in it)``.
+
+        Parameters
+        ----------
+        width
+            The length of a span in µs.
+        recurrence
+            How many spans begin per second, for each key.
         """
         distinct = self.distinct(keys)
         expected = self.rate / distinct * width / SECOND

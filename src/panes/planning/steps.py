@@ -1,6 +1,6 @@
-"""What a run does, as a value: its steps are carried out in their order, and shown in the same order.
+"""What a run does, as a list of steps: the same list is carried out and shown by ``explain``.
 
-Whoever runs something lists its steps first. There is no description beside it that could say otherwise.
+A runner first lists its steps, so an explanation cannot differ from the run.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ Name: TypeAlias = Literal[
 ]
 
 SHUFFLES: Final[frozenset[Name]] = frozenset({"panes", "merge", "group", "sort", "state", "widen"})
-"""The steps before which Spark brings rows of one key together, once each."""
+"""The steps before which Spark shuffles."""
 
 IN_PYTHON: Final[frozenset[Name]] = frozenset({"answer", "pack", "unpack"})
-"""The steps that take columns out of the JVM and bring columns back."""
+"""The steps that run in Python workers."""
 
 _PASSES: Final[frozenset[Name]] = frozenset({"panes", "group", "sort", "pack"})
-"""The steps that go through all events if they read them."""
+"""The steps that pass over all events if they read them."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that a run does.
+    """One step of a run.
 
     Parameters
     ----------
     name
-        What kind of step it is.
+        The kind of step.
     detail
-        What it does, in words.
+        A description.
     reads
         The numbers of the steps whose results it takes.
     work
-        What is carried out, with those results.
+        The function to call with those results.
     windows
-        The windows that it answers, each with what it is read from if that is another window.
+        The windows that it answers; with ``← provider`` if one is read from another window.
     """
 
     name: Name
@@ -53,14 +53,14 @@ class Step:
 
 
 class Steps:
-    """The steps of one run, in order; the last one has its result.
+    """The steps of one run, in order; the result of the last is that of the run.
 
     Parameters
     ----------
     what
-        The call that takes these steps, as a title.
+        The title: which call takes these steps.
     notes
-        Why it takes these and no others.
+        Why these steps.
 
     Examples
     --------
@@ -90,34 +90,34 @@ class Steps:
         return len(self._steps)
 
     def add(self, name: Name, detail: str, work: Callable[..., Any], *reads: int, windows: Iterable[str] = ()) -> int:
-        """One more step; its number, for steps that read it."""
+        """Append a step and return its number, for steps that read it."""
         self._steps.append(Step(name, detail, reads, work, tuple(windows)))
         return len(self._steps) - 1
 
     def because(self, physical: PhysicalPlan, why: Iterable[str] = ()) -> None:
-        """Note what the planner knew, why it decided as it did, and what else there was to heed."""
+        """Note why the planner decided as it did, and the statistics it knew."""
         known = physical.statistics
         self.notes += [*why, f"{known.origin}: {known.rate:,.6g} events/s"]
         for store in physical.stores:
             self.notes += [title_of(store), *(f"  {line}" for line in (*figures_of(physical, store), *store.trace))]
 
-    def carry_out(self, told: Callable[[Step], None] | None = None) -> Any:
-        """Do it.
+    def carry_out(self, on_done: Callable[[Step], None] | None = None) -> Any:
+        """Run all steps and return the result of the last.
 
         Parameters
         ----------
-        told
+        on_done
             Called with every step when it is done.
         """
         last = {number: at for at, step in enumerate(self._steps) for number in step.reads}
         found: dict[int, Any] = {}
         for number, step in enumerate(self._steps):
-            # What nobody reads any more goes at once: sorted events may be large.
+            # Free a result after its last reader: sorted events may be large.
             given = [found[i] if last[i] > number else found.pop(i) for i in step.reads]
             found[number] = step.work(*given)
             del given
-            if told is not None:
-                told(step)
+            if on_done is not None:
+                on_done(step)
         return found[len(self._steps) - 1]
 
     @property
@@ -128,7 +128,7 @@ class Steps:
 
     @property
     def shuffles(self) -> int:
-        """How often Spark brings rows of one key together."""
+        """How many shuffles there are on Spark."""
         return sum(step.name in SHUFFLES for step in self._steps) if self._shuffling else 0
 
     def __str__(self) -> str:

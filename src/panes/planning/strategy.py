@@ -1,4 +1,4 @@
-"""What each way of running a store would cost on Spark, and which one to take.
+"""Queries and statistics in, the predicted cost of each strategy out, and the cheapest of them.
 
 native
     Spark's own ``groupBy(window(...))``, once per query and window.
@@ -25,21 +25,21 @@ from panes.timeline import SECOND, Geometry
 Strategy: TypeAlias = Literal["native", "rewrite", "columnar"]
 STRATEGIES: Final[tuple[Strategy, ...]] = ("native", "rewrite", "columnar")
 
-# Spark's own windows are what everybody knows: leave them only for a clear gain. A tree of group-bys has a stage per
-# window, which the model does not price: take it only where it is far cheaper than columns.
+# Users know Spark's own windows: leave them only for a clear gain. A tree of group-bys has a stage per window, which
+# the model does not price: take it only if it is far cheaper than columns.
 _CLEAR: Final = 0.9
 _FAR: Final = 0.7
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Predicted cost of a store per second of event time (ns of one core), by strategy."""
+    """The predicted cost of a store per second of event time (ns of one core), by strategy."""
 
     by_strategy: Mapping[Strategy, float]
 
     @property
     def cheapest(self) -> Strategy:
-        """The strategy to run: Spark's own unless another one is clearly cheaper."""
+        """The strategy to run: Spark's own windows unless another one is clearly cheaper."""
         costs = self.by_strategy
         best: Strategy = "columnar"
         if "rewrite" in costs and costs["rewrite"] < _FAR * costs["columnar"]:
@@ -50,7 +50,7 @@ class Costs:
 def cost_of_strategies(
     queries: Iterable[Query], keys: Keys, column: Column, rewrite: Forest | None, statistics: Statistics
 ) -> Costs:
-    """Predict every strategy that can run these queries; ``rewrite`` only where its forest is given."""
+    """Predict the cost of every strategy that can run the queries; of ``rewrite`` only if its forest is given."""
     queries = tuple(queries)
     views = [window.geometry for query in queries for window in query.windows]
     costs: dict[Strategy, float] = {"columnar": column.cost + answers_cost(views, keys, statistics)}
@@ -64,7 +64,7 @@ def cost_of_strategies(
 
 
 def in_columns_only(queries: Iterable[Query]) -> bool:
-    """Whether Spark has nothing of the kind: windows with an initiation time, levels that are looked at apart."""
+    """Whether only columns can run the queries: windows with an initiation time, or aggregates that compare levels."""
     queries = tuple(queries)
     return any(window.since is not None for query in queries for window in query.windows) or any(
         aggregate.levels for query in queries for _, aggregate in query.aggregates
@@ -72,12 +72,12 @@ def in_columns_only(queries: Iterable[Query]) -> bool:
 
 
 def answers_cost(views: Iterable[Geometry], keys: Keys, statistics: Statistics) -> float:
-    """What it takes to bring the answers of columns back to the JVM."""
+    """Return the cost of bringing the answers of columns back to the JVM."""
     return sum(_answers(window, keys, statistics) for window in views) * c.ANSWER
 
 
 def native_cost(window: Geometry, keys: Keys, statistics: Statistics) -> float:
-    """Spark's own window: every event is copied into each instance that holds it."""
+    """Return the cost of Spark's own window, which copies every event into each instance that holds it."""
     copies = math.ceil(window.range / window.slide)
     groups = _answers(window, keys, statistics)
     return statistics.rate * (c.SCAN + copies * c.GROUP_EVENT) + groups * c.GROUP_ROW
@@ -96,5 +96,5 @@ def _rewrite(forest: Forest, keys: Keys, statistics: Statistics) -> float:
 
 
 def _answers(window: Geometry, keys: Keys, statistics: Statistics) -> float:
-    """Non-empty instances per second over all keys."""
+    """Estimate the non-empty instances per second over all keys."""
     return statistics.rows(keys, window.range, SECOND / window.slide)

@@ -1,4 +1,4 @@
-"""A plan as a picture: what is read from what, from the left to the right, as SVG."""
+"""A physical plan in, an SVG picture out: what is read from what, from left to right."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from panes.planning.physical_plan import PhysicalPlan
 
 _ROW, _GAP, _HEIGHT, _LETTER, _PADDING, _MARGIN, _LINE = 54, 60, 40, 7.2, 12, 20, 18
 _LONGEST, _STORES, _ROWS = 40, 6, 40
-"""How long a text in a box is, how many stores are told of, and how many rows there are, if that can be."""
+"""The longest text in a box, the most stores described above the tree, and the most rows, if possible."""
 
 _SIBLINGS = ((6, 3), (3, 2), (2, 1), (1, 1), (1, 0))
-"""How many of a box's children are drawn, the first and the last ones: the next pair where there are too many rows."""
+"""How many of the first and last children of a box are shown; the next pair applies if there are too many rows."""
 
 _LOOKS = {
     "events": ("#1f3a5f", "#ffffff", ""),
@@ -36,7 +36,7 @@ _LOOKS = {
 
 @dataclass
 class _Box:
-    """A box with a title and a line below it; ``note`` is shown where a pointer rests on it."""
+    """A box with a title and a line below it; ``note`` is its tooltip."""
 
     text: str
     kind: str
@@ -56,7 +56,7 @@ class _Box:
 
 
 def svg(physical: PhysicalPlan) -> str:
-    """What the plan costs and saves; the stream, the panes of each store, and all windows, as a tree."""
+    """Return what the plan costs and saves, and a tree of the stream, the panes of each store, and all windows."""
     root = _bounded(physical)
     levels: list[list[_Box]] = []
     _gather(root, 0, levels)
@@ -65,17 +65,17 @@ def svg(physical: PhysicalPlan) -> str:
         for box in level:
             box.x = x
         x += max(box.width for box in level) + _GAP
-    told = _told(physical)
-    top = len(told) * _LINE + _MARGIN
+    header = _header(physical)
+    top = len(header) * _LINE + _MARGIN
     rows = _place(root, 0)
-    width = max(x - _GAP, max(map(len, told)) * _LETTER + _MARGIN) + _MARGIN
+    width = max(x - _GAP, max(map(len, header)) * _LETTER + _MARGIN) + _MARGIN
     height = top + rows * _ROW + _MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" font-family="ui-monospace, monospace" font-size="12">',
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
     ]
-    for number, line in enumerate(told):
+    for number, line in enumerate(header):
         y = _MARGIN + number * _LINE
         lines.append(f'<text x="{_MARGIN}" y="{y}" fill="#1f3a5f" xml:space="preserve">{escape(line)}</text>')
     lines.append(f'<g transform="translate(0 {top})">')
@@ -83,12 +83,12 @@ def svg(physical: PhysicalPlan) -> str:
         for box in level:
             lines += [_arrow(box, child) for child in box.below]
     for level in levels:
-        lines += [_drawn(box) for box in level]
+        lines += [_rectangle(box) for box in level]
     return "\n".join([*lines, "</g>", "</svg>", ""])
 
 
-def _told(physical: PhysicalPlan) -> list[str]:
-    """What stands above the tree."""
+def _header(physical: PhysicalPlan) -> list[str]:
+    """Return the lines above the tree."""
     lines = summary(physical).splitlines()[:1]
     for store in physical.stores[:_STORES]:
         lines += [title_of(store), *(f"  {line}" for line in figures_of(physical, store))]
@@ -96,12 +96,12 @@ def _told(physical: PhysicalPlan) -> list[str]:
         lines.append(f"… {len(physical.stores) - _STORES} more stores")
     lines += [describe_by_events(some) for some in physical.by_events]
     if any(store.forest.factors for store in physical.stores):
-        lines.append("dashed: factor windows, which nobody asked for and others are read from")
+        lines.append("dashed: factor windows, which no query declares and others are read from")
     return lines
 
 
 def _boxes(physical: PhysicalPlan) -> _Box:
-    """What is read from what; a store that is answered from the panes of another hangs there."""
+    """Return the tree of boxes; a store that is fed by the panes of another is below them."""
     stream = _Box("events", "events", f"{physical.statistics.rate:,.6g}/s")
     stores: list[_Box] = []
     for store in physical.stores:
@@ -136,7 +136,7 @@ def _boxes(physical: PhysicalPlan) -> _Box:
 
 
 def _rate(per_second: float) -> str:
-    """A rate in the unit in which it is no tiny fraction.
+    """Return a rate in the smallest unit in which it is at least 1.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _rate(per_second: float) -> str:
 
 
 def _bounded(physical: PhysicalPlan) -> _Box:
-    """A tree that fits a page: hundreds of steps of a cumulating window say little more than the first and the last."""
+    """Return a tree that fits a page, with the first and last of many siblings."""
     for first, last in _SIBLINGS:
         root = _boxes(physical)
         _shorten(root, first, last)
@@ -186,7 +186,7 @@ def _gather(box: _Box, depth: int, levels: list[list[_Box]]) -> None:
 
 
 def _place(box: _Box, row: float) -> float:
-    """Give rows to a box and everything below it, from a row on; says how many they took."""
+    """Place a box and everything below it from a row on, and return how many rows they take."""
     taken = 0.0
     for child in box.below:
         taken += _place(child, row + taken)
@@ -206,7 +206,7 @@ def _arrow(box: _Box, child: _Box) -> str:
     return f'<path d="{curve}" fill="none" stroke="#8a94a3"/>'
 
 
-def _drawn(box: _Box) -> str:
+def _rectangle(box: _Box) -> str:
     fill, ink, line = _LOOKS[box.kind]
     x, y = box.x + _PADDING, _middle(box)
     note = f"<title>{escape(box.note)}</title>" if box.note else ""

@@ -1,14 +1,14 @@
-"""The window manager: which windows nest in which, kept up while windows come and go.
+"""The window manager: windows in, groups of nested windows out, updated as windows come and go.
 
 Paper: Patroumpas and Sellis, Subsuming Multiple Sliding Windows for Shared Stream Computation (2011), section 3 and
 Algorithm 1. Windows are gathered in groups; a group is a chain in which every window is subsumable under the next, so
 that its windows share one state whose older parts are ever coarser (see ``panes.planning.granularity``).
 
-The printed function ``embedWindow`` has slips: it never looks at the window before the place it finds, its line 38
-would add a window that is there already, and its line 40 asks a narrower window to subsume a wider one. What its text
-says is done here: find the place by range, and check both neighbours. Two rules are added for windows of equal range,
-of which the printed algorithm keeps whichever came first: the denser one takes the place and carries the other; and
-when a window is withdrawn, those that it carried and that do not fit into its place are embedded anew.
+The printed function ``embedWindow`` has errors: it never checks the window before the position it finds, its line 38
+would add a window that is there already, and its line 40 asks a narrower window to subsume a wider one. This follows
+the text of the paper: find the position by range, and check both neighbours. There are two more rules for windows of
+equal range, of which the printed algorithm keeps whichever came first: the denser one takes the position and carries
+the other; and when a window is withdrawn, those that it carried and that do not fit its position are embedded again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from panes.timeline import Edges, Geometry
 
 
 class Role(Enum):
-    """What a window is to its group."""
+    """The role of a window in its group."""
 
     SEED = "seed"
     ENCLOSING = "enclosing"
@@ -46,7 +46,7 @@ def subsumable(inner: Geometry, outer: Geometry) -> bool:
 
 @dataclass
 class Link:
-    """A window of a chain, and the windows of equal range that ride on it: every q-th of its states is theirs."""
+    """A window of a chain, and its riders: windows of equal range, whose states are every q-th of its own."""
 
     window: Geometry
     riders: list[Geometry] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Group:
 
     @property
     def windows(self) -> list[Geometry]:
-        """All windows, those that ride included."""
+        """All windows, including riders."""
         return [window for link in self.links for window in (link.window, *link.riders)]
 
 
@@ -75,7 +75,7 @@ class WindowManager:
     Parameters
     ----------
     windows
-        The pool to begin with, grouped by Algorithm 1. A window may be there several times.
+        The initial pool, grouped by Algorithm 1. It may contain a window several times.
 
     Examples
     --------
@@ -99,17 +99,17 @@ class WindowManager:
         return list(self._pool)
 
     def register(self, window: Geometry) -> Role:
-        """Embed a window while others are served (the function ``embedWindow``), and say what it became."""
+        """Embed a window while others are served (the function ``embedWindow``), and return its role."""
         self._pool[window] += 1
         if self._pool[window] == 1:
             self._embed(window)
         return self.role(window)
 
     def suspend(self, window: Geometry) -> None:
-        """Withdraw a window; what it carried takes its place or is embedded anew."""
+        """Withdraw a window; its riders take its position or are embedded again."""
         if not self._pool[window]:
             raise PlanError(
-                f"the window ⟨{window.range}, {window.slide}⟩ is not registered, so nothing can withdraw it."
+                f"the window ⟨{window.range}, {window.slide}⟩ is not registered, so it cannot be withdrawn."
             )
         self._pool[window] -= 1
         if self._pool[window]:
@@ -122,14 +122,14 @@ class WindowManager:
         self._withdraw(group, link)
 
     def role(self, window: Geometry) -> Role:
-        """What a window is to its group."""
+        """The role of a window in its group."""
         group, link = self._where(window)
         if link.window != window:
             return Role.PIGGYBACKED
         return Role.SEED if group.seed == window else Role.ENCLOSING
 
     def _append(self, window: Geometry) -> None:
-        """Lines 5 to 15 of Algorithm 1: windows come by range, so only the last of each chain can take one."""
+        """Follow lines 5 to 15 of Algorithm 1: windows come by range, so only the end of a chain can take one."""
         for group in self._by_base_slide():
             last = group.links[-1]
             if not subsumable(last.window, window):
@@ -142,7 +142,7 @@ class WindowManager:
         self.groups.append(Group([Link(window)]))
 
     def _embed(self, window: Geometry) -> None:
-        if not any(_embedded(group, window) for group in self._by_base_slide()):
+        if not any(_embed_in(group, window) for group in self._by_base_slide()):
             self.groups.append(Group([Link(window)]))
 
     def _withdraw(self, group: Group, link: Link) -> None:
@@ -172,8 +172,8 @@ class WindowManager:
         return sorted(self.groups, key=lambda group: group.seed.slide, reverse=True)
 
 
-def _embedded(group: Group, window: Geometry) -> bool:
-    """Whether a window found a place in a chain, and now has it."""
+def _embed_in(group: Group, window: Geometry) -> bool:
+    """Embed a window in a chain if there is a position for it, and return whether there was."""
     links = group.links
     at = bisect_right(links, window.range, key=lambda link: link.window.range)
     before = links[at - 1] if at else None
@@ -184,7 +184,7 @@ def _embedded(group: Group, window: Geometry) -> bool:
             return True
         if not _in_step(window, before.window) or (at > 1 and not subsumable(links[at - 2].window, window)):
             return False
-        # Denser than what has its range: it takes the place and carries the other, which fits what comes after.
+        # Denser than the one of its range: it takes the position and carries the other, which fits what comes after.
         links[at - 1] = Link(window, [before.window, *before.riders])
         return True
     if before is not None and not subsumable(before.window, window):

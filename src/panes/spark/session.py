@@ -109,10 +109,12 @@ def local_session(
     return builder.getOrCreate()
 
 
-def race(runs: Mapping[str, DataFrame], rounds: int, tell: Callable[[str], None]) -> dict[str, list[float]]:
-    """The seconds that each takes in every round A B A B ...; a first round warms up and does not count."""
+def race(
+    runs: Mapping[str, DataFrame], rounds: int, tell: Callable[[str], None], *, warm_up: bool = True
+) -> dict[str, list[float]]:
+    """Return the seconds that each takes in every round A B A B ..., after a first one that does not count."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(rounds + 1):
+    for turn in range(not warm_up, rounds + 1):
         for name, answers in runs.items():
             tell(f"{name}, {f'round {turn} of {rounds}' if turn else 'warm-up'}")
             began = time.perf_counter()
