@@ -68,10 +68,10 @@ def decided(spark: SparkSession, queries: Queries, data: Dataset) -> PhysicalPla
     """What the planner decides when it runs, with or without a look at the data: what arrives at its runner."""
     from panes.spark import run
 
-    with mock.patch.object(run, "add_steps", wraps=run.add_steps) as added:
+    with mock.patch.object(run, "_add_time_windows", wraps=run._add_time_windows) as added:
         pn.plan(queries).run(events(spark, data))
-    checked: run.Checked = added.call_args.args[2]
-    return checked.physical
+    bound: run.BoundPlan = added.call_args.args[2]
+    return bound.physical
 
 
 def on_spark(name: str, frame: Callable[[Dataset], DataFrame]) -> Contender:

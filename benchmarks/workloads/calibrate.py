@@ -180,7 +180,7 @@ def _columnar_job(
     from_events: bool = False,
 ) -> Job:
     """A columnar plan with edges and lanes as given, or without panes, whatever the planner would take."""
-    from panes.spark.run import check, run
+    from panes.spark.run import run_steps
 
     statistics = _statistics(events)
     physical = pn.plan(_query(windows, columns), strategy="columnar").physical_plan(statistics)
@@ -204,7 +204,7 @@ def _columnar_job(
         shape = f"{len(windows)} windows from {windows[0]}, {len(edges)} edges, {lanes} lanes of {columns} columns"
     contender = on_spark(
         f"columnar {shape}, {events.keys[KEYS]:,} keys",
-        lambda data: run(physical, check(physical, frame(bench.spark, data))),
+        lambda data: run_steps(physical, frame(bench.spark, data)).carry_out(),
     )
     return Job(contender, events, counts)
 

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from panes.api.apply import apply, sort
     from panes.api.catalogue import Catalogue
     from panes.api.join import join
-    from panes.api.plan import Plan, explain, plan, show_progress, sql, to_sql
+    from panes.api.plan import Plan, plan, show_progress
+    from panes.api.sql import explain, sql, to_sql
     from panes.errors import PanesError
     from panes.expressions.expression import Expression
     from panes.queries.eviction import Limits, evict
@@ -58,7 +59,8 @@ _HOMES = {
     "panes.api.apply": "apply sort",
     "panes.api.catalogue": "Catalogue",
     "panes.api.join": "join",
-    "panes.api.plan": "Plan explain plan show_progress sql to_sql",
+    "panes.api.plan": "Plan plan show_progress",
+    "panes.api.sql": "explain sql to_sql",
     "panes.errors": "PanesError",
     "panes.expressions.expression": "Expression",
     "panes.queries.eviction": "Limits evict",

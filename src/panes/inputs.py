@@ -93,8 +93,13 @@ def both_on_spark(doing: str, **sides: Any) -> bool:
 
 
 def unread(data: Any) -> Any:
-    """The same data, or none of the same columns where looking at them would use them up: a reader reads once."""
+    """The same data; of a reader, which can be read only once, an empty table with its columns."""
     return data.schema.empty_table() if hasattr(data, "read_next_batch") else data
+
+
+def reread(data: Any) -> Any:
+    """The same data in a form that can be read more than once: a reader is read whole."""
+    return data if isinstance(data, pa.Table) or hasattr(data, "columns") else pa.table(data)
 
 
 _SIMPLER = {

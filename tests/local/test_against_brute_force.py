@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import AnswerOverflowError
-from panes.local.run import NULL_TIMESTAMPS, run
+from panes.local.run import NULL_TIMESTAMPS, run_steps
 from panes.queries.windows import Sliding, wide_names
 from panes.testing import assert_same_answers, brute_force
 from panes.testing.reference import comparable
@@ -191,7 +191,7 @@ MOMENTS = {
 
 def check(queries, table, beliefs, kernel=None, **tolerance):
     physical = pn.plan(queries, **beliefs).physical_plan(strategy="columnar")
-    actual = run(physical, table, kernel=kernel)
+    actual = run_steps(physical, table, kernel=kernel).carry_out()
     assert_same_answers(actual, brute_force(queries, table), **tolerance)
     assert int(actual.schema.metadata[NULL_TIMESTAMPS]) == table["ts"].null_count
 
@@ -387,7 +387,10 @@ def test_float_sums_never_cancel(case, kernel):
     select = {"total": pn.sum("x"), "size": pn.sum("abs(x)"), "n": pn.count()}
     query = pn.query("q", at="ts", select=select, over=case.over())
     physical = pn.plan(query, **case.beliefs).physical_plan(strategy="columnar")
-    actual, expected = _by_window(run(physical, table, kernel=kernel)), _by_window(brute_force(query, table))
+    actual, expected = (
+        _by_window(run_steps(physical, table, kernel=kernel).carry_out()),
+        _by_window(brute_force(query, table)),
+    )
     assert list(actual) == list(expected)
     for at, (total, _, _) in actual.items():
         exact, size, n = expected[at]
@@ -410,7 +413,7 @@ def test_variance_is_stable_far_from_zero():
     table = pa.table({"ts": pa.array(range(400), pa.timestamp("us")), "x": values})
     query = pn.query("q", at="ts", select={"var": pn.var("x", ddof=0)}, over=[pn.tumbling("10us"), pn.tumbling("40us")])
     for kernel in ("naive", "landmark", "dyadic"):
-        answers = run(pn.plan(query).physical_plan(strategy="columnar"), table, kernel=kernel)
+        answers = run_steps(pn.plan(query).physical_plan(strategy="columnar"), table, kernel=kernel).carry_out()
         assert answers["var"].to_pylist() == pytest.approx([8.25] * 50, rel=1e-6)
 
 

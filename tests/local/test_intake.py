@@ -231,3 +231,18 @@ def test_plain_columns_are_not_copied() -> None:
     assert [c.chunk(0).buffers()[-1].address for c in arrived.columns] == [
         c.chunk(0).buffers()[-1].address for c in events.columns
     ]
+
+
+def test_a_reader_is_read_once_for_all_windows() -> None:
+    """Windows over time, windows by rows, and columns that only order rows of one instant: all of them read it."""
+    events = pa.table(
+        {"ts": pa.array([1, 1, 2], pa.timestamp("s")), "k": ["a", "a", "b"], "x": [3, 2, 1], "y": [1, 2, 3]}
+    )
+    over = [pn.tumbling("1 s"), pn.sliding(pn.rows(2))]
+    plan = pn.plan(pn.query(by="k", at="ts", select={"last": pn.last("x")}, over=over))
+    reader = pa.RecordBatchReader.from_batches(events.schema, events.to_batches())
+    assert plan.run(reader).equals(plan.run(events))
+    reader = pa.RecordBatchReader.from_batches(events.schema, events.to_batches())
+    requests = pa.RecordBatchReader.from_batches(events.schema, events.to_batches())
+    looked_up = [plan.lookup(one, other, layout="wide") for one, other in ((reader, requests), (events, events))]
+    assert looked_up[0].equals(looked_up[1])

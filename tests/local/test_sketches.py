@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.aggregates.sketches import objects
-from panes.local.run import run
+from panes.local.run import run_steps
 from panes.testing.reference import comparable
 from tests.algebra.test_sketches import assert_rank, assert_top
 from tests.local.test_against_brute_force import CASES, NUMERIC, VALUES, cases, one_of
@@ -73,7 +73,9 @@ def test_small_windows_of_every_type(case, by, kernel):
     table = case.table({("k", pa.string()): one_of("a", "b"), ("x", type_): VALUES[type_]})
     select = OTHERS | (QUANTILES if type_ in NUMERIC else {}) | {"n": pn.count("x")}
     query = pn.query("q", at="ts", by=by, select=select, over=case.over())
-    answers = run(pn.plan(query, **case.beliefs).physical_plan(strategy="columnar"), table, kernel=kernel)
+    answers = run_steps(
+        pn.plan(query, **case.beliefs).physical_plan(strategy="columnar"), table, kernel=kernel
+    ).carry_out()
     check(answers, table, query.windows, by)
 
 
@@ -82,7 +84,9 @@ def test_small_windows_of_every_type(case, by, kernel):
 def test_distinct_counts_where_windows_are_read_from_overlapping_ones(case, kernel):
     table = case.table({("x", pa.int32()): one_of(*range(9))})
     query = pn.query("q", at="ts", select={"distinct": pn.approx_count_distinct("x")}, over=case.over(kernel=kernel))
-    answers = run(pn.plan(query, **case.beliefs).physical_plan(strategy="columnar"), table, kernel=kernel)
+    answers = run_steps(
+        pn.plan(query, **case.beliefs).physical_plan(strategy="columnar"), table, kernel=kernel
+    ).carry_out()
     check(answers, table, query.windows, ())
 
 
@@ -108,7 +112,7 @@ def test_large_windows(kernel):
     table = large()
     select = OTHERS | QUANTILES | {"top": pn.top("x", 3, lg_k=6)}
     query = pn.query("q", at="ts", by="k", select=select, over=WINDOWS)
-    answers = run(pn.plan(query).physical_plan(strategy="columnar"), table, kernel=kernel)
+    answers = run_steps(pn.plan(query).physical_plan(strategy="columnar"), table, kernel=kernel).carry_out()
     assert len(answers) > 200
     check(answers, table, WINDOWS, "k", lg_k=6)
 
@@ -117,7 +121,9 @@ def test_a_distinct_count_does_not_depend_on_the_plan():
     table = large()
     select = {"distinct": pn.approx_count_distinct("x")}
     found = [
-        run(pn.plan(pn.query("q", at="ts", by="k", select=select, over=over)).physical_plan(strategy="columnar"), table)
+        run_steps(
+            pn.plan(pn.query("q", at="ts", by="k", select=select, over=over)).physical_plan(strategy="columnar"), table
+        ).carry_out()
         for over in (WINDOWS, *([window] for window in WINDOWS))
     ]
     rows = [

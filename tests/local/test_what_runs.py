@@ -49,7 +49,7 @@ def done(monkeypatch, verb) -> list[str]:
         monkeypatch.setattr(module, name, watched)
 
     watch(runs, "sorted_events", "sort")
-    watch(runs, "answer_events", "answer")
+    watch(runs, "answer_tables", "answer")
     watch(by_rows, "sorted_rows", "sort")
     watch(by_rows, "_answered", "answer")
     watch(lookups, "counting", "sort")

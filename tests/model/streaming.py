@@ -20,7 +20,6 @@ from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import RowWindow, Sliding
 from panes.row_windows.bound_rows import bind_rows, labelled
-from panes.row_windows.parts import key_sets
 from panes.row_windows.rows_shard import WHICH, RowsShard
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
@@ -40,7 +39,7 @@ class Stream:
     def __init__(self, plan: pn.Plan, schema: pa.Schema) -> None:
         self.watermark = 0
         clock = [_OnTheClock(plan, schema)] if plan._over_time else []
-        self._parts = [*clock, *(_ByRows(some, schema) for some in key_sets(plan._over_rows))]
+        self._parts = [*clock, *(_ByRows(some, schema) for some in plan._key_sets)]
 
     def step(self, table: pa.Table, watermark: int) -> pa.Table:
         """The answers of a micro-batch, whose watermark passes when its rows have come."""

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
-from panes.spark.run import check, run
+from panes.spark.run import run_steps
 from panes.testing import assert_same_answers, brute_force, events, spark_answers
 from panes.timeline import SECOND, Edges
 
@@ -295,7 +295,7 @@ def test_panes_side_by_side(spark, add):
     # Whether lanes pay is a matter of calibration; whether they are right is not.
     edges = (Edges(10 * SECOND), *(edge for window in add for edge in window.geometry.edges()))
     stores = tuple(replace(store, edges=edges, lanes=4 if not add else 16) for store in physical.stores)
-    answers = run(replace(physical, stores=stores), check(physical, data))
+    answers = run_steps(replace(physical, stores=stores), data).carry_out()
     assert_same_answers(answers, once(spark, spark_answers(queries, data)), absolute=1e-6)
 
 
@@ -310,7 +310,7 @@ def test_few_and_many_panes_side_by_side_without_keys(spark, lanes):
     physical = pn.plan(query).physical_plan(strategy="columnar")
     edges = tuple(dict.fromkeys(edge for window in over for edge in window.geometry.edges()))
     stores = (replace(physical.stores[0], edges=edges, lanes=lanes, from_events=False),)
-    answers = run(replace(physical, stores=stores), check(physical, data))
+    answers = run_steps(replace(physical, stores=stores), data).carry_out()
     assert_same_answers(answers, once(spark, spark_answers(query, data)))
 
 

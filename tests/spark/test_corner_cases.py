@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import panes as pn
 from panes.errors import PlanError, SchemaError
 from panes.planning.strategy import Costs, Strategy
-from panes.spark.run import check, run
+from panes.spark.run import run_steps
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def test_a_sum_of_merged_decimals_overflows_loudly_without_ansi_mode(
     physical = pn.plan(queries, rate=1e6, keys=2).physical_plan(strategy=strategy)
     assert strategy == "rewrite" or physical.stores[1].source == 0
     with setting(spark, "spark.sql.ansi.enabled", "false"):
-        answers = run(physical, check(physical, events))
+        answers = run_steps(physical, events).carry_out()
         with pytest.raises(PySparkException, match="does not fit its type"):
             answers.collect()
 

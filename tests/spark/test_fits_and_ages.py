@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
 from panes.errors import PlanError
-from panes.spark.run import check, run
+from panes.spark.run import run_steps
 from panes.testing import assert_same_answers, brute_force, events, spark_answers
 from tests.spark.streams import START, Collected, finished, recorded
 
@@ -67,7 +67,7 @@ def test_every_strategy_against_brute_force(spark, how):
         lanes = 4 if how == "panes side by side" else 1
         physical = replace(physical, stores=tuple(replace(store, lanes=lanes) for store in physical.stores))
     assert physical.stores[0].from_events == (how == "events")
-    answers = run(physical, check(physical, frame(spark, table)))
+    answers = run_steps(physical, frame(spark, table)).carry_out()
     assert_same_answers(answers, brute_force(queries(how), table), absolute=ROUNDING)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from panes.errors import PlanError
 from panes.inputs import is_spark
@@ -11,11 +11,16 @@ from panes.planning.strategy import STRATEGIES
 from panes.queries.measures import Rows
 from panes.queries.query import Query
 from panes.queries.windows import RowWindow, Sliding
-from panes.row_windows.parts import RowsPart
+
+if TYPE_CHECKING:
+    from panes.row_windows.parts import RowsPart
 
 
-def check_rows(part: RowsPart, given: Mapping[str, Any]) -> None:
-    """Refuse what makes no sense where windows go by rows, or where it is not there."""
+def check_rows(parts: Sequence[RowsPart], given: Mapping[str, Any]) -> None:
+    """Refuse options of streams that windows by rows do not have."""
+    if not parts:
+        return
+    part = parts[0]
     why = {
         "late": "a late row is in none of them, and is counted as late and as lost",
         "limits": "their state is the rows that they hold, and evict=pn.evict(...) of the query bounds it",
@@ -62,13 +67,17 @@ def check_stream(events: Any) -> None:
         )
 
 
-def check_batch_options(strategy: str | None, observation: Any) -> None:
-    """Refuse on a stream what is for batches."""
-    if strategy in ("native", "rewrite") or observation is not None:
+def check_run(strategy: str | None, observation: Any, *, on_spark: bool, streaming: bool) -> None:
+    """Refuse an unknown strategy, and on a table or a stream what is for batches on Spark."""
+    check_strategy(strategy)
+    if (on_spark and not streaming) or (strategy not in ("native", "rewrite") and observation is None):
+        return
+    if streaming:
         raise PlanError(
             "strategy='native' or 'rewrite', and observation=, are for batches. A stream runs one stateful operator; "
             "its figures are observed metrics of the streaming query."
         )
+    raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
 
 
 def check_empty(queries: Iterable[Query], empty: bool, strategy: str | None) -> None:

@@ -5,40 +5,41 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from panes.api.catalogue import Catalogue
 from panes.api.options import (
-    check_batch_options,
     check_empty,
     check_layout,
     check_mode,
     check_rows,
+    check_run,
     check_strategy,
     check_stream,
 )
-from panes.engine.schema import one_type_each, wide_columns
-from panes.errors import PlanError, SqlError
+from panes.engine.schema import wide_columns
+from panes.errors import PlanError
 from panes.inputs import both_on_spark, check_one, is_spark, unread
-from panes.planning import explanation, svg
-from panes.planning.physical_plan import ByEvents, PhysicalPlan
+from panes.planning import explanation
+from panes.planning.physical_plan import PhysicalPlan
 from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.planning.steps import Steps
 from panes.planning.strategy import Strategy
-from panes.queries.eviction import Limits
 from panes.queries.lookup_declarations import LookupLayout, declare_lookup
-from panes.queries.measures import Rows
 from panes.queries.query import Query, check_queries
-from panes.queries.windows import Bounds, Nested
-from panes.row_windows.parts import RowsPart, is_session, key_sets, over_rows, over_time
-from panes.state.job import Mode
+from panes.queries.windows import RowWindow
 from panes.suggestions import arguments_of, attribute, helpful
-from panes.timeline import DurationLike
 
 if TYPE_CHECKING:
+    from panes.api.catalogue import Catalogue
     from panes.live.live import Live
+    from panes.queries.eviction import Limits
+    from panes.queries.measures import Rows
+    from panes.queries.windows import Nested
+    from panes.row_windows.parts import RowsPart
+    from panes.state.job import Mode
+    from panes.timeline import DurationLike
 
 Layout = Literal["long", "wide"]
 _STREAM = "it is for streams: plan.stream(events, ...)."
@@ -72,43 +73,58 @@ class Plan:
 
     def physical_plan(self, statistics: Statistics | None = None, strategy: Strategy | None = None) -> PhysicalPlan:
         """What the planner decides under some statistics; by default under those it was given."""
-        if statistics is None and strategy in (None, self.strategy):
-            return self._drawn
-        return self._draw(statistics or self.statistics, strategy or self.strategy)
+        if statistics in (None, self.statistics) and strategy in (None, self.strategy):
+            return self._physical_plan
+        return self._planned(statistics or self.statistics, strategy or self.strategy)
 
     @cached_property
-    def _drawn(self) -> PhysicalPlan:
-        return self._draw(self.statistics, self.strategy)
+    def _physical_plan(self) -> PhysicalPlan:
+        return self._planned(self.statistics, self.strategy)
 
     @cached_property
-    def _in_process(self) -> PhysicalPlan:
-        return self._draw(self.statistics, "columnar")
+    def _in_columns(self) -> PhysicalPlan:
+        """The plan for one process, which runs all of it in columns."""
+        if all(store.strategy == "columnar" for store in self._physical_plan.stores):
+            return self._physical_plan
+        return self._planned(self.statistics, "columnar")
 
-    def _draw(self, statistics: Statistics, strategy: Strategy | None) -> PhysicalPlan:
-        drawn = PhysicalPlan((), (), statistics)
+    def _planned(self, statistics: Statistics, strategy: Strategy | None) -> PhysicalPlan:
+        planned = PhysicalPlan((), (), statistics)
         if self._over_time:
-            drawn = plan_queries(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
-        told = (
-            ByEvents(
-                part.query.name,
-                part.query.by,
-                part.query.at,
-                tuple(map(str, part.windows)),
-                number,
-                tuple(str(window) for window in part.windows if is_session(window)),
-            )
-            for number, some in enumerate(key_sets(self._over_rows))
-            for part in some
-        )
-        return replace(drawn, by_events=tuple(told))
+            planned = plan_queries(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
+        if not self._key_sets:
+            return planned
+        from panes.row_windows.parts import by_events
+
+        return replace(planned, by_events=by_events(self._key_sets))
 
     @cached_property
     def _over_time(self) -> tuple[Query, ...]:
-        return over_time(self.queries)
+        """The queries with their windows over time; what groups rows inside a window is one more key there."""
+        found = []
+        for query in self.queries:
+            over = tuple(window for window in query.over if not isinstance(window, RowWindow))
+            if over:
+                found.append(replace(query, over=over, by=(*query.by, *query.groups), groups=()))
+        return tuple(found)
 
     @cached_property
     def _over_rows(self) -> tuple[RowsPart, ...]:
+        """The queries with their windows by rows."""
+        if not any(isinstance(window, RowWindow) for query in self.queries for window in query.over):
+            return ()
+        from panes.row_windows.parts import over_rows
+
         return over_rows(self.queries)
+
+    @cached_property
+    def _key_sets(self) -> tuple[tuple[RowsPart, ...], ...]:
+        """Windows by rows, those that share a sorted column together."""
+        if not self._over_rows:
+            return ()
+        from panes.row_windows.parts import key_sets
+
+        return key_sets(self._over_rows)
 
     @helpful(
         "plan.run(events)",
@@ -207,8 +223,8 @@ class Plan:
             Where the stream will have its checkpoint. One that cannot serve these queries is then refused here, before
             the stream starts, and otherwise in its first micro-batch.
         """
-        asked = (mode, layout, empty, late, shards, limits, catalogue, checkpoint)
-        return self._stream_steps(events, *asked).carry_out()
+        steps = self._stream_steps(events, mode, layout, empty, late, shards, limits, catalogue, checkpoint)
+        return steps.carry_out()
 
     @helpful(
         "plan.lookup(payments, labels)",
@@ -329,12 +345,16 @@ class Plan:
 
         ``run`` does this by itself for plans that were told neither.
         """
-        from panes.spark.run import check
-
         if not self._over_time:
             return self
-        check(self.physical_plan(), events)  # mistakes first: a sample is a small job
-        return self._sampled(events)
+        from panes.spark.run import check
+        from panes.spark.sampling import sample, worth_a_sample
+
+        physical = self.physical_plan()
+        check(physical, events)  # mistakes first: a sample is a small job
+        if not worth_a_sample(physical):
+            return self
+        return replace(self, statistics=sample(events, physical.queries, self.statistics))
 
     def status(self, streaming_query: Any) -> str:
         """Where a running stream of this plan stands: its watermark, and what each window waits for."""
@@ -399,7 +419,9 @@ class Plan:
 
     def to_svg(self) -> str:
         """The plan as a picture: text of an SVG file."""
-        return svg.svg(self.physical_plan())
+        from panes.planning.svg import svg
+
+        return svg(self.physical_plan())
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values, ready for JSON."""
@@ -411,79 +433,29 @@ class Plan:
     # What verbs carry out, and explain shows
 
     def _run_steps(self, data: Any, layout: Layout, empty: bool, strategy: Strategy | None, observation: Any) -> Steps:
-        check_layout(layout, self._over_rows)
-        check_strategy(strategy)
-        check_empty(self.queries, empty, strategy or self.strategy)
-        if layout == "wide":
-            wide_columns(self.queries)
         check_one("run on", data)
-        if is_spark(data):
-            if data.isStreaming:
-                check_batch_options(strategy or self.strategy, observation)
-                return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty, layout=layout))
-            return self._batch_steps(data, layout, empty, strategy, observation)
-        if (strategy or self.strategy) in ("native", "rewrite") or observation is not None:
-            raise PlanError("strategy='native' or 'rewrite', and observation=, are for Spark DataFrames only.")
-        return self._table_steps(data, layout, empty)
+        on_spark, forced = is_spark(data), strategy or self.strategy
+        streaming = on_spark and data.isStreaming
+        self._check_options(layout, empty, forced)
+        check_run(forced, observation, on_spark=on_spark, streaming=streaming)
+        if streaming:
+            return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty, layout=layout))
+        if not on_spark:
+            from panes.local.run import run_steps
 
-    def _table_steps(self, data: Any, layout: Layout, empty: bool) -> Steps:
-        from panes.engine.results import together
-        from panes.local.run import add_steps
+            return run_steps(self._in_columns, data, self._key_sets, layout=layout, empty=empty)
+        from panes.spark.run import run_steps as run_steps_on_spark
 
-        steps = Steps("plan.run on a table")
-        read, parts = steps.add("read", "events", lambda: None), list[int]()
-        if self._over_time:
-            parts.append(add_steps(steps, read, self._in_process, data, layout=layout, emit_all=empty))
-        if self._over_rows:
-            from panes.local.rows import add_rows
-
-            parts += [add_rows(steps, read, some, data) for some in key_sets(self._over_rows)]
-        if len(parts) > 1:
-            steps.add("union", "the answers of all parts", lambda *tables: together(tables), *parts)
-        return steps
-
-    def _batch_steps(
-        self, events: Any, layout: Layout, empty: bool, strategy: Strategy | None, observation: Any
-    ) -> Steps:
-        from panes.spark.run import add_count, add_steps, check
-
-        steps = Steps("plan.run on a DataFrame", shuffling=True)
-        read, parts = steps.add("read", "events", lambda: events), list[int]()
-        # Mistakes first.
-        by_rows = self._prepared_rows(events)
-        if self._over_time:
-            checked, asked_for = check(self.physical_plan(), events), "columnar" if empty else strategy or self.strategy
-            made = self._sampled(events) if self.statistics.origin == "assumed" and asked_for is None else self
-            checked, why = checked.redrawn(made.physical_plan(strategy=asked_for)), []
-            if empty:
-                why.append("empty=True runs in columns: Spark's group-bys know no empty groups")
-            if (alias := checked.unreadable) is not None:
-                lost = f"column {alias!r}: the average of decimals has digits that a division in SQL does not keep"
-                if asked_for is not None:
-                    raise PlanError(
-                        f"{lost}, so strategy={asked_for!r} cannot run it. Take strategy='columnar', or let the "
-                        "planner choose."
-                    )
-                checked = checked.redrawn(made.physical_plan(strategy="columnar"))
-                why.append(f"{lost}, so all of it runs in columns")
-            parts.append(add_steps(steps, read, checked, layout=layout, observation=observation, emit_all=empty))
-            steps.because(checked.physical, why)
-        counted = read
-        if observation is not None and not self._over_time:
-            counted = add_count(steps, read, [self._over_rows[0].query.at], observation)
-        if by_rows:
-            from panes.spark.rows import add_rows
-
-            parts += [add_rows(steps, counted, prepared, look_at=read) for prepared in by_rows]
-        return _side_by_side(steps, parts)
-
-    def _prepared_rows(self, events: Any) -> list[Any]:
-        """Windows by rows, checked: one value for each sorted column."""
-        if not self._over_rows:
-            return []
-        from panes.spark.rows import prepare_rows
-
-        return [prepare_rows(some, events) for some in key_sets(self._over_rows)]
+        return run_steps_on_spark(
+            self.physical_plan(),
+            data,
+            self._key_sets,
+            layout=layout,
+            empty=empty,
+            strategy=forced,
+            observation=observation,
+            plan=self.physical_plan,
+        )
 
     def _stream_steps(
         self,
@@ -498,46 +470,54 @@ class Plan:
         checkpoint: str | None,
     ) -> Steps:
         check_stream(events)
-        check_layout(layout, self._over_rows)
-        check_empty(self.queries, empty, None)
+        self._check_options(layout, empty, None)
         check_mode(self.queries, mode)
-        if self._over_rows:
-            check_rows(self._over_rows[0], {"late": late, "limits": limits, "catalogue": catalogue})
+        check_rows(self._over_rows, {"late": late, "limits": limits, "catalogue": catalogue})
+        from panes.spark.finish import union_by_name
         from panes.spark.stream import METRICS, StreamOptions, add_stream
 
         steps = Steps("plan.stream", shuffling=True)
         read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
         if self._over_time:
             physical = plan_queries(self._over_time, self.statistics, "columnar", factor_windows=False)
-            folder, kept = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
-            options = StreamOptions(mode, shards, folder, kept, late, empty, limits, checkpoint, layout)
+            folder, history = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
+            options = StreamOptions(mode, shards, folder, history, late, empty, limits, checkpoint, layout)
             parts.append(add_stream(steps, read, physical, events, options))
-        for prepared in self._prepared_rows(events):
-            from panes.spark.rows import add_row_stream
+        if self._key_sets:
+            from panes.spark.rows import add_row_stream, prepare_rows
 
-            # Each needs its own name: Spark refuses two observed metrics of one name.
-            metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
-            parts.append(add_row_stream(steps, read, prepared, shards, metrics, checkpoint))
-        return _side_by_side(steps, parts)
+            for prepared in [prepare_rows(some, events) for some in self._key_sets]:
+                # Spark refuses two observed metrics of one name.
+                metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
+                parts.append(add_row_stream(steps, read, prepared, shards, metrics, checkpoint))
+        if len(parts) > 1:
+            steps.add("union", "the answers of all parts", union_by_name, *parts)
+        return steps
 
     def _lookup_steps(
         self, events: Any, requests: Any, at: str | None, delay: DurationLike | None, layout: LookupLayout
     ) -> Steps:
         declared = declare_lookup(self.queries, at=at, delay=delay, layout=layout)
         if both_on_spark("look up in", events=events, requests=requests):
-            from panes.spark.lookup import lookup_steps as steps_on_spark
+            from panes.spark.lookup import lookup_steps as lookup_steps_on_spark
 
-            return steps_on_spark(declared, events, requests)
+            return lookup_steps_on_spark(declared, events, requests)
         from panes.local.lookup import lookup_steps
 
         return lookup_steps(declared, events, requests)
 
-    def _sampled(self, events: Any) -> Plan:
-        from panes.spark.sampling import sample
+    def _check_options(self, layout: Layout, empty: bool, strategy: Strategy | None) -> None:
+        """Refuse what rows cannot be laid out as, or no window could answer."""
+        check_layout(layout, self._over_rows)
+        check_empty(self.queries, empty, strategy)
+        if layout == "wide":
+            wide_columns(self.queries)
 
-        if _obvious(self.physical_plan()):
-            return self
-        return replace(self, statistics=sample(events, self._over_time, self.statistics))
+
+def _read(text: str) -> list[Query]:
+    from panes.api.sql import sql
+
+    return sql(text)
 
 
 QueryLike: TypeAlias = Query | str
@@ -585,81 +565,10 @@ def plan(
     """
     check_strategy(strategy)
     listed = tuple(queries) if isinstance(queries, Iterable) and not isinstance(queries, str) else (queries,)
-    declared = tuple(each for some in listed for each in (sql(some) if isinstance(some, str) else [some]))
-    made = Plan(check_queries(declared), Statistics.given(rate, keys), strategy, factor_windows)
-    # So that a mistake shows here, not when it is run.
-    made.physical_plan()
-    _ = made._over_rows
-    return made
-
-
-@helpful("pn.sql('SELECT ...', at='ts')", query="text", statement="text", **dict.fromkeys(("time", "ts"), "at"))
-def sql(text: str, *, at: str | None = None, bounds: Bounds = "[)") -> list[Query]:
-    """Queries out of SQL: one statement each, separated by ``;``, in any of the dialects of ``docs/sql.md``.
-
-    Parameters
-    ----------
-    text
-        Statements about one stream. ``-- name: xyz`` before a statement names its query; others are called ``query1``,
-        ``query2``, and so on by their position.
-    at
-        The column of event time, for statements that do not name it.
-    bounds
-        Whether windows are ``[start, end)`` or ``(start, end]``, as in Azure Stream Analytics.
-
-    Examples
-    --------
-    >>> import panes as pn
-    >>> text = "SELECT device, MAX(temp) AS top FROM readings GROUP BY device, window(ts, '1 hour', '5 minutes')"
-    >>> pn.sql(text)[0].columns
-    ('top',)
-    """
-    from panes.dialect.statement import read_statements
-
-    statements = read_statements(text, at=at, bounds=bounds)
-    if any(statement.explain for statement in statements):
-        raise SqlError("EXPLAIN asks for a plan and not for queries: pn.explain(text) gives it.")
-    return [statement.query for statement in statements]
-
-
-def explain(text: str, *, at: str | None = None, bounds: Bounds = "[)", rate: float | None = None) -> str:
-    """The plan of some SQL, as ``Plan.explain`` shows it; the word EXPLAIN may stand before a statement.
-
-    Examples
-    --------
-    >>> import panes as pn
-    >>> print(pn.explain("EXPLAIN SELECT COUNT(*) FROM ev GROUP BY window(ts, '1 hour')"))
-    1 query, 1 window...
-    """
-    from panes.dialect.statement import read_statements
-
-    return plan([statement.query for statement in read_statements(text, at=at, bounds=bounds)], rate=rate).explain()
-
-
-@helpful("pn.to_sql(query)", **dict.fromkeys(("table", "name", "events"), "stream"))
-def to_sql(query: Query, *, stream: str = "events") -> str:
-    """A query as SQL that :func:`sql` reads back as an equal one.
-
-    Parameters
-    ----------
-    stream
-        What the statement reads from.
-
-    Examples
-    --------
-    >>> import panes as pn
-    >>> temps = pn.query("temps", by="device", at="ts", select={"low": pn.min("temp")},
-    ...     over=[pn.tumbling("20 min"), pn.hopping("1 hour", every="5 min", name="hourly")], where="temp > -60")
-    >>> print(pn.to_sql(temps))
-    -- name: temps
-    SELECT device, MIN(temp) AS low
-    FROM events TIMESTAMP BY ts
-    WHERE temp > -60
-    GROUP BY device, Windows(TumblingWindow(minute, 20), Window('hourly', HoppingWindow(minute, 60, 5)))
-    """
-    from panes.dialect.printing import write_statement
-
-    return write_statement(query, stream)
+    declared = tuple(query for some in listed for query in (_read(some) if isinstance(some, str) else [some]))
+    planned = Plan(check_queries(declared), Statistics.given(rate, keys), strategy, factor_windows)
+    planned.physical_plan()  # a mistake shows here, and not when the plan runs
+    return planned
 
 
 @helpful("pn.show_progress(spark)", spark="session", **dict.fromkeys(("log", "file", "print"), "tell"))
@@ -681,23 +590,3 @@ def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> An
     listener = Progress(tell)
     session.streams.addListener(listener)
     return listener
-
-
-def _side_by_side(steps: Steps, parts: list[int]) -> Steps:
-    """The answers of all parts of a plan on Spark; a column that one has not is null there."""
-
-    def union(*found: Any) -> Any:
-        one_type_each((field.name, field.dataType.simpleString()) for part in found for field in part.schema)
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
-
-    if len(parts) > 1:
-        steps.add("union", "the answers of all parts", union, *parts)
-    return steps
-
-
-def _obvious(physical: PhysicalPlan) -> bool:
-    """Whether no figures could change the plan: one tumbling window cannot share with anything, sliding ones do."""
-    if all(store.per_event for store in physical.stores):
-        return True
-    views = [window.geometry for query in physical.queries for window in query.windows]
-    return len(views) == 1 and views[0].tumbling and physical.stores[0].strategy == "native"

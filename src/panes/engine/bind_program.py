@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -15,10 +16,11 @@ from panes.aggregates.aggregates import Aggregate
 from panes.aggregates.component import Component
 from panes.aggregates.sums import Count
 from panes.engine.program import Node, Program, Reading, View, components_of
+from panes.engine.schema import ResultSchema, answer_schema, check_columns
 from panes.expressions.evaluate import result_type
 from panes.expressions.expression import Expression, column, expression, when
 from panes.planning.forest import FACTOR, Forest
-from panes.planning.physical_plan import StorePlan
+from panes.planning.physical_plan import PhysicalPlan, StorePlan
 from panes.queries.query import Query
 from panes.queries.windows import geometry_name
 from panes.timeline import Edges, Geometry, format_duration
@@ -26,15 +28,23 @@ from panes.timeline import Edges, Geometry, format_duration
 TypeOf = Callable[[str], pa.DataType]
 """Gives the type of a scalar SQL expression over the events."""
 
+BoundQueries: TypeAlias = tuple[tuple[Component, ...], dict[int, tuple[tuple[Reading, ...], int | None]]]
+"""The components that queries share, and by number of query its output columns and what counts its events."""
+
 
 def types_in(schema: pa.Schema) -> TypeOf:
     """Type expressions as they are evaluated in this process."""
     return lambda sql: result_type(expression(sql), schema)
 
 
-def bind_components(
-    queries: Iterable[tuple[int, Query]], kept: Expression | None, type_of: TypeOf
-) -> tuple[tuple[Component, ...], dict[int, tuple[tuple[Reading, ...], int | None]]]:
+def bind_plan(physical: PhysicalPlan, events: pa.Schema) -> tuple[list[Program], ResultSchema]:
+    """Bind a plan to the columns of a table, after every check: a program per store, and the schema of all answers."""
+    check_columns(physical.queries, events)
+    programs = [bind_store(store, types_in(events)) for store in physical.stores]
+    return programs, answer_schema(physical.queries, programs, events)
+
+
+def bind_components(queries: Iterable[tuple[int, Query]], kept: Expression | None, type_of: TypeOf) -> BoundQueries:
     """The shared components of some queries, and what each query reads out of them.
 
     Parameters

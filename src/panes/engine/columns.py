@@ -8,11 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panes.aggregates.operations import Array
-from panes.engine.lookback import NEVER
 from panes.engine.schema import field_of
 from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import Expression
-from panes.frames.positions import check_near
+from panes.frames.positions import FARTHEST, check_near
+
+NEVER = -FARTHEST
+"""Before all events."""
 
 
 def whole(array: Any) -> pa.Array:

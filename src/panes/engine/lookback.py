@@ -12,19 +12,16 @@ import pyarrow as pa
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
 from panes.engine.bind_program import TypeOf, bind_components
+from panes.engine.columns import NEVER
 from panes.engine.index_pairs import answers_over, lifted
 from panes.engine.partials import Partials, Spans
 from panes.engine.program import Reading
 from panes.frames import Frame, Positions
 from panes.frames.matching import last_rows, rows_before
-from panes.frames.positions import FARTHEST
 from panes.queries.lookup_declarations import LookupPart, LookupWindow
 from panes.queries.measures import Rows
 from panes.queries.window_constructors import tumbling
 from panes.queries.windows import TICK, Cumulate, RowWindow, Sliding, Window
-
-NEVER = -FARTHEST
-"""Before all events."""
 
 
 @dataclass(frozen=True)

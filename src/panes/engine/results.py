@@ -14,13 +14,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panes.aggregates.operations import Array
-from panes.engine.answer import Answers
+from panes.engine.answer import Answers, answer_events
 from panes.engine.columns import whole
 from panes.engine.keys import key_ordinals
 from panes.engine.program import Program
 from panes.engine.schema import ResultSchema, one_type_each, wide_columns
+from panes.engine.sorting import SortedEvents
 from panes.expressions.evaluate import evaluate
 from panes.queries.query import EXPIRES, NUMBER, Query
+
+
+def answer_tables(
+    queries: tuple[Query, ...],
+    program: Program,
+    events: SortedEvents,
+    schema: ResultSchema,
+    *,
+    kernel: str | None = None,
+) -> list[pa.Table]:
+    """The answers of a store's program to its sorted events: a table in the schema of all answers per view."""
+    found = answer_events(program, events.instants, events.key_starts, events.arguments, kernel=kernel)
+    return [piece_of(queries, program, some, events.keys, schema) for some in found]
 
 
 def piece_of(

@@ -13,8 +13,8 @@ from panes.aggregates.aggregates import is_number
 from panes.aggregates.collecting import QuantileOf
 from panes.aggregates.component import numbers
 from panes.aggregates.operations import Array
-from panes.engine.columns import instants_of, whole
-from panes.engine.lookback import NEVER, Asked, BoundLookup, Found, Instances, Lookback
+from panes.engine.columns import NEVER, instants_of, whole
+from panes.engine.lookback import Asked, BoundLookup, Found, Instances, Lookback
 from panes.engine.program import Reading
 from panes.engine.schema import field_of
 from panes.errors import DeclarationError, PlanError, SchemaError, nearest

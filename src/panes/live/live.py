@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from panes.aggregates.aggregates import is_number
 from panes.aggregates.operations import Array
-from panes.engine.columns import column_of, instants_of, whole
+from panes.engine.columns import NEVER, column_of, instants_of, whole
 from panes.engine.input_columns import check_added
-from panes.engine.lookback import NEVER, BoundLookup
+from panes.engine.lookback import BoundLookup
 from panes.engine.lookup_results import Answers, answers_of, spread
 from panes.engine.schema import check_key, check_times, field_of, one_type_each, position, time_position
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError, nearest

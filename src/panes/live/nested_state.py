@@ -21,7 +21,7 @@ from panes.engine.partials import partials_of
 from panes.engine.program import Program
 from panes.engine.results import piece_of
 from panes.engine.schema import answer_schema, check_columns, check_same_types, field_of
-from panes.engine.sorted_events import SortedEvents, sorted_events
+from panes.engine.sorting import SortedEvents, sorted_events
 from panes.errors import DeclarationError, PlanError
 from panes.inputs import as_table
 from panes.live.stairwise import Stairwise

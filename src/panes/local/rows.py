@@ -24,7 +24,7 @@ from panes.row_windows.bound_rows import BoundRows, bind_rows, instances_of, lab
 from panes.row_windows.parts import RowsPart
 
 
-def add_rows(steps: Steps, read: int, parts: Sequence[RowsPart], data: Any) -> int:
+def add_row_windows(steps: Steps, read: int, parts: Sequence[RowsPart], data: Any) -> int:
     """List what is to be done to answer windows that share one sorted column, after every check.
 
     Parameters

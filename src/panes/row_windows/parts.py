@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from panes.operators.policies import Partitions, SlidingPolicies, Time, WindowPolicies, policies_of
+from panes.planning.physical_plan import ByEvents
 from panes.queries.measures import Punctuation, Rows
 from panes.queries.query import Query
 from panes.queries.window_constructors import tumbling
@@ -51,19 +52,6 @@ class RowsPart:
     def used(self) -> frozenset[str]:
         """The columns of the data that are needed at all, beside those that order rows of one instant."""
         return self.query.used.union(*(stream.used for stream in self.streams))
-
-
-def over_time(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """Queries with their windows on the clock; those that have no other windows are left out.
-
-    What groups rows inside a window is one more key there.
-    """
-    found = []
-    for query in queries:
-        over = tuple(window for window in query.over if not isinstance(window, RowWindow))
-        if over:
-            found.append(replace(query, over=over, by=(*query.by, *query.groups), groups=()))
-    return tuple(found)
 
 
 def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
@@ -148,6 +136,22 @@ def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:
         # Evicting keys depends on the rows of all keys, in the order of time.
         found.setdefault((*names, stream.at, stream.together), []).append(part)
     return tuple(tuple(some) for some in found.values())
+
+
+def by_events(key_sets: Sequence[Sequence[RowsPart]]) -> tuple[ByEvents, ...]:
+    """The same windows as a plan shows them, numbered by their sorted column."""
+    return tuple(
+        ByEvents(
+            part.query.name,
+            part.query.by,
+            part.query.at,
+            tuple(map(str, part.windows)),
+            number,
+            tuple(str(window) for window in part.windows if is_session(window)),
+        )
+        for number, some in enumerate(key_sets)
+        for part in some
+    )
 
 
 def _part(query: Query, windows: tuple[RowWindow, ...]) -> RowsPart:

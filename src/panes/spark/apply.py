@@ -21,7 +21,7 @@ from panes.row_windows.bound_rows import START as ROWS_START
 from panes.row_windows.parts import RowsPart, key_sets
 from panes.spark.binding import arrow_field, examine
 from panes.spark.naming import END, START, VIEW, key, quoted
-from panes.spark.rows import Prepared, add_row_stream, add_rows, prepared_with
+from panes.spark.rows import Prepared, add_row_stream, add_row_windows, prepared_with
 from panes.spark.rows_job import Answering
 from panes.spark.stream import METRICS
 
@@ -56,7 +56,7 @@ def apply_batch(declared: WindowedFunction, events: DataFrame) -> DataFrame:
     """What a function returns for the windows of a batch."""
     steps = Steps("pn.apply on a DataFrame", shuffling=True)
     read = steps.add("read", "events", lambda: events)
-    return _together(steps, [add_rows(steps, read, some, look_at=read) for some in _prepared(declared, events)])
+    return _together(steps, [add_row_windows(steps, read, some, look_at=read) for some in _prepared(declared, events)])
 
 
 def apply_stream(declared: WindowedFunction, events: DataFrame, shards: int, checkpoint: str | None) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What a stream needs to know when it is complete: a watermark on its event time."""
+"""Queries bound to a Spark DataFrame: every check and every type, on the driver, before any job."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from panes.engine.bind_program import argument_expressions, assemble, bind_components, bind_store
+from panes.engine.bind_program import BoundQueries, argument_expressions, assemble, bind_components
 from panes.engine.program import Program
 from panes.engine.schema import check_columns
 from panes.errors import ExpressionError, PlanError, SchemaError
 from panes.expressions.evaluate import result_type
-from panes.expressions.expression import expression
-from panes.planning.physical_plan import StorePlan
+from panes.expressions.expression import Expression, expression
+from panes.planning.physical_plan import Numbered, PhysicalPlan, StorePlan
 from panes.queries.query import Query
-
-# Queries against a Spark DataFrame: every check and every type, on the driver, before any job.
 
 
 @dataclass(frozen=True)
@@ -31,18 +29,26 @@ class Input:
     events: DataFrame
     schema: pa.Schema
     spark_types: Mapping[str, t.DataType]
-    _known: dict[str, pa.DataType] = field(default_factory=dict)
+    _types: dict[str, pa.DataType] = field(default_factory=dict)
+    _bound: dict[object, BoundQueries] = field(default_factory=dict)
 
     def spark_type(self, column: str) -> t.DataType:
         """The Spark type of a column, whatever the case of its name."""
         return self.spark_types[column.lower()]
 
     def types_of(self, expressions: Iterable[str]) -> Mapping[str, pa.DataType]:
-        """The types of SQL expressions over the events; Spark analyses each once, however many plans are drawn up."""
-        new = [sql for sql in expressions if sql not in self._known]
+        """The types of SQL expressions over the events; Spark analyses each once."""
+        new = [sql for sql in expressions if sql not in self._types]
         if new:
-            self._known.update(_types(self.events, new))
-        return self._known
+            self._types.update(_types(self.events, new))
+        return self._types
+
+    def bind(self, queries: Numbered, kept: Expression | None) -> BoundQueries:
+        """The components of queries, and what each query reads out of them; bound once, whatever plans follow."""
+        if (queries, kept) not in self._bound:
+            types = self.types_of(argument_expressions(queries, kept))
+            self._bound[queries, kept] = bind_components(queries, kept, types.__getitem__)
+        return self._bound[queries, kept]
 
 
 def examine(queries: Sequence[Query], events: DataFrame) -> Input:
@@ -102,18 +108,22 @@ def _check_collation(name: str, type_: t.DataType) -> None:
         _check_collation(name, type_.elementType)
 
 
-def bind(store: StorePlan, source: Input) -> Program:
-    """The program of a store, with Spark's own types."""
-    expressions = argument_expressions(store.queries, store.kept)
-    return bind_store(store, source.types_of(expressions).__getitem__)
+def bind_plan(physical: PhysicalPlan, source: Input) -> tuple[Program, ...]:
+    """A program per store, with Spark's own types; a store and those it feeds share their components."""
+    programs = []
+    for number, store in enumerate(physical.stores):
+        root = number if store.source is None else store.source
+        family = [
+            queries for i, other in enumerate(physical.stores) if root in (i, other.source) for queries in other.queries
+        ]
+        programs.append(bind(store, source, tuple(family)))
+    return tuple(programs)
 
 
-def bind_family(root: StorePlan, fed: list[StorePlan], source: Input) -> list[Program]:
-    """The programs of a store and of those it feeds, over one list of components."""
-    queries = (*root.queries, *(q for store in fed for q in store.queries))
-    types = source.types_of(argument_expressions(queries, root.kept))
-    components, readings = bind_components(queries, root.kept, types.__getitem__)
-    return [assemble(components, s.edges, s.forest, s.queries, readings) for s in (root, *fed)]
+def bind(store: StorePlan, source: Input, family: Numbered | None = None) -> Program:
+    """The program of a store; its components are those of a family of queries, by default of its own."""
+    components, readings = source.bind(store.queries if family is None else family, store.kept)
+    return assemble(components, store.edges, store.forest, store.queries, readings)
 
 
 def _types(events: DataFrame, expressions: list[str]) -> dict[str, pa.DataType]:
@@ -130,18 +140,16 @@ _ZONE = "spark.sql.session.timeZone"
 
 
 def check_watermark(events: DataFrame, name: str, side: str = "events", called: str | None = None) -> None:
-    """Refuse a stream of which nobody knows when it is complete.
+    """Refuse a stream without a watermark on its event time.
 
-    A column that is not there, or is no time, is found elsewhere.
+    A missing column, or one that is not a time, is reported elsewhere.
 
     Parameters
     ----------
     name
         The column of event time.
-    side
-        What messages call the stream.
-    called
-        What they call the column.
+    side, called
+        What messages call the stream and the column.
     """
     at = {field.name.lower(): field for field in events.schema}.get(name.lower())
     if at is None or _DELAY in at.metadata or not isinstance(at.dataType, (t.TimestampType, t.TimestampNTZType)):

@@ -14,14 +14,16 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.program import View
 from panes.engine.results import widen_table
-from panes.engine.schema import wide_columns
+from panes.engine.schema import ResultSchema, one_type_each, wide_columns
 from panes.errors import PlanError
 from panes.queries.query import EXPIRES, NUMBER, Query
 from panes.queries.windows import Window
 from panes.spark.batches import large_batches
+from panes.spark.binding import Input
 from panes.spark.naming import END, START, VIEW, key, quoted, text
 
 # The last projection: names, derived columns, ``having``, one schema for all queries, long or wide.
@@ -36,6 +38,12 @@ class Shape:
 
     keys: dict[str, t.DataType]
     columns: dict[str, t.DataType]
+
+    @classmethod
+    def of(cls, schema: ResultSchema, source: Input) -> Shape:
+        """The Spark types of a result: of keys as the events have them, of output columns as Arrow types them."""
+        keys = {name: source.spark_type(name) for name in schema.keys}
+        return cls(keys, {name: from_arrow_type(type_) for name, type_ in schema.columns.items()})
 
 
 @dataclass(frozen=True)
@@ -133,6 +141,12 @@ def finish_many(
 def union(parts: Sequence[DataFrame]) -> DataFrame:
     """All answers, one after another."""
     return reduce(DataFrame.unionAll, parts)
+
+
+def union_by_name(*parts: DataFrame) -> DataFrame:
+    """The answers of all parts of a plan; a column that one of them lacks is null there."""
+    one_type_each((field.name, field.dataType.simpleString()) for part in parts for field in part.schema)
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
 
 def widen(answers: DataFrame, queries: Sequence[Query]) -> DataFrame:

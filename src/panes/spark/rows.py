@@ -113,10 +113,7 @@ class Prepared:
             for number, part in enumerate(self.parts)
             for window in part.windows
         ]
-        shape = Finish(
-            {name: self.source.spark_type(name) for name in self.schema.keys},
-            {name: from_arrow_type(type_) for name, type_ in self.schema.columns.items()},
-        )
+        shape = Finish.of(self.schema, self.source)
         return finish_many(answers, views, list(self.schema.keys), queries, shape, number=NUMBERED)
 
 
@@ -223,7 +220,7 @@ _PLAIN = "UTF8_BINARY"
 # A batch
 
 
-def add_rows(steps: Steps, read: int, prepared: Prepared, look_at: int) -> int:
+def add_row_windows(steps: Steps, read: int, prepared: Prepared, look_at: int) -> int:
     """List what is to be done to answer windows over a batch.
 
     Parameters

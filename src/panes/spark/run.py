@@ -1,23 +1,26 @@
-"""Run a plan on a Spark DataFrame: check everything first, then one lazy DataFrame with all answers."""
+"""``plan.run`` on a Spark DataFrame: check everything first, plan on a sample, then one lazy DataFrame of answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.bind_program import describe_windows
 from panes.engine.program import Node, Program, emitting_all
 from panes.engine.schema import answer_schema, field_of
+from panes.errors import PlanError
 from panes.planning.explanation import describe_panes, listed
 from panes.planning.physical_plan import PhysicalPlan
+from panes.planning.statistics import Statistics
 from panes.planning.steps import Steps
+from panes.planning.strategy import Strategy
 from panes.queries.query import Query
 from panes.queries.windows import Window
-from panes.spark.binding import Input, bind, bind_family, examine
+from panes.spark.binding import Input, bind_plan, examine
 from panes.spark.columnar import (
     all_at_one_instant,
     answers_from_events,
@@ -28,24 +31,94 @@ from panes.spark.columnar import (
     panes,
     wide_per_event,
 )
-from panes.spark.finish import Shape, WindowRows, finish_many, finish_one, union, widen
+from panes.spark.finish import Shape, WindowRows, finish_many, finish_one, union, union_by_name, widen
 from panes.spark.group_bys import from_events, from_partials, native, read_view
 from panes.spark.naming import quoted
 from panes.spark.prefilter import Prefilter
+from panes.spark.sampling import sample, worth_a_sample
+
+if TYPE_CHECKING:
+    from panes.row_windows.parts import RowsPart
+
+
+Plan: TypeAlias = Callable[[Statistics, Strategy | None], PhysicalPlan]
+"""Plans the same queries under some statistics, with one strategy or the cheapest ones."""
+
+
+def run_steps(
+    physical: PhysicalPlan,
+    events: DataFrame,
+    key_sets: Sequence[Sequence[RowsPart]] = (),
+    *,
+    layout: str = "long",
+    empty: bool = False,
+    strategy: Strategy | None = None,
+    observation: Observation | None = None,
+    plan: Plan | None = None,
+) -> Steps:
+    """List what answers every query on a DataFrame, after every check and a look at the first events.
+
+    Parameters
+    ----------
+    key_sets
+        Windows by rows, those that share a sorted column together.
+    layout
+        ``long`` or ``wide``.
+    empty
+        Whether to answer instances without events too, between a key's first and last event.
+    strategy
+        How to run all of it; without it, what is in the plan.
+    observation
+        Counts events (``events``) and those without a time, which are in no window (``null_timestamps``).
+    plan
+        Plans the queries anew, once the data are known; without it, the plan stays as it is.
+    """
+    steps = Steps("plan.run on a DataFrame", shuffling=True)
+    read, parts = steps.add("read", "events", lambda: events), list[int]()
+    rows: Sequence[Any] = ()
+    if key_sets:
+        from panes.spark.rows import add_row_windows, prepare_rows
+
+        rows = [prepare_rows(some, events) for some in key_sets]
+    counted, times = read, [part.query.at for some in key_sets for part in some]
+    if physical.stores:
+        bound, notes = check(physical, events), list[str]()
+        if plan is not None:
+            bound, notes = _planned_on(bound, plan, "columnar" if empty else strategy, empty=empty)
+        times = [query.at for query in physical.queries]
+    if observation is not None:
+        counted = _add_count(steps, read, dict.fromkeys(times), observation)
+    if physical.stores:
+        parts.append(_add_time_windows(steps, counted, bound, layout=layout, empty=empty))
+        steps.because(bound.physical, notes)
+    if rows:
+        reading = read if physical.stores else counted
+        parts += [add_row_windows(steps, reading, prepared, look_at=read) for prepared in rows]
+    if len(parts) > 1:
+        steps.add("union", "the answers of all parts", union_by_name, *parts)
+    return steps
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A plan that fits the data, bound to their types."""
+class BoundPlan:
+    """A plan bound to the data.
+
+    Parameters
+    ----------
+    programs
+        One per store.
+    shape
+        The Spark types of all key and output columns.
+    """
 
     physical: PhysicalPlan
     source: Input
     programs: tuple[Program, ...]
     shape: Shape
 
-    def redrawn(self, physical: PhysicalPlan) -> Checked:
-        """Another plan for the same queries and data."""
-        return self if physical is self.physical else _checked(physical, self.source)
+    def replanned(self, physical: PhysicalPlan) -> BoundPlan:
+        """Another plan for the same queries and data; what a query reads stays bound."""
+        return replace(self, physical=physical, programs=bind_plan(physical, self.source))
 
     @property
     def unreadable(self) -> str | None:
@@ -55,66 +128,54 @@ class Checked:
         return next((r.alias for view in views for r in view.readings if r.bound.read is None), None)
 
 
-def check(physical: PhysicalPlan, events: DataFrame) -> Checked:
-    """Find every mistake that ``run`` would find, without a job."""
-    return _checked(physical, examine(physical.queries, events))
+def check(physical: PhysicalPlan, events: DataFrame) -> BoundPlan:
+    """Bind a plan to the data, which finds every mistake without a job."""
+    source = examine(physical.queries, events)
+    programs = bind_plan(physical, source)
+    # Derived columns and having are analysed here.
+    schema = answer_schema(physical.queries, programs, source.schema)
+    return BoundPlan(physical, source, programs, Shape.of(schema, source))
 
 
-def run(
-    physical: PhysicalPlan,
-    checked: Checked,
-    *,
-    layout: str = "long",
-    observation: Observation | None = None,
-    emit_all: bool = False,
-) -> DataFrame:
-    """Answer every query of a plan; nothing runs until the result is used."""
-    steps = Steps("plan.run on a DataFrame", shuffling=True)
-    read = steps.add("read", "events", lambda: checked.source.events)
-    add_steps(steps, read, checked.redrawn(physical), layout=layout, observation=observation, emit_all=emit_all)
-    found: DataFrame = steps.carry_out()
-    return found
+def _planned_on(bound: BoundPlan, plan: Plan, strategy: Strategy | None, *, empty: bool) -> tuple[BoundPlan, list[str]]:
+    """The plan for these data, and why it differs from the cheapest one."""
+    statistics, notes = bound.physical.statistics, list[str]()
+    if statistics.origin == "assumed" and strategy is None and worth_a_sample(bound.physical):
+        statistics = sample(bound.source.events, bound.physical.queries, statistics)
+    planned = plan(statistics, strategy)
+    if planned is not bound.physical:
+        bound = bound.replanned(planned)
+    if empty:
+        notes.append("empty=True runs in columns: Spark's group-bys know no empty groups")
+    if (alias := bound.unreadable) is not None:
+        why = f"column {alias!r}: the average of decimals has digits that a division in SQL does not keep"
+        if strategy is not None:
+            raise PlanError(
+                f"{why}, so strategy={strategy!r} cannot run it. Take strategy='columnar', or let the planner choose."
+            )
+        bound = bound.replanned(plan(statistics, "columnar"))
+        notes.append(f"{why}, so all of it runs in columns")
+    return bound, notes
 
 
-def add_steps(
-    steps: Steps,
-    read: int,
-    checked: Checked,
-    *,
-    layout: str = "long",
-    observation: Observation | None = None,
-    emit_all: bool = False,
-) -> int:
-    """List what is to be done; the number of the step that has all answers.
-
-    Parameters
-    ----------
-    read
-        The step that has the events.
-    observation
-        Counts events (``events``) and those without a time, which are in no window (``null_timestamps``).
-    emit_all
-        Also answer instances without events, between a key's first and last event; for columnar plans.
-    """
-    physical = checked.physical
-    if observation is not None:
-        read = add_count(steps, read, dict.fromkeys(query.at for query in physical.queries), observation)
-    if emit_all:
-        checked = replace(checked, programs=tuple(map(emitting_all, checked.programs)))
+def _add_time_windows(steps: Steps, read: int, bound: BoundPlan, *, layout: str, empty: bool) -> int:
+    """List what answers the windows over time; the number of the step that has all answers."""
+    physical = bound.physical
+    if empty:
+        bound = replace(bound, programs=tuple(map(emitting_all, bound.programs)))
     if layout == "wide" and all_at_one_instant(physical):
-        return _add_wide_per_event(steps, read, checked)
+        return _add_wide_per_event(steps, read, bound)
     panes_at: dict[int, int] = {}
-    answers = [n for store in range(len(physical.stores)) for n in _add_store(steps, read, checked, store, panes_at)]
+    answers = [n for store in range(len(physical.stores)) for n in _add_store(steps, read, bound, store, panes_at)]
     found = answers[0]
     if len(answers) > 1:
         found = steps.add("union", "all answers", lambda *parts: union(parts), *answers)
     if layout == "long":
         return found
-    detail = "a row per key and window end"
-    return steps.add("widen", detail, lambda rows: widen(rows, physical.queries), found)
+    return steps.add("widen", "a row per key and window end", lambda rows: widen(rows, physical.queries), found)
 
 
-def add_count(steps: Steps, read: int, times: Iterable[str], observation: Observation) -> int:
+def _add_count(steps: Steps, read: int, times: Iterable[str], observation: Observation) -> int:
     """Count events when they are read: all, and those without a time."""
     missing = sum((F.count_if(F.col(quoted(at)).isNull()) for at in times), F.lit(0))
 
@@ -124,36 +185,7 @@ def add_count(steps: Steps, read: int, times: Iterable[str], observation: Observ
     return steps.add("count", "events, and those without a time, while they are read", count, read)
 
 
-def _checked(physical: PhysicalPlan, source: Input) -> Checked:
-    programs = _programs(physical, source)
-    return Checked(physical, source, tuple(programs), _shape(physical, programs, source))
-
-
-def _programs(physical: PhysicalPlan, source: Input) -> list[Program]:
-    """One program per store; a store and those it feeds are bound together."""
-    programs: dict[int, Program] = {}
-    for number, store in enumerate(physical.stores):
-        if store.source is not None:
-            continue
-        fed = [i for i, other in enumerate(physical.stores) if other.source == number]
-        if fed:
-            bound = bind_family(store, [physical.stores[i] for i in fed], source)
-            programs |= dict(zip([number, *fed], bound, strict=True))
-        else:
-            programs[number] = bind(store, source)
-    return [programs[i] for i in range(len(physical.stores))]
-
-
-def _shape(physical: PhysicalPlan, programs: list[Program], source: Input) -> Shape:
-    """The Spark types of all key and output columns; derived columns and ``having`` are analysed here."""
-    schema = answer_schema(physical.queries, programs, source.schema)
-    return Shape(
-        {name: source.spark_type(name) for name in schema.keys},
-        {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
-    )
-
-
-def _add_store(steps: Steps, read: int, checked: Checked, number: int, panes_at: dict[int, int]) -> list[int]:
+def _add_store(steps: Steps, read: int, bound: BoundPlan, number: int, panes_at: dict[int, int]) -> list[int]:
     """The steps of a store; the numbers of those that have answers, in the schema of all.
 
     Parameters
@@ -161,36 +193,36 @@ def _add_store(steps: Steps, read: int, checked: Checked, number: int, panes_at:
     panes_at
         The steps that have the panes of stores; the one with this store's panes is added.
     """
-    store = checked.physical.stores[number]
+    store = bound.physical.stores[number]
     if store.strategy == "native":
-        return _add_native(steps, read, checked, number)
+        return _add_native(steps, read, bound, number)
     if store.strategy == "rewrite":
-        return [_add_tree(steps, read, checked, number)]
-    return [_add_columns(steps, read, checked, number, panes_at)]
+        return [_add_tree(steps, read, bound, number)]
+    return [_add_columns(steps, read, bound, number, panes_at)]
 
 
-def _add_native(steps: Steps, read: int, checked: Checked, number: int) -> list[int]:
+def _add_native(steps: Steps, read: int, bound: BoundPlan, number: int) -> list[int]:
     """One group-by per query and window."""
-    source, found = checked.source, []
-    for place, query in checked.physical.stores[number].queries:
+    source, found = bound.source, []
+    for place, query in bound.physical.stores[number].queries:
         for window in query.windows:
 
             def group(
                 events: DataFrame, place: int = place, query: Query = query, window: Window = window
             ) -> DataFrame:
                 rows = native(query, window, replace(source, events=events))
-                return finish_one(WindowRows(place, window, rows), query, checked.shape)
+                return finish_one(WindowRows(place, window, rows), query, bound.shape)
 
             detail = f"events by {listed(query.by)} and Spark's own window"
             found.append(steps.add("group", detail, group, read, windows=[window.name]))
     return found
 
 
-def _add_tree(steps: Steps, read: int, checked: Checked, number: int) -> int:
+def _add_tree(steps: Steps, read: int, bound: BoundPlan, number: int) -> int:
     """One group-by per node of the forest."""
-    physical, program, source = checked.physical, checked.programs[number], checked.source
-    store, at, told = physical.stores[number], list[int](), describe_windows(program)
-    for node, title in zip(program.nodes, told, strict=True):
+    physical, program, source = bound.physical, bound.programs[number], bound.source
+    store, at = physical.stores[number], list[int]()
+    for node, title in zip(program.nodes, describe_windows(program), strict=True):
         provider = None if node.provider is None else program.nodes[node.provider]
 
         def group(rows: DataFrame, node: Node = node, provider: Node | None = provider) -> DataFrame:
@@ -207,19 +239,19 @@ def _add_tree(steps: Steps, read: int, checked: Checked, number: int) -> int:
             (v, node.geometry, some) for node, some in zip(program.nodes, partials, strict=True) for v in node.views
         ]
         read_out = [read_view(store, program.views[v], geometry, some, source) for v, geometry, some in views]
-        return union([finish_one(one, physical.queries[one.query], checked.shape) for one in read_out])
+        return union([finish_one(one, physical.queries[one.query], bound.shape) for one in read_out])
 
     return steps.add("union", "the answers of all of its windows", answers, *at)
 
 
-def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_at: dict[int, int]) -> int:
+def _add_columns(steps: Steps, read: int, bound: BoundPlan, number: int, panes_at: dict[int, int]) -> int:
     """Panes, or events, sorted by key and time, and every window at once from sorted columns."""
-    physical, program, source = checked.physical, checked.programs[number], checked.source
+    physical, program, source = bound.physical, bound.programs[number], bound.source
     store = physical.stores[number]
     keys = {name: field_of(source.schema, name).type for name in store.keys}
     prefilter = Prefilter.of(physical.queries, keys, program.views)
     if store.from_events:
-        ordered = _add_sorted_events(steps, read, checked, number)
+        ordered = _add_sorted_events(steps, read, bound, number)
     else:
         if store.source is None:
 
@@ -241,13 +273,13 @@ def _add_columns(steps: Steps, read: int, checked: Checked, number: int, panes_a
     def answer(rows: DataFrame) -> DataFrame:
         answering = answers_from_events if store.from_events else answers_from_panes
         answers = answering(rows, store, program, source, prefilter)
-        return finish_many(answers, program.views, store.keys, physical.queries, checked.shape)
+        return finish_many(answers, program.views, store.keys, physical.queries, bound.shape)
 
     return steps.add("answer", "all windows from sorted columns", answer, ordered, windows=describe_windows(program))
 
 
-def _add_sorted_events(steps: Steps, read: int, checked: Checked, number: int) -> int:
-    store, program, source = checked.physical.stores[number], checked.programs[number], checked.source
+def _add_sorted_events(steps: Steps, read: int, bound: BoundPlan, number: int) -> int:
+    store, program, source = bound.physical.stores[number], bound.programs[number], bound.source
 
     def sort(events: DataFrame) -> DataFrame:
         return events_by_key(store, program, replace(source, events=events))
@@ -255,13 +287,13 @@ def _add_sorted_events(steps: Steps, read: int, checked: Checked, number: int) -
     return steps.add("sort", f"events by {listed(store.keys)} and time", sort, read)
 
 
-def _add_wide_per_event(steps: Steps, read: int, checked: Checked) -> int:
+def _add_wide_per_event(steps: Steps, read: int, bound: BoundPlan) -> int:
     """All windows side by side, straight from the events."""
-    program = checked.programs[0]
-    ordered = _add_sorted_events(steps, read, checked, 0)
+    program = bound.programs[0]
+    ordered = _add_sorted_events(steps, read, bound, 0)
 
     def answer(rows: DataFrame) -> DataFrame:
-        return wide_per_event(rows, checked.physical, program, checked.source)
+        return wide_per_event(rows, bound.physical, program, bound.source)
 
     detail = "all windows from sorted columns, side by side"
     return steps.add("answer", detail, answer, ordered, windows=describe_windows(program))

@@ -8,12 +8,21 @@ from statistics import median
 
 from pyspark.sql import DataFrame
 
+from panes.planning.physical_plan import PhysicalPlan
 from panes.planning.statistics import Keys, Statistics
 from panes.queries.query import Query
 from panes.spark.naming import micros, quoted
 from panes.timeline import SECOND
 
 _SAMPLE = 4_000
+
+
+def worth_a_sample(physical: PhysicalPlan) -> bool:
+    """Whether figures could change the plan: those of one tumbling window, or of sliding ones alone, cannot."""
+    if all(store.per_event for store in physical.stores):
+        return False
+    windows = [window.geometry for query in physical.queries for window in query.windows]
+    return not (len(windows) == 1 and windows[0].tumbling and physical.stores[0].strategy == "native")
 
 
 def sample(events: DataFrame, queries: tuple[Query, ...], believed: Statistics) -> Statistics:

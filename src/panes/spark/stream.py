@@ -123,10 +123,7 @@ def add_stream(steps: Steps, read: int, physical: PhysicalPlan, events: DataFram
     if options.emit_all:
         programs = [emitting_all(program) for program in programs]
     schema = answer_schema(physical.queries, programs, source.schema)
-    shape = Shape(
-        {name: source.spark_type(name) for name in schema.keys},
-        {name: from_arrow_type(type_) for name, type_ in schema.columns.items()},
-    )
+    shape = Shape.of(schema, source)
     intakes, columns = _columns(physical.stores, programs, source, options.shards)
     kept = _any_of([store.kept for store in physical.stores])
     if options.late == "emit":

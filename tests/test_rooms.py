@@ -1,0 +1,90 @@
+"""What a batch loads, and which way its calls go: down the layers of the import contract in pyproject.toml.
+
+Catches a batch that pays for the code of streams, and a room that calls back into one above it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import FrameType
+
+import pyarrow as pa
+import pytest
+
+import panes as pn
+
+SOURCES = Path(pn.__file__).parent
+HEAVY = ("applying", "dialect", "live", "operators", "row_windows", "state", "testing")
+
+RUN = """
+import sys, pyarrow as pa, panes as pn
+events = pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("s", "UTC")), "k": ["a", "b", "a"], "x": [1, 2, 3]})
+query = pn.query(by="k", at="ts", select={"total": pn.sum("x")}, over=[pn.tumbling("1 s"), pn.sliding("1 min")])
+"""
+ON_SPARK = """
+from panes.spark.session import local_session
+events = local_session(cores=1, memory="1g").createDataFrame(events)
+"""
+TELL = """
+pn.plan(query).run(events)
+print(*{name.split(".")[1] for name in sys.modules if name.startswith("panes.")})
+"""
+
+
+def loaded(program: str) -> set[str]:
+    """The rooms that a program loads in a fresh Python."""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(found.stdout.split())
+
+
+def test_a_batch_in_this_process_loads_no_code_of_streams() -> None:
+    assert not loaded(RUN + TELL) & {*HEAVY, "spark"}
+
+
+@pytest.mark.spark
+def test_a_batch_on_spark_loads_no_code_of_streams() -> None:
+    rooms = loaded(RUN + ON_SPARK + TELL)
+    assert "spark" in rooms
+    assert not rooms & {*HEAVY, "local"}
+
+
+def room_of(frame: FrameType | None) -> str | None:
+    """The room that a call is in, or the nearest one that called it."""
+    while frame is not None:
+        file = Path(frame.f_code.co_filename)
+        if file.is_relative_to(SOURCES):
+            return file.relative_to(SOURCES).parts[0].removesuffix(".py")
+        frame = frame.f_back
+    return None
+
+
+def crossings(verb) -> set[tuple[str, str]]:
+    """From which room into which other one calls go while a verb runs."""
+    found = set()
+
+    def watch(frame, event, _):
+        one, other = room_of(frame.f_back), room_of(frame)
+        if event == "call" and None not in (one, other) and one != other and frame.f_code.co_name != "<module>":
+            found.add((one, other))
+
+    sys.setprofile(watch)
+    try:
+        verb()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_calls_go_down() -> None:
+    """Except that steps are carried out by whoever holds their list, and that keywords are checked around a call."""
+    contracts = tomllib.loads((SOURCES.parents[1] / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    level = {room.strip(): i for i, rooms in enumerate(contracts[0]["layers"]) for room in rooms.split("|")}
+    events = pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("s")), "k": ["a", "b", "a"], "x": [1, 2, 3]})
+    over = [pn.tumbling("1 s"), pn.sliding("1 min"), pn.sliding(pn.rows(2))]
+    plan = pn.plan(pn.query(by="k", at="ts", select={"total": pn.sum("x")}, over=over))
+    for verb in (lambda: plan.run(events), lambda: plan.lookup(events, events.select(["ts", "k"]))):
+        up = {(one, other) for one, other in crossings(verb) if level[one] >= level[other] and one != "suggestions"}
+        assert up == {("planning", "local")}
