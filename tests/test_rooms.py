@@ -67,7 +67,9 @@ def crossings(verb) -> set[tuple[str, str]]:
 
     def watch(frame, event, _):
         one, other = room_of(frame.f_back), room_of(frame)
-        if event == "call" and None not in (one, other) and one != other and frame.f_code.co_name != "<module>":
+        # A generator is a value that was passed down.
+        calls = event == "call" and frame.f_code.co_name not in ("<module>", "<genexpr>")
+        if calls and one is not None and other is not None and one != other:
             found.add((one, other))
 
     sys.setprofile(watch)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import panes as pn
-from panes.spark.chunks import pieces
+from panes.spark.lookup_chunks import lookup_chunks
 from panes.testing import assert_same_answers, events, spark_lookups
 from tests.spark.test_corner_cases import setting
 
@@ -152,19 +152,19 @@ def test_errors(spark):
 
 @pytest.mark.parametrize("size", [1, 3, 10, 1000])
 @pytest.mark.parametrize(("reach", "rows"), [(0, 0), (5, 0), (10**6, 0), (0, 3), (4, 2)])
-def test_pieces_have_all_that_their_requests_reach(size, reach, rows):
+def test_chunks_have_all_that_their_requests_reach(size, reach, rows):
     rng = np.random.default_rng(size + reach + rows)
     key = np.sort(rng.choice(["a", "b"], 200, p=[0.9, 0.1]))
     instants = np.concatenate([np.sort(rng.integers(0, 60, (key == name).sum())) for name in "ab"])
     asks = rng.random(200) < 0.3
     table = pa.table({"key": key, "at": instants, "asks": asks, "row": np.arange(200)})
     seen = []
-    for piece in pieces(table.to_batches(max_chunksize=7), 1, size, reach=reach, rows=rows):
-        assert piece.key_starts[-1] == len(piece.events)
-        at, row = (piece.events.column(name).to_numpy() for name in ("at", "row"))
-        for request, ordinal in zip(piece.requests.to_pylist(), piece.ordinals, strict=True):
+    for chunk in lookup_chunks(table.to_batches(max_chunksize=7), 1, size, reach=reach, rows=rows):
+        assert chunk.key_starts[-1] == len(chunk.events)
+        at, row = (chunk.events.column(name).to_numpy() for name in ("at", "row"))
+        for request, ordinal in zip(chunk.requests.to_pylist(), chunk.ordinals, strict=True):
             seen.append(request["row"])
-            own = slice(piece.key_starts[ordinal], piece.key_starts[ordinal + 1])
+            own = slice(chunk.key_starts[ordinal], chunk.key_starts[ordinal + 1])
             before = ~asks & (key == request["key"]) & (instants <= request["at"])
             wanted = np.flatnonzero(before & (instants >= request["at"] - reach))
             last = np.flatnonzero(before)[-rows:] if rows else []

@@ -32,7 +32,7 @@ from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, L
 from panes.queries.query import EXPIRES
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input, arrow_field, examine
-from panes.spark.chunks import SLICE, Piece, Slices, pieces, slices_for
+from panes.spark.lookup_chunks import SLICE, LookupChunk, Slices, lookup_chunks, slices_for
 from panes.spark.naming import depends_on_zone, is_utc, key, micros, quoted, stored
 
 _INSTANT, _ASKS, _TIE, _OTHER = "__panes_instant", "__panes_asks", "__panes_tie", "__panes_other"
@@ -242,25 +242,25 @@ class _Task:
         part = self.bound.part
 
         def answer(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for piece in pieces(batches, keys, _ROWS, reach=part.reach, rows=part.rows):
-                yield from large_batches(self._answer(piece, keys), self._at_once)
+            for chunk in lookup_chunks(batches, keys, _ROWS, reach=part.reach, rows=part.rows):
+                yield from large_batches(self._answer(chunk, keys), self._at_once)
 
         return answer
 
-    def _answer(self, piece: Piece, keys: int) -> Iterator[pa.RecordBatch]:
-        if not len(piece.requests):
+    def _answer(self, chunk: LookupChunk, keys: int) -> Iterator[pa.RecordBatch]:
+        if not len(chunk.requests):
             return
         names, first = self.bound.arguments, keys + 2
-        instants, columns = piece.events.column(keys).to_numpy(), piece.events.columns[first : first + self.of_events]
+        instants, columns = chunk.events.column(keys).to_numpy(), chunk.events.columns[first : first + self.of_events]
         if self.bound.part.rows:
             order = np.arange(len(instants))
-            sort_tied_events(order, instants, piece.key_starts, columns[len(names) :])
+            sort_tied_events(order, instants, chunk.key_starts, columns[len(names) :])
             columns = [column.take(pa.array(order)) for column in columns[: len(names)]]
         arguments = dict(zip(names, columns, strict=True))
-        lookback = Lookback(self.bound, instants, piece.key_starts, arguments)
-        for begin in range(0, len(piece.requests), self._at_once):
-            part = piece.requests.slice(begin, self._at_once)
-            ordinal = piece.ordinals[begin : begin + len(part)]
+        lookback = Lookback(self.bound, instants, chunk.key_starts, arguments)
+        for begin in range(0, len(chunk.requests), self._at_once):
+            part = chunk.requests.slice(begin, self._at_once)
+            ordinal = chunk.ordinals[begin : begin + len(part)]
             yield from self._found(lookback, part, ordinal, keys).to_batches()
 
     def _found(self, lookback: Lookback, part: pa.RecordBatch, ordinal: Array, keys: int) -> pa.Table:
