@@ -126,9 +126,9 @@ class TestBatches:
 
     def test_decimals_that_sql_cannot_read_out(self, events, monkeypatch):
         plan = pn.plan(query(CLOCK, select={"mean": pn.mean("d")}))
-        own = type(plan).physical
+        own = type(plan).physical_plan
         monkeypatch.setattr(
-            type(plan), "physical", lambda self, s=None, strategy=None: own(self, s, strategy or "rewrite")
+            type(plan), "physical_plan", lambda self, s=None, strategy=None: own(self, s, strategy or "rewrite")
         )
         assert compared(plan, events) == ["read", "panes", "sort", "answer"]
         assert "column 'mean': the average of decimals has digits" in plan.explain(events)
