@@ -120,7 +120,7 @@ def test_an_operator_continues_from_its_state(kind, data, happened):
         ),
         (
             lambda: Join(pn.sliding(pn.rows(0)), pn.sliding(pn.rows(0)), on="x"),
-            "two empty windows",
+            "both windows of Join are empty",
         ),
         (lambda: Sort(pn.tumbling(pn.rows(1)), order=[]), "nothing to sort by"),
         (

@@ -53,8 +53,8 @@ ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
         (lambda: pn.evict(keys=1, choose="newest"), "'least recently updated', 'least frequently updated'"),
         (lambda: pn.evict(choose="oldest"), "write one of keys=, rows= and age="),
         (lambda: pn.evict(age="1 s", choose="oldest"), "write one of them"),
-        (lambda: TumblingWindow(pn.sliding(pn.rows(3))), "Make a SlidingWindow of it"),
-        (lambda: SlidingWindow(ROW), "Make a TumblingWindow of it"),
+        (lambda: TumblingWindow(pn.sliding(pn.rows(3))), "Use a SlidingWindow"),
+        (lambda: SlidingWindow(ROW), "Use a TumblingWindow"),
         (lambda: TumblingWindow(pn.session("1 h")), "sessions are windows of queries"),
         (lambda: TumblingWindow(pn.cumulate("1 h", upto="1 day")), "several windows at once"),
         (lambda: TumblingWindow(pn.tumbling(pn.punctuation("end"))), r"pn.tumbling\(pn.punctuation\(\)\)"),
@@ -65,7 +65,7 @@ ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
         (lambda: SlidingWindow(pn.sliding("1 h", bounds="[)")), "leaves out the row that it is answered with"),
         (lambda: pn.plan(pn.query(select={"n": pn.count()}, over=UNTIL_MARK)), "names no column"),
         (lambda: pn.plan(pn.query(select={"n": pn.count()}, over=pn.sliding(pn.delta(1, 5)))), "a place in a tuple"),
-        (lambda: SlidingWindow(pn.sliding(pn.rows(0))), "only a one-sided Join"),
+        (lambda: SlidingWindow(pn.sliding(pn.rows(0))), "only makes sense for a one-sided Join"),
     ],
 )
 def test_refused(build, message):
@@ -155,7 +155,7 @@ def test_handlers_come_before_tuples_and_have_methods():
 def test_states_that_cannot_be_loaded():
     window = SlidingWindow(pn.sliding(pn.rows(2)), clock=EventClock(0))
     window.insert(1)
-    with pytest.raises(StateError, match="an empty window"):
+    with pytest.raises(StateError, match="loaded into an empty one"):
         window.load(window.save())
     with pytest.raises(StateError, match="the format 99"):
         SlidingWindow(pn.sliding(pn.rows(2))).load({"format": 99})

@@ -1,8 +1,8 @@
-"""The clocks of time-based policies: the wall clock, with a thread, and event time, driven by watermarks.
+"""The clocks of time-based policies: wall time with a thread, and event time driven by watermarks.
 
-Paper: Gedik 2014, section 4.2. All windows on one clock share its deadlines and its lock, so that what is due at one
-instant has one order, and a join may look into both of its windows. Instants are whole µs. What is due at an instant
-happens before the tuples that arrive at that instant: periods are half-open.
+Paper: Gedik 2014, section 4.2. All windows on a clock share its deadlines and its lock, so that what is due at one
+instant has one order, and a join may read both of its windows. Instants are whole µs. What is due at an instant happens
+before the tuples that arrive at it (``frames.order.WITHIN_AN_INSTANT``): periods are half-open.
 """
 
 from __future__ import annotations
@@ -18,27 +18,20 @@ from typing import Any, ClassVar, Final, TypeAlias
 from panes.errors import OrderError
 from panes.frames.order import ON_THE_CLOCK
 
-# The priority queue of what is due, by instant.
-#
-# ==========  =====================================================================================================
-# requires    instants as whole µs
-# costs       O(log n) to add and to take the next; cancelled alarms are dropped before they are half of the queue
-# paper       Gedik 2014, section 4.2: time-based eviction keeps the deadline of the oldest tuple of each subwindow
-# ==========  =====================================================================================================
-#
-# Of alarms for one instant, evictions go first, then initial fulls, then triggers and flushes; within these the
-# subwindow that was opened first. A tuple older than its period is therefore never seen by a trigger.
-
+# Deadlines
 
 EVICTION, FULL, PROCESSING = range(len(ON_THE_CLOCK))
 """The ranks of alarms: places in ``frames.order.ON_THE_CLOCK``."""
 
 Alarm: TypeAlias = list[Any]
-"""``[due, rank, serial, action]``; an action of None was cancelled. A list, since the queue compares it often."""
+"""``[due, rank, serial, action]``; the action of a cancelled alarm is None. A list, since lists compare fast."""
 
 
 class Deadlines:
-    """Alarms in the order in which they go off."""
+    """A priority queue of alarms: by instant, then by rank (``ON_THE_CLOCK``), then by age of the subwindow.
+
+    ``add`` and ``take`` cost O(log n). Cancelled alarms are dropped before they are half of the queue.
+    """
 
     def __init__(self) -> None:
         self._queue: list[Alarm] = []
@@ -48,7 +41,7 @@ class Deadlines:
         return len(self._queue) - self._cancelled
 
     def add(self, due: int, rank: int, serial: int, action: Callable[[int], None]) -> Alarm:
-        """Call an action with its instant, when it comes.
+        """Call an action at an instant, and pass it the instant.
 
         Examples
         --------
@@ -66,7 +59,7 @@ class Deadlines:
         return alarm
 
     def cancel(self, alarm: Alarm) -> None:
-        """Forget an alarm, and let go of what its action holds."""
+        """Cancel an alarm, and release its action."""
         if alarm[3] is None:
             return
         alarm[3] = None
@@ -77,7 +70,7 @@ class Deadlines:
             self._cancelled = 0
 
     def next_due(self) -> int | None:
-        """The instant of the next alarm; None where there is none."""
+        """Return the instant of the next alarm, or None."""
         queue = self._queue
         while queue and queue[0][3] is None:
             heapq.heappop(queue)
@@ -85,10 +78,10 @@ class Deadlines:
         return queue[0][0] if queue else None
 
     def take(self) -> None:
-        """Let the next alarm go off; there has to be one."""
+        """Run the next alarm; there must be one."""
         alarm = heapq.heappop(self._queue)
         due, _, _, action = alarm
-        # It is no longer in the queue, so cancelling it later must not count.
+        # Not in the queue any more: cancelling it later must not count.
         alarm[3] = None
         action(due)
 
@@ -98,10 +91,10 @@ _BREATH: Final = 0.001
 
 
 class Clock(ABC):
-    """What tells windows the time, and calls them back."""
+    """Tells windows the time, and calls them back."""
 
     threaded: ClassVar[bool] = False
-    """Whether it calls back from a thread of its own."""
+    """Whether callbacks come from a thread of its own."""
 
     def __init__(self) -> None:
         self.deadlines = Deadlines()
@@ -109,45 +102,45 @@ class Clock(ABC):
 
     @abstractmethod
     def now(self) -> int:
-        """The current instant, in µs."""
+        """Return the current instant in µs."""
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
-        """What has to be held while a window changes or is looked into; nothing where there are no threads."""
+        """The lock to hold while a window is changed or read; no lock without a thread."""
         return nullcontext()
 
     def origin(self) -> int | None:
-        """What instants that are saved now count from; None where an instant means the same on every such clock."""
+        """Return the reference of saved instants; None if instants mean the same on every such clock."""
         return None
 
     def epoch(self) -> int:
-        """The instant of the epoch, from which the grid of the clock is counted."""
+        """Return the instant of the epoch, where the grid of the clock begins."""
         return 0
 
     def settle(self) -> int:
-        """Let everything happen that is due by now, which is what it returns; an event clock does so as it advances."""
+        """Run everything that is due, and return the current instant; an event clock has done so when it advanced."""
         return self.now()
 
     def alarm(self, due: int, rank: int, serial: int, action: Callable[[int], None]) -> Alarm:
-        """Call an action when an instant comes; see ``Deadlines``."""
+        """Call an action at an instant; see ``Deadlines``."""
         return self.deadlines.add(due, rank, serial, action)
 
     def serial(self) -> int:
-        """A number for a new subwindow: the order among those for which something is due at the same instant."""
+        """Return a number for a new subwindow, which orders alarms of one instant."""
         self._serials += 1
         return self._serials
 
     def close(self) -> None:  # noqa: B027 - only a thread has to be stopped
-        """Stop: nothing happens on its own any more."""
+        """Stop the thread of the clock, if it has one."""
 
 
 class EventClock(Clock):
-    """Time as the data tell it: it stands still until it is advanced, so that a replay gives the same events.
+    """Event time: stands still until it is advanced, so that a replay gives the same results.
 
     Parameters
     ----------
     start
-        The instant at which it begins; without it, that of the first ``advance``.
+        The first instant; by default that of the first ``advance``.
 
     Examples
     --------
@@ -167,7 +160,7 @@ class EventClock(Clock):
         self._advancing = False
 
     def now(self) -> int:
-        """The instant to which the clock was advanced; within a handler, the one at which the event was due."""
+        """Return the instant to which the clock was advanced; in a handler, the one at which its event was due."""
         if self._now is None:
             raise OrderError(
                 "the clock has not begun, so a tuple has no time of arrival. Write clock.advance(instant) before the "
@@ -176,9 +169,9 @@ class EventClock(Clock):
         return self._now
 
     def advance(self, to: int) -> None:
-        """Let time pass until an instant, and everything happen that is due by then, each at its own instant.
+        """Advance to an instant, and run everything that is due by then, each at its own instant.
 
-        Tuples that arrive at ``to`` itself may still follow: this is what a watermark says.
+        Tuples that arrive at ``to`` itself may still follow, as after a watermark.
         """
         queue = self.deadlines._queue
         if self._now is not None and self._now <= to and not self._advancing and (not queue or to < queue[0][0]):
@@ -191,12 +184,12 @@ class EventClock(Clock):
                 "Replay does with tuples that come out of order."
             )
         if self._advancing:
-            raise OrderError("a handler cannot advance the clock that called it. Advance it where tuples come in.")
+            raise OrderError("a handler cannot advance the clock that called it. Advance it where tuples are inserted.")
         self._advancing = True
         try:
             deadlines = self.deadlines
             while (due := deadlines.next_due()) is not None and due <= to:
-                # Of a window that was loaded, something may be due that should have happened before: it does now.
+                # Of a loaded window, something may have been due earlier: it happens now.
                 self._now = due if self._now is None else max(due, self._now)
                 deadlines.take()
         finally:
@@ -205,13 +198,13 @@ class EventClock(Clock):
 
 
 class WallClock(Clock):
-    """Time as it passes. A thread calls windows back when no tuple comes; it starts with the first deadline.
+    """Wall time. A thread, started with the first deadline, calls windows back even if no tuple arrives.
 
-    It never goes back: where the minutes and hours of the grid begin is read once, when the clock is made.
+    It never goes back: the time of day, which places the grid, is read once when the clock is made.
 
-    Triggers that are late, because the processing of one took longer than a period, follow each other until they have
-    caught up; whoever else wants the lock gets it in between. An error in a handler that the thread called is raised
-    where the next tuple comes in, or by ``close``.
+    Late triggers, after processing that took longer than a period, follow each other until they have caught up; the
+    lock is released in between. An error in a handler that the thread called is raised at the next insertion, or by
+    ``close``.
 
     Examples
     --------
@@ -235,34 +228,34 @@ class WallClock(Clock):
         self._failure: BaseException | None = None
 
     def now(self) -> int:
-        """Microseconds since some moment."""
+        """Return µs since an arbitrary moment."""
         return self._read()
 
     def origin(self) -> int:
-        """Now: another process, or the same host after a reboot, counts from another moment."""
+        """Return the current instant: another process, or a rebooted host, counts from another moment."""
         return self._read()
 
     def epoch(self) -> int:
-        """When the epoch was, by the time of day when the clock was made."""
+        """Return the instant of the epoch, by the time of day when the clock was made."""
         return self._epoch
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
-        """The lock that the thread holds while it calls windows back."""
+        """The lock that the thread holds during callbacks."""
         return self._changed
 
     def settle(self) -> int:
-        """Let everything happen that is due by now, on the thread that asks; raise what went wrong on the other."""
+        """Run everything that is due in the calling thread, and raise an earlier error of the clock's thread."""
         with self._changed:
             self._raise()
-            # What falls due meanwhile is not waited for: slow handlers would keep a tuple out for ever.
+            # Not what falls due meanwhile: slow handlers would delay a tuple for ever.
             now = self._read()
             while (due := self.deadlines.next_due()) is not None and due <= now:
                 self.deadlines.take()
             return now
 
     def alarm(self, due: int, rank: int, serial: int, action: Callable[[int], None]) -> Alarm:
-        """Call an action when an instant comes, from the thread of this clock."""
+        """Call an action at an instant, from the thread of this clock."""
         with self._changed:
             before = self.deadlines.next_due()
             alarm = self.deadlines.add(due, rank, serial, action)
@@ -275,12 +268,12 @@ class WallClock(Clock):
             return alarm
 
     def close(self) -> None:
-        """Stop the thread; raise what went wrong on it."""
+        """Stop the thread, and raise its error."""
         self._closed = True
         elsewhere = self._thread is not threading.current_thread()
         with self._changed:
             self._changed.notify_all()
-            # Waiting lets go of the lock, which a handler that closes the clock holds already.
+            # Waiting releases the lock, which a handler that closes the clock already holds.
             while self._running and elsewhere:
                 self._changed.wait()
         if self._thread is not None and elsewhere:
@@ -308,11 +301,11 @@ class WallClock(Clock):
                     try:
                         self.deadlines.take()
                     except BaseException as failure:
-                        # Nobody waits for this thread: keep it for whoever comes next.
+                        # Raised by the next caller.
                         self._failure = self._failure or failure
                         rest = 0.0
                     continue
-                # Also where all is late, or a handler fails again and again: others have to get the lock.
+                # Even if everything is late, or a handler keeps failing: release the lock for others.
                 self._changed.wait(wait if wait is None or wait > 0 else _BREATH)
                 rest = time.monotonic() + _STRETCH
             self._running = False

@@ -1,6 +1,6 @@
-"""The events that a window fires, and what an operator that reacts to them looks like.
+"""The events of windows, and the handlers that operators register for them.
 
-Paper: Gedik 2014, section 4.1.3. An operator registers for the events that it wants; nobody pays for the others.
+Paper: Gedik 2014, section 4.1.3. Events without a handler cost nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Event(Enum):
-    """What can happen to a window. The value names the handler."""
+    """An event of a window. Its value is the name of the handler."""
 
     BEFORE_INSERTION = "before_insertion"
     AFTER_INSERTION = "after_insertion"
@@ -35,7 +35,7 @@ OF_SLIDING = SHARED | {Event.BEFORE_EVICTION, Event.AFTER_EVICTION, Event.TRIGGE
 
 
 class WindowEvents:
-    """Handlers of all events. Override those of interest, and register for them."""
+    """Handlers of all events: override some, and register them."""
 
     def before_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
         """A tuple is about to be inserted."""
@@ -44,10 +44,10 @@ class WindowEvents:
         """A tuple was inserted."""
 
     def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
-        """A subwindow of a tumbling window is full and about to be emptied: the moment to process it."""
+        """A tumbling subwindow is full, and about to be emptied: process it now."""
 
     def after_flush(self, partition: Hashable, window: Window[Any]) -> None:
-        """A subwindow of a tumbling window was emptied."""
+        """A tumbling subwindow was emptied."""
 
     def before_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
         """The oldest tuple of a sliding subwindow is about to leave it."""
@@ -62,7 +62,7 @@ class WindowEvents:
         """A sliding subwindow is full for the first time."""
 
     def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
-        """Subwindows are about to be removed: their partitions, each with its tuples."""
+        """Partitions are about to be removed: each with its tuples."""
 
     def partition_selection(self, candidates: Candidates, window: Window[Any]) -> None:
-        """Some subwindow has to go, and the operator is to say which."""
+        """A partition must be evicted: mark one or more candidates."""

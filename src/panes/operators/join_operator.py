@@ -1,8 +1,7 @@
 """The Join operator: each tuple is matched against the window of the other stream when it arrives.
 
-Paper: Gedik 2014, section 6.1.2. Windows slide and are triggered by every tuple. One of them may be empty,
-``count(0)``: a one-sided join, whose tuples are never stored. An outer join also lets out tuples that leave their
-window without ever having been matched.
+Paper: Gedik 2014, section 6.1.2. Windows slide and are triggered by every tuple. One of them may be empty: in such a
+one-sided join its tuples are never stored. An outer join also submits tuples that leave their window unmatched.
 """
 
 from __future__ import annotations
@@ -36,28 +35,27 @@ _PORT = InputPort((Supported(SLIDING_POLICIES, ("count",), every=1, empty=True, 
 class Join(Operator):
     """Match the tuples of two streams, within their windows.
 
-    Tuples of port 0 are left, those of port 1 right. A tuple that comes in is matched against the other window, the
-    oldest first; a window punctuation follows its matches, if there are any. An unmatched tuple of an outer join is
-    followed by a punctuation of its own.
+    Port 0 is the left stream, port 1 the right. An arriving tuple is matched against the other window, oldest first; a
+    window punctuation follows its matches, if there are any. Each unmatched tuple of an outer join is followed by its
+    own punctuation.
 
     Parameters
     ----------
     left, right
         Sliding windows that are triggered by every tuple; ``pn.sliding(pn.rows(0))`` for an empty one.
     on
-        Attributes that have to be equal: one, several, or a mapping from those of the left to those of the right
-        stream. Nulls match nothing.
+        Attributes that must be equal: one, several, or a mapping from left to right attributes. Nulls match nothing.
     match
         A further condition on two tuples.
     select
-        The output tuple of two tuples; without it, both sets of attributes. For an outer join one of the two may be
-        None.
+        Makes the output tuple of two tuples; by default it has the attributes of both. In an outer join one of the two
+        may be None.
     outer
-        Whose unmatched tuples go out when they leave their window: ``'left'``, ``'right'`` or ``'full'``.
+        Whose unmatched tuples are submitted when they leave their window: ``'left'``, ``'right'`` or ``'full'``.
     unmatched_ports
-        Whether these have output ports of their own, from port 1 on, instead of port 0.
+        Whether these get their own output ports, from port 1 on, instead of port 0.
     by, evict, clock
-        See ``Operator``. A tuple meets only those of its own key; ``evict`` may be a pair, for left and right.
+        See ``Operator``. Only tuples of one key match; ``evict`` may be a pair, for left and right.
 
     Examples
     --------
@@ -89,13 +87,15 @@ class Join(Operator):
         if outer not in (None, *_SIDES, "full"):
             raise DeclarationError(f"outer={outer!r}: write 'left', 'right' or 'full', or leave it out.")
         if unmatched_ports and outer is None:
-            raise DeclarationError("unmatched_ports= are for outer joins. Write outer='left', 'right' or 'full' too.")
+            raise DeclarationError("unmatched_ports= is for outer joins. Write outer='left', 'right' or 'full' too.")
         kept = [side for side in _SIDES if outer in (side, "full")]
         super().__init__(left, right, by=by, evict=evict, clock=clock, outputs=1 + len(kept) * unmatched_ports)
         one, other = windows = [each for each in self.declared if each is not None]
         _check_partitions(one, other)
         if one.evict == other.evict == Rows(0):
-            raise DeclarationError("Join has two empty windows, so that no tuple could meet another. Fill one of them.")
+            raise DeclarationError(
+                "both windows of Join are empty, so nothing would match. Write a larger size for one."
+            )
         self.pairs = pairs = _pairs(on)
         self.outer = outer
         if not pairs and match is None and one.partitioned is None:
@@ -116,18 +116,18 @@ class Join(Operator):
         self._declaration = f"on={pairs}, {options}, {policies_text(*windows)}"
 
     def process(self, item: Any, port: int = 0) -> None:
-        """Insert a tuple into its window, and match it against the other."""
+        """Insert a tuple into its window, and match it against the other one."""
         if self._guard is None:
             self._sides[port].process(Held(item))
             return
         assert self.clock is not None
         with self._guard:
-            # The other window may be timed where this one is not.
+            # The other window may be timed even if this one is not.
             self.clock.settle()
             self._sides[port].process(Held(item))
 
     def probe(self, held: Held, side: Side, partition: Hashable) -> None:
-        """Match a tuple against the window of the other side, and let the matches out."""
+        """Match a tuple against the window of the other side, and submit the matches."""
         match, select, found = self._match, self._select, False
         item = held.item
         for other in self._sides[1 - side.port].candidates(partition, side.key(item)):
@@ -139,28 +139,28 @@ class Join(Operator):
             self.submit(PUNCTUATION)
 
     def matches(self, pairs: Iterable[tuple[Any, Any]]) -> Iterator[Any]:
-        """The output tuples of left and right tuples whose attributes are equal, where they fulfil the condition."""
+        """Return the output tuples of pairs with equal attributes that fulfil the condition."""
         match, select = self._match, self._select
         return (select(one, two) for one, two in pairs if match is None or match(one, two))
 
     def unmatched(self, held: Held, port: int, out: int) -> None:
-        """Let out a tuple that leaves its window and was never matched."""
+        """Submit a tuple that leaves its window unmatched."""
         pair = (held.item, None) if port == 0 else (None, held.item)
         self.submit(self._select(*pair), out)
         self.submit(PUNCTUATION, out)
 
     def declaration(self) -> str:
-        """The condition, what is let out, and both windows."""
+        """Return the condition, the kind of join, and both windows as text."""
         return self._declaration
 
     def save(self) -> list[dict[str, Any]]:
-        """The state of the windows, each tuple with whether it was ever matched. Then what the join was declared as."""
+        """Return the state of the windows, with a flag per tuple whether it was matched, and the declaration."""
         with self.lock():
             windows = [_each_tuple(saved, lambda held: (held.item, held.matched)) for saved in super().save()]
             return [*windows, {"declared": self._declaration}]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
-        """Continue where a Join of the same declaration was saved; another one is refused."""
+        """Continue from the saved state of a Join with the same declaration; raise for another one."""
         *windows, own = state
         check_same("Join", own.get("declared"), self._declaration)
         with self.lock():
@@ -182,7 +182,7 @@ class Held:
 
 
 class Side(WindowEvents):
-    """One input port: its window, and an index of the tuples in it."""
+    """An input port: its window, and an index of its tuples."""
 
     def __init__(
         self, join: Join, port: int, declared: WindowPolicies, names: tuple[str, ...], out: int | None
@@ -197,7 +197,7 @@ class Side(WindowEvents):
         self._index: dict[Hashable, dict[Hashable, deque[Held]]] = {}
 
     def attach(self) -> None:
-        """Make the window, unless it is empty, and register for what the join needs."""
+        """Make the window, unless it is empty, and register the handlers that the join needs."""
         if self._declared.evict == Rows(0):
             return
         events = [Event.TRIGGER]
@@ -208,14 +208,14 @@ class Side(WindowEvents):
         self._window = self._join.window(self._declared, *events, handler=self)
 
     def key(self, item: Any) -> Hashable | None:
-        """What has to be equal; None matches nothing. NaN equals itself, as in Spark."""
+        """Return the join key of a tuple; None matches nothing. NaN equals itself, as in Spark."""
         values = tuple([item[name] for name in self._names])
         if None in values:
             return None
         return tuple([_NAN if value != value else value for value in values])
 
     def candidates(self, partition: Hashable, key: Hashable | None) -> Iterable[Held]:
-        """The tuples of the window that may match, the oldest first."""
+        """Return the tuples of the window that may match, oldest first."""
         if self._window is None or key is None:
             return ()
         if not self._names:
@@ -223,12 +223,12 @@ class Side(WindowEvents):
         return self._index.get(partition, {}).get(key, ())
 
     def process(self, held: Held) -> None:
-        """Take in a tuple."""
+        """Insert a tuple."""
         if self._window is not None:
             self._window.insert(held)
             return
         self._join.probe(held, self, self._partition_of(held))
-        # It stays for no longer than its own processing.
+        # It is not stored.
         self._leave(held)
 
     # Events
@@ -244,7 +244,7 @@ class Side(WindowEvents):
         self._join.probe(window.tuples(partition)[-1], self, partition)
 
     def before_eviction(self, item: Held, partition: Hashable, window: Window[Any]) -> None:
-        """Take a tuple out of the index; the oldest of its key is the one that goes."""
+        """Remove a tuple from the index: it is the oldest of its key."""
         if self._names and (key := self.key(item.item)) is not None:
             same = self._index[partition][key]
             same.popleft()
@@ -253,7 +253,7 @@ class Side(WindowEvents):
         self._leave(item)
 
     def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
-        """Take whole partitions out of the index."""
+        """Remove partitions from the index."""
         for partition, tuples in evicted:
             self._index.pop(partition, None)
             for held in tuples:
@@ -264,7 +264,7 @@ class Side(WindowEvents):
             self._join.unmatched(held, self.port, self._out)
 
     def index_again(self) -> None:
-        """Index all tuples of a window that was loaded."""
+        """Index the tuples of a loaded window."""
         if self._window is not None and self._names:
             for partition, tuples in self._window:
                 for held in tuples:
@@ -275,7 +275,7 @@ _NAN = object()
 
 
 def _each_tuple(window: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """The saved state of a window with its tuples changed."""
+    """Return the saved state of a window with its tuples changed."""
     changed = [saved | {"tuples": [change(each) for each in saved["tuples"]]} for saved in window["subwindows"]]
     return {**window, "subwindows": changed}
 
@@ -303,6 +303,6 @@ def _check_partitions(left: WindowPolicies, right: WindowPolicies) -> None:
     one, other = partition_attributes("Join", left), partition_attributes("Join", right)
     if len(one) != len(other):
         raise DeclarationError(
-            f"Join has windows that are partitioned by {len(one)} and {len(other)} attributes, so that no tuple "
-            "could meet another. Partition both by attributes of the same types, or neither."
+            f"Join has windows that are partitioned by {len(one)} and {len(other)} attributes, so nothing would match. "
+            "Partition both by attributes of the same types, or neither."
         )

@@ -1,7 +1,7 @@
-"""What every operator is: ports, through which tuples and window punctuations come in and go out.
+"""The base of operators: input and output ports for tuples and window punctuations, and the windows of an operator.
 
-Paper: Gedik 2014, sections 2.1, 4.1.5 and 5. An operator of a user's own is a subclass with a model: it makes a window,
-registers for the events that it wants, inserts the tuples that come in, and submits results from its handlers.
+Paper: Gedik 2014, sections 2.1, 4.1.5 and 5. A user's operator is a subclass with a model: it makes a window, registers
+handlers of events, inserts the tuples that arrive, and submits results from its handlers.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from panes.queries.eviction import BY_OPERATOR, Evict
 
 
 class Operator(WindowEvents):
-    """A reusable piece of a data flow graph.
+    """The base class of operators.
 
     Parameters
     ----------
     windows
-        The declared window of each input port; None where a port has none.
+        The declared window of each input port; None for a port without one.
     by
-        The attributes of the key: one, several, or ``()`` where ``insert(item, key)`` says to which key a tuple
-        belongs. There is one window for each key; without ``by`` there is one for all tuples. Windows that ``pn.apply``
-        gives to an operator have their keys already, and those that stand beside them get the same.
+        The attributes of the key: one, several, or ``()`` if ``insert(item, key)`` passes the key. There is one window
+        per key; without ``by``, one for all tuples. Windows from ``pn.apply`` already have their keys, and other
+        windows of the operator get the same.
     evict
-        Which keys are forgotten, a ``pn.evict``; or one for each window, with None where none are.
+        Which keys are evicted: a ``pn.evict``, or one for each window, with None for no eviction.
     clock
-        What time-based policies go by; a wall clock of its own where nothing is given.
+        The clock of time-based policies; by default its own wall clock.
     outputs
-        How many output ports the instance has.
+        The number of output ports, if it differs from the model's.
     """
 
     model: ClassVar[OperatorModel]
     _keeps: ClassVar[frozenset[str]] = frozenset()
-    """Which attributes change, and are kept by the method ``save`` of the same class: a stream forgets the others."""
+    """The attributes with state that ``save`` of the same class keeps: a stream would lose any others."""
 
     def __init__(
         self,
@@ -94,14 +94,14 @@ class Operator(WindowEvents):
         handler: object | None = None,
         summarizer: Callable[[], Summarizer] | None = None,
     ) -> Any:
-        """Make a window of this operator, and register for some of its events.
+        """Make a window of this operator, and register handlers of some of its events.
 
         Parameters
         ----------
         window
-            That of a port, or another one of the operator's own, which has the same keys.
+            The window of a port, or another one, which gets the same keys.
         handler
-            Whose handlers are called; by default those of the operator.
+            The object with the handlers; by default the operator.
         summarizer
             See ``TumblingWindow``.
         """
@@ -109,7 +109,9 @@ class Operator(WindowEvents):
         declared = self._policies_of(window) if port is None else self.declared[port]
         assert declared is not None
         if summarizer is not None and not isinstance(declared, TumblingPolicies):
-            raise DeclarationError("summarizers are for tumbling windows: a sliding one has to evict single tuples.")
+            raise DeclarationError(
+                "summarizers are for tumbling windows: a sliding one evicts single tuples. Leave summarizer= out."
+            )
         evicts = None if declared.partitioned is None else declared.partitioned.evict
         if evicts is not None and evicts.choose == BY_OPERATOR and Event.PARTITION_SELECTION not in events:
             raise DeclarationError(
@@ -121,45 +123,44 @@ class Operator(WindowEvents):
             made = SlidingWindow(declared, clock=self.clock)
         else:
             made = TumblingWindow(declared, clock=self.clock, summarizer=summarizer)
-        # Windows of one operator go by one clock, so that one lock guards them all.
+        # One clock, and so one lock, for all windows of an operator.
         self.clock = made.clock if self.clock is None else self.clock
         made.register(self if handler is None else handler, *events)
         self.windows.append(made)
         return made
 
-    # What comes in
+    # Input
 
     def process(self, item: Any, port: int = 0) -> None:
-        """Take in a tuple."""
-        raise NotImplementedError(f"{type(self).__name__} has no method process. Write what it does with a tuple.")
+        """Process a tuple that arrives at a port."""
+        raise NotImplementedError(f"{type(self).__name__} has no method process. Write one that takes a tuple.")
 
     def process_all(self, items: Sequence[Any], port: int = 0, *, at: Sequence[int] | None = None) -> None:
-        """Take in tuples: the same as one after another, and faster where an operator can do better.
+        """Process tuples, with the same effect as one after another; some operators do it faster.
 
         Parameters
         ----------
         at
-            When each of them arrives, where the operator is on an event clock: it is advanced to them. Without it, all
-            arrive now.
+            When each tuple arrives; the event clock is advanced to it. Without it, all arrive now.
         """
         if at is None:
             for item in items:
                 self.process(item, port)
             return
         if not isinstance(self.clock, EventClock):
-            raise DeclarationError("instants of arrival are for an event clock. Write clock=EventClock().")
+            raise DeclarationError("instants of arrival need an event clock. Write clock=EventClock().")
         for item, instant in zip(items, at, strict=True):
             self.clock.advance(instant)
             self.process(item, port)
 
     def punctuate(self, port: int = 0) -> None:
-        """Take in a window punctuation: pass it on through the output ports that preserve those of this port."""
+        """Process a window punctuation: by default submit it to the output ports that preserve those of this port."""
         for out in range(self.outputs):
             if self.output_mode(out).port == port:
                 self.submit(PUNCTUATION, out)
 
     def receive(self, item: Any, port: int = 0) -> None:
-        """Take in a tuple or a window punctuation."""
+        """Process a tuple or a window punctuation."""
         if item is PUNCTUATION:
             self.punctuate(port)
         else:
@@ -173,19 +174,19 @@ class Operator(WindowEvents):
             begin = place + 1
         self.process_all(items[begin:], port)
 
-    # What goes out
+    # Output
 
     def connect(self, sink: Callable[[Any], object], port: int = 0) -> None:
-        """Give everything that goes out through a port to a function."""
+        """Call a function with everything that is submitted to an output port."""
         self._sinks[port].append(sink)
 
     def submit(self, item: Any, port: int = 0) -> None:
-        """Let a tuple, or ``PUNCTUATION``, out through a port."""
+        """Submit a tuple, or ``PUNCTUATION``, to an output port."""
         for sink in self._sinks[port]:
             sink(item)
 
     def run(self, stream: Iterable[Any], port: int = 0) -> list[Any]:
-        """Take in a whole stream on one port, and give what came out of port 0 because of it.
+        """Process a stream on one port, and return what was submitted to output port 0.
 
         Examples
         --------
@@ -201,58 +202,58 @@ class Operator(WindowEvents):
             if isinstance(stream, (list, tuple)):
                 self._receive_all(stream, port)
             else:
-                # It may do something between two tuples, such as advance a clock.
+                # It may have side effects between two tuples, such as advancing a clock.
                 for item in stream:
                     self.receive(item, port)
         finally:
             sinks.remove(out.append)
         return out
 
-    # What a graph and a store need
+    # For graphs and stores
 
     def input_mode(self, port: int) -> InputMode:
-        """Whether this instance expects window punctuations on a port."""
+        """Return whether this instance expects window punctuations on a port."""
         declared = self.declared[port] if port < len(self.declared) else None
         return self.model.inputs[port].mode(declared)
 
     def output_mode(self, port: int) -> OutputMode:
-        """How this instance treats window punctuations on an output port."""
+        """Return how this instance treats window punctuations on an output port."""
         modes = self.model.outputs
         return modes[min(port, len(modes) - 1)]
 
     @property
     def threaded(self) -> bool:
-        """Whether the thread of a clock changes some window of this operator."""
+        """Whether a clock's thread changes windows of this operator."""
         return self.clock is not None and self.clock.threaded and any(window.timed for window in self.windows)
 
     def lock(self) -> AbstractContextManager[Any]:
-        """What to hold while looking at several windows of this operator; it costs nothing where no thread is."""
+        """Return the lock to hold while reading windows of this operator; it costs nothing without a thread."""
         return self.clock.guard if self.clock is not None and self.threaded else nullcontext()
 
     def declaration(self) -> str:
-        """What the operator was declared with, as far as that decides what its state means: its windows, and more."""
+        """Return as text the declarations that give its state a meaning: its windows, and more in subclasses."""
         made = (window.declared for window in self.windows if window.declared not in self.declared)
         return policies_text(*(each for each in (*self.declared, *made) if each is not None))
 
     def save(self) -> list[dict[str, Any]]:
-        """The state of the operator as plain values: that of its windows, unless it keeps more."""
+        """Return the state of the operator as plain values; by default that of its windows."""
         with self.lock():
             return [window.save() for window in self.windows]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
-        """Continue where an operator of the same declaration was saved."""
+        """Continue from the saved state of an operator with the same declaration."""
         with self.lock():
             for window, saved in zip(self.windows, state, strict=True):
                 window.load(saved)
 
     def close(self) -> None:
-        """Stop the clock, unless it was given from outside."""
+        """Stop the clock, unless it was passed as ``clock=``."""
         if self.clock is not None and self._owns_clock:
             self.clock.close()
 
 
 def _keys_of(windows: Iterable[WindowLike | None]) -> By:
-    """The keys that some of the windows have already."""
+    """Return the keys that some of the windows already have."""
     partitions = (each.partitioned for each in windows if isinstance(each, WindowPolicies))
     return next((each.by for each in partitions if each is not None), None)
 
@@ -264,7 +265,7 @@ def _refuse_other_keys(windows: Iterable[WindowLike | None]) -> None:
 
 
 def partition_attributes(operator: str, window: WindowPolicies) -> tuple[Attribute, ...]:
-    """The attributes by which the window of an operator is partitioned; it needs some, if it is."""
+    """Return the attributes by which a window is partitioned; raise if it is partitioned by none."""
     if window.partitioned is None:
         return ()
     if not window.partitioned.by:
@@ -279,5 +280,5 @@ def check_same(operator: str, saved: str | None, declared: str) -> None:
     if saved != declared:
         raise StateError(
             f"the state of {operator} was saved by one that was declared with [{saved}], and this one is declared with "
-            f"[{declared}]. Declare it as before, or begin without the state."
+            f"[{declared}]. Declare it as before, or start without the state."
         )

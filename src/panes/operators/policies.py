@@ -1,8 +1,8 @@
-"""A declared window as policies: what evicts rows from it, and what triggers its processing.
+"""Turn a declared window into policies: what evicts rows from it, and what triggers its processing.
 
 Paper: Gedik 2014, section 3. A size is an eviction policy, a pace is a trigger policy, and keys are partitions. Sizes
 and paces in rows, in a column or up to a mark are policies as declared (``panes.queries.measures``). Durations become
-policies here, since periods need a place where they begin.
+``Time`` here, since periods need an origin.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from panes.suggestions import each_of
 from panes.timeline import format_duration
 
 Attribute: TypeAlias = "str | int"
-"""The name of a part of a tuple: a key of a mapping, or a place in a sequence."""
+"""The name of an item of a tuple: a key of a mapping, or a position in a sequence."""
 
 By: TypeAlias = "Attribute | Iterable[Attribute] | None"
 
@@ -36,8 +36,8 @@ class Time:
     Parameters
     ----------
     origin
-        Where periods begin: ``first``, with the first tuple, back to back; ``row``, each with the next tuple after the
-        last one ended (the paper's partitioned tumbling windows); ``epoch``, on the grid of the clock, at
+        Where periods begin: ``first``, back to back from the first tuple; ``row``, each with the first tuple after the
+        previous period (the paper's partitioned tumbling windows); ``epoch``, on the grid of the clock, at
         ``phase + m * period``.
     """
 
@@ -48,7 +48,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A session: it ends when no row has come for this many µs. Not in the paper, and only for sorted rows."""
+    """A session, which ends this many µs after its last row. Not in the paper, and only for sorted rows."""
 
     gap: int
 
@@ -71,7 +71,7 @@ class Partitions:
     Parameters
     ----------
     by
-        The attributes; empty where the operator says to which partition a tuple belongs.
+        The attributes; empty if the operator passes a partition with each tuple.
     evict
         Which subwindows are removed (section 3.5); None keeps them all.
     """
@@ -126,9 +126,9 @@ class SlidingPolicies:
     partial
         Whether it is processed before it has been full for the first time.
     ago
-        The number of newest tuples it leaves out. Not in the paper, and only for sorted rows.
+        The number of latest rows that it leaves out. Not in the paper, and only for sorted rows.
     before
-        Whether it leaves out the tuples of the instant at which it is processed; likewise, and only with a trigger by
+        Whether it leaves out all rows of the instant at which it is processed; likewise, and only with a trigger by
         count.
     """
 
@@ -162,7 +162,7 @@ class SlidingPolicies:
 WindowPolicies: TypeAlias = TumblingPolicies | SlidingPolicies
 
 WindowLike: TypeAlias = "AnyWindow | WindowPolicies"
-"""A window as users declare it, or as ``pn.apply`` gives it to operators, with its keys."""
+"""A window as users declare it, or as ``pn.apply`` passes it to operators, with its keys."""
 
 
 # From a declared window to its policies
@@ -193,8 +193,8 @@ def operator_policies(window: WindowLike, by: By = None, evict: Evict | None = N
     Parameters
     ----------
     by
-        The attributes of the key: one, several, or ``()`` where the operator itself says to which key a tuple belongs.
-        None for a window without keys, or one that already has its keys.
+        The attributes of the key: one, several, or ``()`` if the operator passes a key with each tuple. None for a
+        window without keys, or one that already has its keys.
 
     Examples
     --------
@@ -308,7 +308,7 @@ def _check_for_operators(window: WindowPolicies) -> None:
         )
 
 
-# Policies as text: in error messages, and in saved state, which only the same declaration continues
+# Policies as text: for error messages, and to compare the declarations of saved state
 
 
 def policies_text(*windows: WindowPolicies) -> str:
@@ -339,7 +339,7 @@ def eviction_text(evict: Evict) -> str:
 
 
 def argument_text(value: Any) -> str:
-    """Return an argument as text. Functions have no text that is the same in another process.
+    """Return an argument as text; functions all alike, since their text differs between processes.
 
     Examples
     --------
@@ -388,7 +388,7 @@ def _text(window: WindowPolicies) -> str:
     more = f"{'' if window.partial else ', partial=False'}{f', ago=pn.rows({window.ago})' if window.ago else ''}"
     more += ", bounds='[)'" if window.before else ""
     if isinstance(evict, Time) and isinstance(trigger, Rows):
-        # Without its start a window is a µs shorter; declared sizes are mostly whole milliseconds.
+        # A window without its start is a µs shorter; most declared sizes are whole milliseconds.
         open_start = evict.period % 1000 == 999
         evict = replace(evict, period=evict.period + open_start)
         more += "" if open_start else ", bounds='[]'"

@@ -6,9 +6,9 @@ costs       O(1) for each tuple and eviction, O(log partitions) where one is due
 paper       Gedik 2014, sections 3.1.2 and 3.3, Table II, figure 2
 ==========  =====================================================================================================
 
-Three evictions and three triggers, each on its own, give all nine combinations: Table II says in which order they run.
-The window is full for the first time when a count is reached, when a tuple comes that breaks the delta invariant, or
-when a period has passed since the first tuple; this is known before the window is triggered at the same moment.
+Three evictions and three triggers give all nine pairs; their order is that of ``frames.order``. The window is full for
+the first time when a count is reached, when a tuple breaks the delta invariant, or when a period has passed since the
+first tuple, and counts as full before it is triggered at the same moment.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class SlidingWindow(Window[T]):
     ) -> None:
         declared = operator_policies(window, by, evict)
         if not isinstance(declared, SlidingPolicies):
-            raise DeclarationError(f"{window} is a tumbling window. Make a TumblingWindow of it.")
+            raise DeclarationError(f"{window} is a tumbling window. Use a TumblingWindow.")
         if declared.evict == Rows(0):
             raise DeclarationError(
-                "pn.sliding(pn.rows(0)) holds no tuple: only a one-sided Join has a use for it. Write pn.rows(1) or "
-                "more."
+                "pn.sliding(pn.rows(0)) holds no tuple, which only makes sense for a one-sided Join. Write pn.rows(1) "
+                "or more."
             )
         self._partial = declared.partial
         super().__init__(declared, (declared.evict, declared.trigger), clock)
@@ -76,8 +76,8 @@ class SlidingWindow(Window[T]):
         self._after_eviction: tuple[Callable[..., None], ...] = ()
         self._trigger: tuple[Callable[..., None], ...] = ()
         self._initial_full: tuple[Callable[..., None], ...] = ()
-        # After what leaves a subwindow at one instant of the clock: no event of the paper, which has triggers for what
-        # leaves because of a tuple. An operator that marks the end of what it lets out puts a function here.
+        # Called after the clock evicted tuples of a partition at one instant. The paper has no such event; the
+        # progressive Sort needs it to submit a punctuation.
         self.left_on_the_clock: Callable[[Hashable], None] | None = None
         self._step = {**self._eviction(declared.evict), TRIGGER: self._triggering(declared.trigger)}
         self._steps = self._in_order()
@@ -90,12 +90,12 @@ class SlidingWindow(Window[T]):
         if full and isinstance(declared.evict, Rows):
             steps[INSERT] = partial(self._insert_until_full, steps[INSERT])
         order = tuple(steps[name] for name in declared.order.arrival)
-        # Known before anything else happens with the tuple that breaks the invariant.
+        # Before anything else happens with the tuple that breaks the invariant.
         return (self._full_by_delta, *order) if full and isinstance(declared.evict, Delta) else order
 
     @property
     def _watches_full(self) -> bool:
-        """Whether somebody wants to know when a subwindow is full for the first time."""
+        """Whether it matters when a subwindow is full for the first time."""
         return bool(self._initial_full) or not self._partial
 
     # Eviction policies: they insert as well as evict
@@ -157,14 +157,14 @@ class SlidingWindow(Window[T]):
     def _evict_by_time(self, subwindow: Subwindow[T], due: int) -> None:
         arrivals, longest = subwindow.arrivals, self._longest
         try:
-            # Without alarms it is gone: a handler inserted a tuple for which its partition had to make room.
+            # Without alarms it was evicted: a handler inserted a tuple that needed its room.
             while arrivals and due - arrivals[0] > longest and subwindow.alarms is not None:
                 self._evict_oldest(subwindow)
             if self.left_on_the_clock is not None:
                 self.left_on_the_clock(subwindow.partition)
         finally:
-            # Even if a handler failed: otherwise no tuple would ever leave again. Not where a handler inserted a tuple
-            # into the empty window, which waits already: alarms of one rank and serial have no order.
+            # Even if a handler failed, or no tuple would ever be evicted again. Not if a handler inserted a tuple into
+            # the empty window, which then has an alarm: alarms of one rank and serial have no order.
             if arrivals and subwindow.alarms is not None and subwindow.alarms[EVICTION][3] is None:
                 self._wait(subwindow, arrivals[0] + longest + 1, EVICTION, self._evict_by_time)
 
@@ -199,7 +199,7 @@ class SlidingWindow(Window[T]):
 
     def _trigger_by_delta(self, subwindow: Subwindow[T], item: T, now: int) -> None:
         value = subwindow.latest_trigger = self._trigger_delta.value
-        # The first tuple stands for the last that triggered: so figure 2 has it.
+        # The first tuple stands for the last one that triggered (figure 2).
         if subwindow.reference is None:
             subwindow.reference = value
         elif value - subwindow.reference > self._trigger_delta.policy.by:
@@ -207,7 +207,7 @@ class SlidingWindow(Window[T]):
             self._fire(subwindow)
 
     def _trigger_by_time(self, subwindow: Subwindow[T], due: int) -> None:
-        # The next one is due a period after this one was, however long the processing takes.
+        # The next is due a period after this one was due, however long the processing takes.
         assert isinstance(self.declared, SlidingPolicies)
         assert isinstance(self.declared.trigger, Time)
         subwindow.due = due + self.declared.trigger.period
@@ -246,4 +246,4 @@ _NO_ALARM: Alarm = [0, 0, 0, None]
 
 
 def _on_the_clock(subwindow: Subwindow[Any], item: Any, now: int) -> None:
-    """Triggers by time are no step of Table II."""
+    """Do nothing: triggers by time happen on the clock."""

@@ -1,8 +1,7 @@
-"""The Sort operator: whole windows in order, or a stream put in order as far as a window reaches.
+"""The Sort operator: sorts whole windows, or a stream that is out of order by at most a window.
 
 Paper: Gedik 2014, section 6.1.3. *Batch* mode sorts one tumbling window at a time. *Progressive* mode has a sliding
-window: each tuple that leaves it lets the first of the held tuples out, so that a stream that is unordered within a
-bound comes out ordered.
+window: whenever a tuple leaves it, the first of the held tuples is submitted.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from panes.queries.eviction import Evict
 
 
 class Sort(Operator):
-    """Let tuples out in the order of some attributes, nulls first and NaN last; equal ones in the order of arrival.
+    """Submit tuples in the order of some attributes, nulls first and NaN last; equal ones in the order of arrival.
 
-    A window punctuation follows the tuples of each window, and in progressive mode those that one tuple let out, or, by
-    time, those that one instant lets out of a partition: whoever waits for it downstream need not wait for another
-    tuple. A partition that is evicted lets out what it holds, in order: a sort loses no tuple.
+    A window punctuation follows the tuples of each window; in progressive mode, those that one tuple releases or, by
+    time, those that one instant releases of a partition. An evicted partition releases its tuples in order: a sort
+    loses none.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ class Sort(Operator):
         down = descending if isinstance(descending, bool) else list(descending)
         self._declaration = f"order={list(names)}, descending={down}, {policies_text(declared)}"
         self._batch = isinstance(declared, TumblingPolicies)
-        # What progressive mode holds, by partition: heaps of (key, arrival, tuple), as many as the window has tuples.
+        # The tuples of progressive mode: for each partition a heap of (key, arrival, tuple).
         self._heaps: dict[Hashable, list[tuple[Any, int, Any]]] = {}
         self._arrivals = 0
         self._unmarked = False
@@ -105,14 +104,14 @@ class Sort(Operator):
             super().process_all(items, port, at=at)
 
     def punctuate(self, port: int = 0) -> None:
-        """End the window, where it has a punctuation policy."""
+        """End the window, if it has a punctuation policy."""
         if self._batch:
             self._window.punctuate()
 
     # Batch mode
 
     def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
-        """Let the tuples of the window out, in order."""
+        """Submit the tuples of the window in order."""
         self._sorted(window.tuples(partition))
 
     def _sorted(self, tuples: Iterable[Any]) -> None:
@@ -123,17 +122,17 @@ class Sort(Operator):
     # Progressive mode
 
     def after_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
-        """Put a tuple in its place."""
+        """Add a tuple to the heap of its partition."""
         self._arrivals += 1
         heapq.heappush(self._heaps.setdefault(partition, []), (self._key(item), self._arrivals, item))
 
     def before_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
-        """Let the first tuple out: not the one that leaves the window, but one for one."""
+        """Submit the first of the held tuples, which need not be the one that leaves the window."""
         self.submit(heapq.heappop(self._heaps[partition])[2])
         self._unmarked = True
 
     def trigger(self, partition: Hashable, window: Window[Any]) -> None:
-        """Mark the end of what a tuple let out."""
+        """Submit a punctuation after what a tuple released."""
         self._mark(partition)
 
     def _mark(self, partition: Hashable) -> None:
@@ -142,25 +141,25 @@ class Sort(Operator):
             self.submit(PUNCTUATION)
 
     def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
-        """Let out what the partitions hold."""
+        """Submit the tuples of the partitions in order."""
         for partition, tuples in evicted:
             self._sorted(tuples if self._batch else [item for _, _, item in sorted(self._heaps.pop(partition, []))])
 
     # State
 
     def declaration(self) -> str:
-        """The order, and the window."""
+        """Return the order and the window as text."""
         return self._declaration
 
     def save(self) -> list[dict[str, Any]]:
-        """The state of the window, the tuples in order, and what the operator was declared with."""
+        """Return the state of the window, the held tuples in order, and the declaration."""
         with self.lock():
             held = {partition: [entry[1:] for entry in sorted(heap)] for partition, heap in self._heaps.items()}
             own = {"held": held, "arrivals": self._arrivals, "unmarked": self._unmarked}
             return [*super().save(), own | {"declared": self._declaration}]
 
     def load(self, state: Sequence[dict[str, Any]]) -> None:
-        """Continue where a Sort of the same declaration was saved; another one is refused."""
+        """Continue from the saved state of a Sort with the same declaration; raise for another one."""
         *windows, own = state
         check_same("Sort", own.get("declared"), self._declaration)
         with self.lock():
@@ -173,7 +172,7 @@ class Sort(Operator):
 
 
 def sort_order(by: Sequence[str], descending: bool | Sequence[bool]) -> tuple[tuple[str, bool], ...]:
-    """What tuples are sorted by: attributes, each with whether the largest goes first."""
+    """Return the attributes to sort by, each with whether it is descending."""
     if not by:
         raise DeclarationError("Sort has nothing to sort by. Write for example order='ts'.")
     flags = [descending] * len(by) if isinstance(descending, bool) else list(descending)
@@ -183,7 +182,7 @@ def sort_order(by: Sequence[str], descending: bool | Sequence[bool]) -> tuple[tu
 
 
 def sort_key(order: Sequence[tuple[str, bool]]) -> Callable[[Any], tuple[Any, ...]]:
-    """What Python sorts tuples by.
+    """Return the key function that sorts tuples.
 
     Examples
     --------
@@ -203,7 +202,7 @@ def _place(value: Any) -> tuple[Any, ...]:
 
 
 class _Descending:
-    """A place, the other way round."""
+    """A value in descending order."""
 
     __slots__ = ("place",)
 

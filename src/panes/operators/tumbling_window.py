@@ -2,14 +2,14 @@
 
 ==========  =====================================================================================================
 requires    a count, delta, time or punctuation policy
-costs       O(1) for each tuple, O(log partitions) for each flush by time; tuples are stored unless summarized
+costs       O(1) per tuple, O(log partitions) per flush by time; tuples are stored unless summarized
 paper       Gedik 2014, sections 3.1.1 and 3.3, Table I
 ==========  =====================================================================================================
 
-A partitioned subwindow is removed when it is flushed, and opened again by the next tuple of its partition. Those with
-a delta policy stay, since a tuple is inserted right after the flush. A window that is not partitioned stays too: by
-time it is flushed every period, even where no tuple came in. The origin of a period decides first: where one follows on
-the other from the first tuple on, a subwindow stays; where each begins with a tuple, it goes.
+A flush removes a partitioned subwindow; the next tuple of its partition opens another one. Three exceptions: with a
+delta policy it stays, since a tuple is inserted right after the flush; without partitions it stays, and by time is
+flushed every period even if it is empty; and by time off the grid the origin decides: with ``first`` it stays, with
+``row`` it is removed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TumblingWindow(BulkWindow[T]):
     by, evict, clock
         See ``Operator``.
     summarizer
-        What makes a summarizer for each subwindow; the window then stores no tuples.
+        Makes a summarizer for each subwindow; the window then stores no tuples.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class TumblingWindow(BulkWindow[T]):
     ) -> None:
         declared = operator_policies(window, by, evict)
         if not isinstance(declared, TumblingPolicies):
-            raise DeclarationError(f"{window} is no tumbling window. Make a SlidingWindow of it.")
+            raise DeclarationError(f"{window} is not a tumbling window. Use a SlidingWindow.")
         policy = declared.evict
         assert not isinstance(policy, Gap)
         super().__init__(declared, (policy,), clock)
@@ -96,7 +96,7 @@ class TumblingWindow(BulkWindow[T]):
         self._steps = self._in_order()
 
     def punctuate(self) -> None:
-        """Take in a window punctuation. It ends the subwindows of all partitions; other policies do not care."""
+        """Flush all subwindows, if the window has a punctuation policy."""
         if not isinstance(self.declared.evict, Punctuation):
             return
         if self.declared.partitioned is None and WHOLE not in self.subwindows:
@@ -105,18 +105,18 @@ class TumblingWindow(BulkWindow[T]):
             self._flush(subwindow)
 
     def punctuate_one(self, partition: Hashable) -> None:
-        """Take in a window punctuation that is for one partition alone."""
+        """Flush the subwindow of one partition."""
         subwindow = self.subwindows.get(partition)
         if subwindow is not None:
             self._flush(subwindow)
 
     def summarizer(self, partition: Hashable = WHOLE) -> Any:
-        """The summarizer of a subwindow, also of one without tuples; None where there is none."""
+        """Return the summarizer of a subwindow, even of an empty one; None if tuples are stored."""
         subwindow = self.subwindows.get(partition)
         return None if subwindow is None or self._stores else self._summarizer_of(subwindow)
 
     def stay(self) -> None:
-        """Keep subwindows of partitions when they are flushed, so that by time their periods follow each other."""
+        """Keep subwindows when they are flushed, so that their periods follow back to back."""
         self._removes = False
 
     # Lists of tuples
@@ -146,7 +146,7 @@ class TumblingWindow(BulkWindow[T]):
         subwindow.size += len(items)
         self.held += len(items)
 
-    # The steps of Table I
+    # The steps of ``frames.order``
 
     def _in_order(self) -> tuple[Step, ...]:
         insert = self._heard(self._insert if self._stores else self._summarize)
@@ -157,12 +157,12 @@ class TumblingWindow(BulkWindow[T]):
         return tuple(steps[name] for name in order)
 
     def _insert_and_evict(self, insert: Step, n: int) -> Step:
-        """Both steps in one, since a tuple that does not fill the window has nothing else to do."""
+        """Return both steps as one: most tuples do not fill the window."""
         flush = self._flush
 
         def step(subwindow: Subwindow[T], item: T, now: int) -> None:
             insert(subwindow, item, now)
-            # More than that where a handler failed: the next tuple is another chance.
+            # It is larger if a handler failed: try again with the next tuple.
             if subwindow.size >= n:
                 flush(subwindow)
 
@@ -197,7 +197,7 @@ class TumblingWindow(BulkWindow[T]):
         try:
             self._flush(subwindow)
         finally:
-            # It is gone if it is partitioned, unless a handler failed: then the next period is another chance.
+            # Still there without partitions, or if a handler failed: try again after the next period.
             if self.subwindows.get(subwindow.partition) is subwindow:
                 assert isinstance(self.declared.evict, Time)
                 subwindow.due = due + self.declared.evict.period
@@ -210,7 +210,7 @@ class TumblingWindow(BulkWindow[T]):
         if self._stores:
             subwindow.tuples.clear()
         else:
-            # Every subwindow has one that is opened and closed, even if no tuple came and nobody asked for it.
+            # Every subwindow opens and closes a summarizer, even if it is empty.
             self._summarizer_of(subwindow).close()
             subwindow.summarizer = None
         self.held -= subwindow.size
@@ -239,4 +239,4 @@ class TumblingWindow(BulkWindow[T]):
 
 
 def _on_the_clock_or_by_punctuation(subwindow: Subwindow[Any], item: Any, now: int) -> None:
-    """Evictions by time or punctuation are no step of Table I."""
+    """Do nothing: flushes by time happen on the clock, and those by punctuation when one arrives."""

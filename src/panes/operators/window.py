@@ -1,7 +1,7 @@
-"""What tumbling and sliding windows have in common: subwindows, events, access, locks, and the state to store.
+"""The base of tumbling and sliding windows: handlers of events, insertion, access, saved state, and subwindows.
 
-Paper: Gedik 2014, sections 4.1.1 to 4.1.4 and 4.2. A window that is not partitioned is one with the single partition
-``()``. A window is logic: it holds handlers and a clock. Its state is in its subwindows (``save`` and ``load``).
+Paper: Gedik 2014, sections 4.1.1 to 4.1.4 and 4.2. A window that is not partitioned has the single partition ``()``.
+The window is logic, with handlers and a clock; its state is in its subwindows (``save`` and ``load``).
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ _FORMAT: Final = 1
 
 
 class Window(ABC, Generic[T]):
-    """A container of tuples that keeps itself within its policies, and tells its operator when something happens.
+    """A container of tuples that follows its policies and calls handlers of its events.
 
     Parameters
     ----------
     declared
-        What the user wrote.
+        The window as policies.
+    policies
+        Its eviction policy, and the trigger policy of a sliding window.
     clock
-        What time-based policies and partition ages go by; a wall clock of its own where nothing is given.
+        The clock of time-based policies and partition ages; by default its own wall clock.
     """
 
     events: ClassVar[frozenset[Event]]
@@ -50,20 +52,20 @@ class Window(ABC, Generic[T]):
         self.timed = any(isinstance(policy, Time) for policy in policies)
         partitioned = declared.partitioned
         aged = partitioned is not None and partitioned.evict is not None and partitioned.evict.age is not None
-        # What is due on the grid of the clock.
+        # The policy on the grid of the clock.
         self._grid = next((each for each in policies if isinstance(each, Time) and each.origin == "epoch"), None)
         self.clock = clock if clock is not None or not (self.timed or aged) else WallClock()
         self._deltas: tuple[DeltaReader, ...] = ()
         self._steps: tuple[Step, ...] = ()
         self._partition_of = None if partitioned is None else partition_reader(partitioned)
         self._keeper = self._keep(partitioned)
-        # Only a thread that calls back makes a lock necessary.
+        # Only a clock with a thread needs a lock.
         self._threaded = self.timed and self.clock is not None and self.clock.threaded
         self._guard = self.clock.guard if self._threaded and self.clock is not None else nullcontext()
         self._asks_clock = self.timed or aged
-        # Whether tuples are stored: an empty queue takes more memory than all the rest of a subwindow.
+        # Whether tuples are stored: an empty deque takes more memory than the rest of a subwindow.
         self._stores = True
-        # Whether handlers look only at the partition for which they are called: the operator says so.
+        # Set by the operator: whether handlers look only at the partition for which they are called.
         self.apart = False
         self._before_insertion: tuple[Callable[..., None], ...] = ()
         self._after_insertion: tuple[Callable[..., None], ...] = ()
@@ -73,12 +75,12 @@ class Window(ABC, Generic[T]):
     # Events
 
     def register(self, handler: object, *events: Event) -> None:
-        """Call the handlers of an object (see ``WindowEvents``) when events happen, and only these.
+        """Call methods of an object, named as in ``WindowEvents``, when some events happen.
 
         Raises
         ------
         DeclarationError
-            If windows of this type never fire such an event, or tuples have already come in.
+            If such windows have no such event, or tuples have already been inserted.
         """
         if self.subwindows:
             raise DeclarationError("register handlers before the first tuple: they would miss what happened already.")
@@ -97,10 +99,10 @@ class Window(ABC, Generic[T]):
 
     @abstractmethod
     def _in_order(self) -> tuple[Step, ...]:
-        """What happens to a tuple that comes in, in the order of the tables; what nobody wants to hear is left out."""
+        """Return the steps at the arrival of a tuple, in the order of ``frames.order``."""
 
     def _heard(self, insert: Step) -> Step:
-        """An insertion with its events, where somebody registered for them."""
+        """Return an insertion that also calls the handlers of its events, if there are any."""
         before, after = self._before_insertion, self._after_insertion
         if not before and not after:
             return insert
@@ -119,22 +121,22 @@ class Window(ABC, Generic[T]):
         subwindow.size += 1
         self.held += 1
 
-    # Tuples that come in
+    # Insertion
 
     def insert(self, item: T, partition: Any = _DECLARED) -> None:
-        """Take in a tuple: insert it, evict others and trigger in the order of the tables.
+        """Insert a tuple, evict others, and trigger, in the order of ``frames.order``.
 
         Parameters
         ----------
         partition
-            To which subwindow the tuple belongs; by default what its partition-by attributes say.
+            The partition of the tuple; by default the value of its partition-by attributes.
         """
         if partition is _DECLARED:
             partition = WHOLE if self._partition_of is None else self._partition_of(item)
         elif self._partition_of is None and partition != WHOLE:
             raise DeclarationError(
                 f"the window is not partitioned, so a tuple cannot go to the partition {partition!r}. Write "
-                "by=() to say for each tuple where it belongs."
+                "by=() to pass a partition with each tuple."
             )
         if not self._asks_clock:
             self._admit(item, partition, 0)
@@ -148,10 +150,10 @@ class Window(ABC, Generic[T]):
             self._admit(item, partition, clock.settle())
 
     def entry(self) -> Callable[[T], None]:
-        """What ``insert`` does with a tuple, with everything looked up that never changes: for whoever inserts many."""
+        """Return a faster ``insert`` for many tuples: what never changes is looked up once."""
         if self._threaded or self._keeper is not None:
             return self.insert
-        # Most windows: nobody else to ask.
+        # Most windows: no thread, and no eviction of partitions.
         find, open_, partition_of = self.subwindows.get, self._open, self._partition_of
         deltas = self._deltas
         read = self.clock.now if self._asks_clock and self.clock is not None else None
@@ -170,13 +172,12 @@ class Window(ABC, Generic[T]):
         return enter
 
     def insert_all(self, items: Sequence[T], instants: Sequence[int] | None = None) -> None:
-        """Take in tuples: the same as inserting one after another, and faster where a window can do better.
+        """Insert tuples, with the same effect as one after another; some windows do it faster.
 
         Parameters
         ----------
         instants
-            When each of them arrives, where the window is on an event clock: it is advanced to them. Without them, all
-            arrive now.
+            When each tuple arrives; the event clock is advanced to it. Without them, all arrive now.
         """
         enter = self.entry()
         if instants is None:
@@ -190,7 +191,7 @@ class Window(ABC, Generic[T]):
 
     def _advance(self) -> Callable[[int], None]:
         if not isinstance(self.clock, EventClock):
-            raise DeclarationError("instants of arrival are for an event clock. Write clock=EventClock().")
+            raise DeclarationError("instants of arrival need an event clock. Write clock=EventClock().")
         return self.clock.advance
 
     def _admit(self, item: T, partition: Hashable, now: int) -> None:
@@ -198,7 +199,7 @@ class Window(ABC, Generic[T]):
         if kept is not None:
             kept.expire(now)
         subwindow = self.subwindows.get(partition)
-        # A tuple without a proper value is refused before anything changes.
+        # A tuple with an invalid value is rejected before anything changes.
         for delta in self._deltas:
             delta.look(item, subwindow)
         if subwindow is None:
@@ -217,45 +218,45 @@ class Window(ABC, Generic[T]):
     # Access
 
     def lock(self) -> AbstractContextManager[Any]:
-        """What to hold while looking into the window from outside its handlers.
+        """Return the lock to hold while reading the window outside its handlers.
 
-        It costs nothing unless a time-based policy runs on a wall clock, whose thread may change the window meanwhile.
+        It costs nothing without a wall clock, whose thread may change the window.
         """
         return self._guard
 
     def __len__(self) -> int:
-        """How many tuples all subwindows hold together."""
+        """Return the number of tuples in all subwindows."""
         return self.held
 
     def __iter__(self) -> Iterator[tuple[Hashable, Sequence[T]]]:
-        """Partitions in the order in which their subwindows were opened, each with its tuples."""
+        """Yield partitions with their tuples, in the order in which they were opened."""
         for partition, subwindow in self.subwindows.items():
             yield partition, subwindow.tuples
 
     def tuples(self, partition: Hashable = WHOLE) -> Sequence[T]:
-        """The tuples of a subwindow, the oldest first; empty where there is no such subwindow. Not to be changed."""
+        """Return the tuples of a subwindow, oldest first; empty if there is no such subwindow. Do not change them."""
         subwindow = self.subwindows.get(partition)
         return () if subwindow is None else subwindow.tuples
 
     def size(self, partition: Hashable = WHOLE) -> int:
-        """How many tuples a subwindow holds, stored or summarized."""
+        """Return the number of tuples in a subwindow, stored or summarized."""
         subwindow = self.subwindows.get(partition)
         return 0 if subwindow is None else subwindow.size
 
     def summarizer(self, partition: Hashable = WHOLE) -> Any:
-        """The summarizer of a subwindow; None where it has none."""
+        """Return the summarizer of a subwindow, or None."""
         subwindow = self.subwindows.get(partition)
         return None if subwindow is None else subwindow.summarizer
 
     def full(self, partition: Hashable = WHOLE) -> bool:
-        """Whether a sliding subwindow has been full; known where ``partial=False``, or the event is registered for."""
+        """Return whether a sliding subwindow has been full; known with ``partial=False`` or a handler of that event."""
         subwindow = self.subwindows.get(partition)
         return subwindow is not None and subwindow.full
 
     # State
 
     def save(self) -> dict[str, Any]:
-        """The state of the window as plain values, to be stored and loaded into a window of the same declaration."""
+        """Return the state of the window as plain values, to be loaded into a window of the same declaration."""
         with self._guard:
             state = {
                 "format": _FORMAT,
@@ -266,20 +267,20 @@ class Window(ABC, Generic[T]):
             return state if origin is None else state | {"origin": origin}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue where another window was saved. The window has to be empty and of the same declaration."""
+        """Continue from the saved state of another window. This one must be empty and of the same declaration."""
         if state.get("format") != _FORMAT:
             raise StateError(
                 f"the state of a window has the format {state.get('format')!r}, and this version reads {_FORMAT}. "
                 "Load it with the version of Panes that saved it."
             )
         if self.subwindows:
-            raise StateError("a state is loaded into an empty window: this one has tuples. Load it into a new one.")
+            raise StateError("the window already has tuples, and state is loaded into an empty one. Make a new window.")
         with self._guard:
             later = self._later(state)
             for saved in state["subwindows"]:
                 subwindow: Subwindow[T] = Subwindow.loaded(saved, later)
                 if later and self._grid is not None:
-                    # The minutes of the clock did not wait.
+                    # The grid of the clock went on meanwhile.
                     subwindow.due = self._due(self._grid, self._now())
                 self.subwindows[subwindow.partition] = subwindow
                 self.held += subwindow.size
@@ -294,7 +295,7 @@ class Window(ABC, Generic[T]):
         return self.clock.origin() if self._asks_clock and self.clock is not None else None
 
     def _later(self, state: dict[str, Any]) -> int:
-        """By how much the clock is ahead of the one on which a state was saved: the time between does not count."""
+        """Return how far the clock is ahead of the one of the saved state: the time in between does not count."""
         before, now = state.get("origin"), self._origin()
         if before is None:
             return 0
@@ -310,13 +311,13 @@ class Window(ABC, Generic[T]):
         return self.clock.now()
 
     def _due(self, policy: Time, opened: int) -> int:
-        """When the period ends in which a subwindow was opened."""
+        """Return the end of the period in which a subwindow was opened."""
         if policy.origin != "epoch":
             return opened + policy.period
         assert self.clock is not None
         return opened + policy.period - (opened - self.clock.epoch() - policy.phase) % policy.period
 
-    # Subwindows that come and go
+    # Subwindows
 
     def _open(self, partition: Hashable, now: int) -> Subwindow[T]:
         subwindow: Subwindow[T] = Subwindow(partition, now, deque() if self._stores else _NOTHING)
@@ -328,14 +329,14 @@ class Window(ABC, Generic[T]):
 
     @abstractmethod
     def _begin(self, subwindow: Subwindow[T]) -> None:
-        """Set what policies keep about a new subwindow, and wait for the clock."""
+        """Set what policies keep about a new subwindow, and its alarms."""
 
     @abstractmethod
     def _wake(self, subwindow: Subwindow[T]) -> None:
-        """Wait for the clock again, on behalf of a subwindow that was loaded."""
+        """Set the alarms of a subwindow that was loaded."""
 
     def _remove(self, subwindow: Subwindow[T]) -> None:
-        """Forget a subwindow, and all that policies keep about it."""
+        """Remove a subwindow and its alarms."""
         del self.subwindows[subwindow.partition]
         self.held -= subwindow.size
         if self._keeper is not None:
@@ -346,7 +347,7 @@ class Window(ABC, Generic[T]):
             subwindow.alarms = None
 
     def evict_partitions(self, partitions: Sequence[Hashable]) -> None:
-        """Remove subwindows, after the operator has had a look at them."""
+        """Remove partitions, after calling the handlers of that event."""
         gone = [self.subwindows[partition] for partition in partitions]
         for call in self._partition_eviction:
             call(((subwindow.partition, subwindow.tuples) for subwindow in gone), self)
@@ -369,7 +370,7 @@ class Window(ABC, Generic[T]):
     def _ask(self, candidates: Candidates) -> None:
         if not self._partition_selection:
             raise DeclarationError(
-                "choose='by operator' needs an operator that says which subwindows go. Register for "
+                "choose='by operator' needs an operator that selects partitions. Register a handler of "
                 "Event.PARTITION_SELECTION, or write choose='least recently updated'."
             )
         for call in self._partition_selection:
