@@ -64,6 +64,10 @@ def test_every_recipe_is_carried_out_by_a_test():
         tests = re.findall(r"tests/recipes/test_\w+\.py", text)
         assert tests, f"{heading!r} names no test"
         assert all((ROOT / test).is_file() for test in tests), heading
+        carried_out = {line.strip() for test in tests for line in (ROOT / test).read_text("utf-8").splitlines()}
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+            shown = {re.sub(r"  # .*", "", line).strip() for line in block.splitlines()}
+            assert shown - {""} <= carried_out, f"{heading}: the test does otherwise"
 
 
 def test_the_glossary_explains_each_word_once_in_order():
