@@ -36,7 +36,7 @@ def query(name="q", **changes):
 
 # What is wrong, the class of the error, and what the message has to say (what to write instead among it).
 DECLARED_WRONG = {
-    "no name": (lambda: query(name=" "), DeclarationError, "needs a name"),
+    "no name": (lambda: query(name=" "), DeclarationError, "not the name of a query"),
     "no window": (lambda: query(over=[]), DeclarationError, r"over=\[pn.tumbling"),
     "not a window": (lambda: query(over=[None]), DeclarationError, r"pn.tumbling\(size\)"),
     "a bare duration": (lambda: query(over=["5 min"]), DeclarationError, r"pn.tumbling\('5 min'\)"),
@@ -76,10 +76,10 @@ DECLARED_WRONG = {
     "empty duration": (lambda: pn.tumbling(""), DurationError, "Write for example"),
     "too fine": (lambda: pn.tumbling("0.1us"), DurationError, "finer than a microsecond"),
     "window name": (lambda: pn.tumbling("1s", name=""), DeclarationError, "leave it out"),
-    "no query": (lambda: pn.plan([]), DeclarationError, "Give at least one"),
+    "no query": (lambda: pn.plan([]), DeclarationError, "Pass at least one"),
     "not a query": (lambda: pn.plan([5]), DeclarationError, r"pn.query\("),
     "not a query in SQL": (lambda: pn.plan(["q"]), SqlError, "A statement is SELECT"),
-    "same name": (lambda: pn.plan([query(), query()]), DeclarationError, "a name of its own"),
+    "same name": (lambda: pn.plan([query(), query()]), DeclarationError, "rename one"),
     "strategy": (lambda: pn.plan(query(), strategy="fast"), PlanError, "native, rewrite, columnar"),
     "rate": (lambda: pn.plan(query(), rate=-1), PlanError, "positive"),
     "identities": (

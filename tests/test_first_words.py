@@ -99,8 +99,8 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "no distance": (lambda: pn.delta("x"), "needs by= too. Write for example pn.delta"),
     "evict n": (lambda: pn.evict(1000), r"write it by name \(keys=, rows=, age=, choose=\)"),
     # Queries.
-    "group_by": (lambda: query(group_by="k"), "keys of windows are called by="),
-    "groupBy": (lambda: query(groupBy="k"), "keys of windows are called by="),
+    "group_by": (lambda: query(group_by="k"), "keys are called by="),
+    "groupBy": (lambda: query(groupBy="k"), "keys are called by="),
     "on": (lambda: query(on="k"), "called by="),
     "keys": (lambda: query(keys=["k"]), "called by="),
     "window": (lambda: query(window=OVER), "called over="),
@@ -211,7 +211,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "or or": (lambda: query(where="x > 1 || x < 2"), "join them by AND or OR"),
     "a column": (lambda: query(select="amount"), r"Write select=\{'total': pn.sum\('amount'\)\}"),
     "a list of sums": (lambda: query(select=[pn.sum("x")]), r"Write select=\{'sum': pn.sum\(...\)\}"),
-    "the key": (lambda: query(by="k", select={"k": "k", "n": pn.count()}), "the key, which results show by themselves"),
+    "the key": (lambda: query(by="k", select={"k": "k", "n": pn.count()}), "the key, which results always show"),
     # What is kept in this process.
     "live of a query": (lambda: import_module("panes.live")(query()), r"write pn.plan\(query\).live\(\)"),
     "live over two windows": (
@@ -368,7 +368,7 @@ def test_what_a_function_raises_itself_is_left_alone() -> None:
 
 
 def test_a_catalogue_takes_no_windows_by_rows(tmp_path: Path) -> None:
-    with pytest.raises(DeclarationError, match="3rows/event goes by rows, of which a running job keeps only"):
+    with pytest.raises(DeclarationError, match="3rows/event depends on rows, and a running stream keeps only"):
         pn.Catalogue(str(tmp_path)).register(query(over=pn.sliding(pn.rows(3))))
 
 

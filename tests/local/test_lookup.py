@@ -234,7 +234,7 @@ ERRORS = {
     "a wrong keyword": ({}, {"closed": "left"}, "stands on the window"),
     "windows here": ({}, {"over": "1h"}, "stands in the query"),
     "layout": ({}, {"layout": "tall"}, "write 'wide'"),
-    "at": ({}, {"at": ("a", "b", "c")}, "the time of the requests"),
+    "at": ({}, {"at": ("a", "b", "c")}, "the time column of the requests"),
     "a negative delay": ({}, {"delay": "-1 s"}, "is negative"),
     "no window": ({"over": []}, {}, "no window"),
     "one window twice": ({"over": [pn.sliding("60 min"), pn.sliding("1h")]}, {}, "two windows called '1h/event'"),

@@ -66,7 +66,7 @@ def test_a_query_comes_goes_and_returns_while_the_stream_runs(spark, tmp_path):
     refused = [row["detail"] for row in found.rows.to_pylist() if row["kind"] == "refused"]
     assert len(refused) == 2
     assert "begins or ends within a pane" in refused[0]
-    assert "not an entry of a catalogue" in refused[1]
+    assert "not a catalogue entry" in refused[1]
 
 
 def test_a_restart_with_other_windows_answers_what_it_has_seen_all_of(spark, tmp_path):

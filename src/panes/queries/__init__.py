@@ -1,4 +1,4 @@
-"""Declarations: windows, queries, joins and lookups as values, checked when they are made; nothing here reads data.
+"""Declarations: windows, queries, joins and lookups as values that are checked when made. Nothing here reads data.
 
 ``windows`` has the kinds of windows, ``measures`` what their sizes and paces are measured in; the constructors
 (``window_constructors``, ``nested``) and ``query`` check what users write. ``join_declarations`` and

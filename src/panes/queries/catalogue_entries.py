@@ -1,7 +1,7 @@
-"""Changes to a running job's views as text: data that anybody can write, checked before it is believed.
+"""Changes to the views of a running stream, as lines of JSON that anyone may write and that are checked when read.
 
-An entry is a line of JSON. It never holds code: a query's aggregates are named by their signatures, which the job
-compares with those that it keeps, and its conditions are SQL of the documented subset.
+An entry never holds code: it names a query's aggregates by their signatures, which the stream compares with those it
+keeps, and its conditions are SQL of the documented subset.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Entry:
     over: tuple[Window, ...] = ()
 
     def to_json(self) -> str:
-        """The entry as a line of text.
+        """Return the entry as a line of text.
 
         Examples
         --------
@@ -61,7 +61,7 @@ class Entry:
 
 
 def signature(aggregate: Aggregate) -> str:
-    """What an aggregate computes, as text: equal for equal aggregates.
+    """Return what an aggregate computes as text, equal for equal aggregates.
 
     Examples
     --------
@@ -75,38 +75,38 @@ def signature(aggregate: Aggregate) -> str:
 
 
 def _plain(value: object) -> bool:
-    """Whether an option is a number or text, or several."""
+    """Whether an option is a number or text, or a tuple of them."""
     values = value if isinstance(value, tuple) else (value,)
     return all(isinstance(one, (bool, int, float, str)) for one in values)
 
 
 def registration(query: Query) -> Entry:
-    """A query as an entry; one that no running job could serve as a view is refused here."""
+    """Return a query as an entry; reject one that no running stream could serve as a view."""
     for declared in query.over:
         if isinstance(declared, RowWindow):
             raise DeclarationError(
-                f"query {query.name!r}: the window {declared} goes by rows, of which a running job keeps only what its "
-                "declared windows need. Declare it when the job starts, or register a window on the clock."
+                f"query {query.name!r}: the window {declared} depends on rows, and a running stream keeps only what "
+                "its declared windows need. Declare it when the stream starts, or register a window on the clock."
             )
     if query.derived or query.having is not None:
         raise DeclarationError(
-            f"query {query.name!r} has derived columns or having, which a view of a running job cannot have. Register "
-            "it without them, and apply them to the answers."
+            f"query {query.name!r} has derived columns or having=, which views of a running stream do not support. "
+            "Register it without them, and apply them to the answers."
         )
     for window in query.windows:
         if window.per_event:
             raise DeclarationError(
-                f"query {query.name!r}: the sliding window {window.name} has an answer per event, which a running job "
-                "cannot begin to give. Declare it when the job starts, or register a hopping window with a small step."
+                f"query {query.name!r}: the sliding window {window.name} has an answer per event, which a running "
+                "stream cannot add. Declare it when the stream starts, or register a hopping window with a short pace."
             )
     select = tuple((alias, signature(aggregate)) for alias, aggregate in query.aggregates)
     where = None if query.where is None else query.where.sql
-    # What groups rows inside a window is one more key on the clock.
+    # On the clock, groups inside a window are further keys.
     return Entry("register", query.name, query.at, (*query.by, *query.groups), select, where, query.windows)
 
 
 def read_entry(text: str) -> Entry:
-    """An entry out of text; anything else is refused with the reason.
+    """Read an entry; reject any other text with the reason.
 
     Examples
     --------
@@ -115,20 +115,20 @@ def read_entry(text: str) -> Entry:
     >>> read_entry("rm -rf /")
     Traceback (most recent call last):
     ...
-    panes.errors.DeclarationError: not an entry of a catalogue: Expecting value: line 1 column 1 (char 0).
+    panes.errors.DeclarationError: not a catalogue entry: Expecting value: line 1 column 1 (char 0).
     """
     try:
         data = json.loads(text)
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f"it is not of format {FORMAT}")
         if data.get("action") not in ACTIONS:
-            raise ValueError(f"the action {data.get('action')!r} is none of {', '.join(ACTIONS)}")
+            raise ValueError(f"the action {data.get('action')!r} is not one of {', '.join(ACTIONS)}")
         if not _text(data.get("name")):
             raise ValueError("it has no name")
         if data["action"] != "register":
             return Entry(data["action"], data["name"])
         if not isinstance(data["by"], list) or not data["select"]:
-            raise ValueError("by has to be a list, and select must not be empty")
+            raise ValueError("by must be a list, and select must not be empty")
         over = tuple(
             Window(
                 Geometry(_whole(w["range"]), _whole(w["slide"]), _whole(w["offset"])),
@@ -140,18 +140,18 @@ def read_entry(text: str) -> Entry:
             for w in data["over"]
         )
         if not over or len({(window.name, window.geometry) for window in over}) < len(over):
-            raise ValueError("it has no window, or the same one twice")
+            raise ValueError("it has no window, or one of them twice")
         select = tuple((_text(alias), _text(what)) for alias, what in data["select"].items())
         where = None if data["where"] is None else _text(data["where"])
         by = tuple(map(_text, data["by"]))
         return Entry("register", data["name"], _text(data["at"]), by, select, where, over)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, PanesError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise DeclarationError(f"not an entry of a catalogue: {reason}.") from error
+        raise DeclarationError(f"not a catalogue entry: {reason}.") from error
 
 
 def _written(window: Window) -> dict[str, Any]:
-    """A window as plain values; what most windows do not have is left out."""
+    """Return a window as plain values, without those that most windows do not have."""
     data: dict[str, Any] = {"name": window.name, **asdict(window.geometry)}
     if window.shift:
         data["bounds"] = window.bounds
@@ -167,7 +167,7 @@ def _since(data: dict[str, Any]) -> int | None:
         return None
     since = _whole(data["since"])
     if (since - data["offset"]) % data["slide"]:
-        raise ValueError("a window does not begin where its instances do")
+        raise ValueError("since is not an edge of the window")
     return since
 
 
@@ -175,7 +175,7 @@ def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{value!r} is not a whole number of microseconds")
     if abs(value) > _FARTHEST:
-        raise ValueError("it has a window of more than 36,000 years")
+        raise ValueError("it has a duration of more than 36,000 years")
     return value
 
 
@@ -189,5 +189,5 @@ def _bounds(value: Any) -> Bounds:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not text")
-    value.encode()  # A lone half of a surrogate pair is no text either.
+    value.encode()  # Half of a surrogate pair is not text.
     return value

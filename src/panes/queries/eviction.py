@@ -1,4 +1,4 @@
-"""How much state a stream may keep when its keys are without bound."""
+"""Which keys a windowed query evicts (``pn.evict``), and how much state a stream may keep (``pn.Limits``)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from typing import Any, TypeAlias
 from panes.errors import DeclarationError, DurationError
 from panes.suggestions import helpful
 from panes.timeline import DurationLike, parse_duration
-
-# Which keys a windowed query forgets, as part of what it means.
-
 
 LEAST_RECENTLY_UPDATED = "least recently updated"
 LEAST_FREQUENTLY_UPDATED = "least frequently updated"
@@ -24,14 +21,14 @@ Choose: TypeAlias = "str | Callable[[Any], object]"
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """What bounds the keys of a window, and which goes first. Made by :func:`evict`, which checks it.
+    """What bounds the keys of a window, and which key is evicted first. Made by :func:`evict`, which checks it.
 
     Parameters
     ----------
     keys, rows, age
-        One of them: at most so many keys, so many rows in all windows together, or no key without a row for so many µs.
+        One of them: the most keys, the most rows of all keys together, or the longest time without a row, in µs.
     choose
-        Which key goes first, of those that could.
+        Which key is evicted first.
     """
 
     keys: int | None = None
@@ -48,22 +45,22 @@ def evict(
     age: DurationLike | None = None,
     choose: Choose = LEAST_RECENTLY_UPDATED,
 ) -> Evict:
-    """Forget keys of windows by rows, as part of what a query means: an evicted key begins anew with its next row.
+    """Evict keys of windows of rows, as part of what a query means: an evicted key starts afresh with its next row.
 
-    ``pn.Limits`` is something else: it bounds the state of a stream, and says of every answer how much it has seen.
+    ``pn.Limits`` is different: it bounds the state of a stream, and reports how much of a window every answer has seen.
 
     Parameters
     ----------
     keys
-        At most so many keys.
+        The most keys.
     rows
-        At most so many rows in the windows of all keys together.
+        The most rows in the windows of all keys together.
     age
-        No key that had no row for longer. Exactly one of ``keys``, ``rows`` and ``age`` is given.
+        The longest time that a key may have no row. Give exactly one of ``keys``, ``rows`` and ``age``.
     choose
-        Which key goes: ``'least recently updated'``, ``'least frequently updated'``, ``'oldest'``, ``'by operator'``
-        (the operator's handler of the partition selection event marks some), or a function that is given the
-        candidates and marks some. For ``keys`` and ``rows``.
+        Which key is evicted, for ``keys`` and ``rows``: ``'least recently updated'``, ``'least frequently updated'``,
+        ``'oldest'``, ``'by operator'`` (the operator's handler of the partition selection event marks some), or a
+        function that marks some of the candidates it is given.
 
     Examples
     --------
@@ -73,13 +70,13 @@ def evict(
     """
     if sum(limit is not None for limit in (keys, rows, age)) != 1:
         raise DeclarationError(
-            "keys are evicted by one policy: write one of keys=, rows= and age=. Where several bound a window, there "
-            "would be no one order in which keys go."
+            "keys are evicted by one policy: write one of keys=, rows= and age=. With several, the order in which keys "
+            "are evicted would be undefined."
         )
     if isinstance(choose, str) and choose not in CHOICES:
         raise DeclarationError(f"choose={choose!r}: write one of {', '.join(map(repr, CHOICES))}, or a function.")
     if choose != LEAST_RECENTLY_UPDATED and age is not None:
-        raise DeclarationError("choose= says which key goes when keys= or rows= is exceeded: write one of them.")
+        raise DeclarationError("choose= says which key is evicted if keys= or rows= is exceeded: write one of them.")
     for what, value in (("keys", keys), ("rows", rows)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise DeclarationError(f"{what}={value!r}: write a whole number, 1 or more.")
@@ -97,20 +94,20 @@ def evict(
 )
 @dataclass(frozen=True)
 class Limits:
-    """When keys are evicted from a stream's state; those that were updated least recently go first.
+    """When to evict keys from the state of a stream; the least recently updated go first.
 
-    A key that is evicted is never answered silently in part. Its open windows come out at once, with the part that was
-    seen in ``coverage``, or with ``emit=False`` not at all; and when it returns, windows that had begun before are
-    told by their ``coverage``, or left out.
+    An incomplete answer is always marked. The open windows of an evicted key are emitted at once, with the part that
+    was seen in ``coverage``, or not at all with ``emit=False``. When the key returns, windows that began before are
+    marked by ``coverage`` or left out in the same way.
 
     Parameters
     ----------
     age
         Evict keys whose last event is older than this, by the watermark.
     keys, rows
-        Evict keys while there are more keys or granules than this, in the whole stream.
+        Evict keys while the stream holds more keys or granules than this.
     emit
-        Whether windows that were not seen in full come out.
+        Whether to emit windows that were not seen in full.
 
     Examples
     --------
@@ -125,10 +122,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.age is None and self.keys is None and self.rows is None:
-            raise DeclarationError("these limits limit nothing. Give age=, keys= or rows=.")
+            raise DeclarationError("pn.Limits() without a limit. Give age=, keys= or rows=.")
         if self.age is not None and parse_duration(self.age) <= 0:
-            raise DeclarationError(f"age={self.age!r} has to be positive.")
+            raise DeclarationError(f"age={self.age!r} is not positive. Write for example '1 hour'.")
         for name in ("keys", "rows"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
-                raise DeclarationError(f"{name}={value!r} has to be a whole number, 1 or more.")
+                raise DeclarationError(f"{name}={value!r}: write a whole number, 1 or more.")

@@ -1,4 +1,4 @@
-"""A windowed join: which rows of two streams meet, over which windows, and what comes out."""
+"""What ``pn.join`` declares: which rows of two streams match, over which windows, and what comes out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JoinWindow: TypeAlias = "DurationLike | Sliding | RowWindow"
 Windows: TypeAlias = "JoinWindow | Iterable[JoinWindow]"
 
 _SIZES: tuple[Any, ...] = (str, timedelta, int, float)
-"""What is a size, or lacks no more than a unit."""
+"""The types of a size, with or without a unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +32,19 @@ class JoinDeclaration:
     on
         The key columns, which both sides have.
     at
-        The columns of event time, of the left side and of the right.
+        The event time columns of the left and the right side.
     names, sizes
-        What the windows in time are called, and how wide they are in µs; from the narrowest to the widest.
+        The names of the windows in time and their sizes in µs, from the narrowest to the widest.
     where
-        What else a match has to fulfil, over the columns that come out.
+        A further condition on matches, over the output columns.
     how
-        Which rows without a match come out too.
+        Which rows without a match are also in the result.
     layout
         ``long``: a row per match and window. ``matches``: a row per match.
     suffixes
-        What is added to the names of columns that both sides have.
+        The suffixes of columns that both sides have.
     rows
-        The windows that go by rows or by a column.
+        The windows whose size is in rows or in a column.
     """
 
     on: tuple[str, ...]
@@ -59,17 +59,17 @@ class JoinDeclaration:
 
     @property
     def widest(self) -> int:
-        """The size of the widest window in time, which holds all matches in time."""
+        """The size of the widest window in time."""
         return self.sizes[-1]
 
     @property
     def keeps_left(self) -> bool:
-        """Whether rows of the left side come out without a match."""
+        """Whether rows of the left side without a match are in the result."""
         return self.how in ("left", "full")
 
     @property
     def keeps_right(self) -> bool:
-        """Whether rows of the right side come out without a match."""
+        """Whether rows of the right side without a match are in the result."""
         return self.how in ("right", "full")
 
     @property
@@ -88,7 +88,7 @@ def declare_join(
     layout: JoinLayout = "long",
     suffixes: Sequence[str] = ("_left", "_right"),
 ) -> JoinDeclaration:
-    """Check what a user writes about a join.
+    """Check the arguments of ``pn.join``.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _pair(value: Any, what: str, write: str, *, may_be_empty: bool = False) -> t
 
 
 def _windows(over: Any) -> tuple[list[tuple[str, int]], tuple[RowWindow, ...]]:
-    """The windows in time by size, and those by rows as they were written; each window once, each name once."""
+    """Return the windows in time by size, and the others in their order; reject equal windows and equal names."""
     if isinstance(over, Mapping):
         name, size = next(iter(over.items()), ("short", "10 s"))
         raise DeclarationError(
@@ -178,14 +178,14 @@ def _windows(over: Any) -> tuple[list[tuple[str, int]], tuple[RowWindow, ...]]:
                 "Drop one."
             )
         if name in (known for known, _ in found.values()):
-            raise DeclarationError(f"two windows of the join are called {name!r}; give each a name of its own.")
+            raise DeclarationError(f"two windows of the join are called {name!r}; rename one.")
         found[size] = name, window
     in_time = sorted((size, name) for size, (name, window) in found.items() if window is None)
     return [(name, size) for size, name in in_time], tuple(window for _, window in found.values() if window is not None)
 
 
 def _window(value: Any) -> tuple[str, Any, RowWindow | None]:
-    """What a window is called, its size, and the window itself if that is not in time."""
+    """Return the name and the size of a window, and the window itself if it is not in time."""
     if isinstance(value, (Rows, Delta, Punctuation)):
         measure = f"pn.delta({value.column!r}, {value.by!r})" if isinstance(value, Delta) else "pn.rows(10)"
         if isinstance(value, Rows) and value.n:
@@ -229,7 +229,7 @@ def _in_time(window: Sliding) -> tuple[str, int, None]:
             "meets all that its window holds. Write pn.sliding(size), and what else a match has to fulfil with where=, "
             "as where='ts_left < ts_right'."
         )
-    # In whole µs: with its start a window is one wider.
+    # In whole µs, a window that includes its start is one wider.
     return window.suffix, window.size + (window.bounds[0] == "["), None
 
 
@@ -250,7 +250,7 @@ def _by_rows(window: RowWindow) -> tuple[str, Any, RowWindow | None]:
             "partial= out."
         )
     if isinstance(window.size, int):
-        # One by one or not, two rows of an instant meet.
+        # Two rows of one instant match either way.
         return window.suffix, window.size + (window.bounds == "[]"), None
     if isinstance(window.size, Delta) and not isinstance(window.size.column, str):
         raise DeclarationError(

@@ -1,4 +1,4 @@
-"""A lookup: what the windows of some queries had to say when a request came."""
+"""What ``plan.lookup`` declares: queries whose windows are answered as of each request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from panes.timeline import DurationLike, parse_duration
 LookupLayout: TypeAlias = Literal["wide", "long"]
 
 _Keys: TypeAlias = tuple[frozenset[str], str]
-"""Key columns and event time, in small letters."""
+"""Key columns and event time, in lower case."""
 
 LookupWindow: TypeAlias = Window | Cumulate | Sliding | RowWindow
 """A window that has one answer per request; a nested window is several of them."""
@@ -24,20 +24,20 @@ LookupWindow: TypeAlias = Window | Cumulate | Sliding | RowWindow
 
 @dataclass(frozen=True, slots=True)
 class LookupPart:
-    """Queries that are answered from the same sorted events: of one set of keys, and one event time.
+    """Queries that are answered from the same sorted events: they have the same keys and event time.
 
-    Where windows hold a number of rows, all queries also count the same events in the same order.
+    If windows hold a number of rows, the queries also count the same events in the same order.
 
     Parameters
     ----------
     queries
-        What is asked for.
+        The queries.
     requested_at
-        The column of the requests that says when.
+        The time column of the requests.
     delay
         How many µs after its end an instance on the clock is answered.
     read
-        The columns that windows of rows read in all of the plan, as far as they order events the same way.
+        The columns that windows of rows read, in all queries of the plan that order events the same way.
     """
 
     queries: tuple[Query, ...]
@@ -57,12 +57,12 @@ class LookupPart:
 
     @property
     def ties(self) -> tuple[str, ...]:
-        """The columns that order events of one instant, as they were declared."""
+        """The columns that order events of one instant, as declared."""
         return self.queries[0].ties
 
     @property
     def kept(self) -> Expression | None:
-        """What the events of any of the queries fulfil."""
+        """The condition on the events of any of the queries, or None."""
         return shared_condition(self.queries)
 
     @property
@@ -72,12 +72,12 @@ class LookupPart:
 
     @property
     def reach(self) -> int:
-        """How many µs before a request the oldest event may be that a window over time asks for."""
+        """How many µs before a request the oldest event of a window in time may be."""
         return max((_reach(window, self.delay) for _, window in self.views), default=0)
 
     @property
     def rows(self) -> int:
-        """How many of the last events a window of rows may ask for; 0 where there is none."""
+        """How many of the last events the windows of rows need; 0 if there are none."""
         windows = (window for _, window in self.views if isinstance(window, RowWindow))
         return max((w.size.n + w.ago for w in windows if isinstance(w.size, Rows)), default=0)
 
@@ -89,7 +89,7 @@ class LookupDeclaration:
     Parameters
     ----------
     parts
-        The queries in parts that share their sorted events.
+        The queries, grouped by the sorted events they share.
     layout
         ``wide``: a row per request. ``long``: a row per request, query and window.
     """
@@ -105,17 +105,17 @@ class LookupDeclaration:
 
 
 def answered(query: Query) -> tuple[LookupWindow, ...]:
-    """The windows of a query that have an answer per request."""
+    """Return the windows of a query that have an answer per request."""
     return tuple(each for window in query.over for each in _one_by_one(window))
 
 
 def features(queries: Iterable[Query]) -> tuple[tuple[str, str, str, str], ...]:
-    """The columns of the wide layout: query, window, output column, and the name of all of it."""
+    """Return the columns of the wide layout: query, window, output column, and the name of the result column."""
     return tuple((query.name, *names) for query in queries for names in wide_names(query.over, query.columns))
 
 
 def added_columns(queries: Sequence[Query], layout: LookupLayout) -> tuple[str, ...]:
-    """The columns that the answers of some queries add to the requests."""
+    """Return the columns that the answers of queries add to the requests."""
     if layout == "wide":
         return tuple(name for *_, name in features(queries))
     return ("query", "window_name", *dict.fromkeys(column for query in queries for column in query.columns))
@@ -124,14 +124,14 @@ def added_columns(queries: Sequence[Query], layout: LookupLayout) -> tuple[str, 
 def declare_lookup(
     queries: Sequence[Query], *, at: str | None = None, delay: DurationLike | None = None, layout: LookupLayout = "wide"
 ) -> LookupDeclaration:
-    """Check what a user writes about a lookup.
+    """Check the arguments of ``plan.lookup``.
 
     Examples
     --------
     >>> import panes as pn
     >>> card = pn.query(by="card", at="paid", select={"n": pn.count()}, over=[pn.sliding("1 h"), pn.tumbling("1 d")])
-    >>> asked = declare_lookup([card], at="ts", delay="1 min")
-    >>> asked.added, asked.parts[0].at, asked.parts[0].requested_at
+    >>> lookup = declare_lookup([card], at="ts", delay="1 min")
+    >>> lookup.added, lookup.parts[0].at, lookup.parts[0].requested_at
     (('n_1h', 'n_1d'), 'paid', 'ts')
     """
     if layout not in get_args(LookupLayout):
@@ -140,12 +140,14 @@ def declare_lookup(
         )
     if at is not None and (not isinstance(at, str) or not at):
         raise DeclarationError(
-            f"at={at!r} is not the name of a column: it is the time of the requests, and that of the events stands in "
-            "the query. Write one column, as at='asked'."
+            f"at={at!r} is not the name of a column. It is the time column of the requests; that of the events is in "
+            "the query. Write for example at='requested'."
         )
     late = 0 if delay is None else parse_duration(delay)
     if late < 0:
-        raise DurationError(f"delay={delay!r} is negative: answers come after the end of a window. Write '10 min'.")
+        raise DurationError(
+            f"delay={delay!r} is negative: answers come after the end of a window. Write for example '10 min'."
+        )
     for query in queries:
         _check_query(query)
         for window in query.over:
@@ -166,7 +168,7 @@ def _parts(queries: Sequence[Query], at: str | None, delay: int) -> tuple[Lookup
             continue
         ties = tuple(name.lower() for name in query.ties)
         read[keys, ties] = read.get((keys, ties), frozenset()) | query.used
-        # The last ten of some events are not the last ten of others.
+        # Different conditions have different last ten events.
         found.setdefault((keys, (ties, query.where)), []).append(query)
     return tuple(
         LookupPart(
@@ -186,7 +188,7 @@ def _one_by_one(window: AnyWindow) -> tuple[LookupWindow, ...]:
 def _reach(window: LookupWindow, delay: int) -> int:
     if isinstance(window, Sliding):
         return window.size + window.ago
-    # The newest instance that is complete ended less than a pace ago.
+    # The newest complete instance ended less than a pace ago.
     if isinstance(window, Window):
         return window.geometry.range + window.geometry.slide + delay
     if isinstance(window, Cumulate):
@@ -198,14 +200,16 @@ def _reach(window: LookupWindow, delay: int) -> int:
 
 
 def _check_query(query: Query) -> None:
-    """Refuse what a query says that no answer to a request has."""
+    """Reject a query with a part that has no meaning for requests."""
     name = f"query {query.name!r}"
     if not query.timed:
-        raise DeclarationError(f"{name} has no at=, and a request asks for what was there at a time. Write at='ts'.")
+        raise DeclarationError(
+            f"{name} has no at=, and a request asks about a point in time. Write for example at='ts'."
+        )
     for what, given, why in (
-        ("having", query.having, "a lookup answers every request. Leave it out, and filter the result"),
-        ("groups", query.groups, "a request has one answer per window, not one per group. Write them into by="),
-        ("evict", query.evict, "a lookup has all events before it, and forgets no key. Leave it out"),
+        ("having", query.having, "a lookup answers every request. Leave it out and filter the result"),
+        ("groups", query.groups, "a request has one answer per window, not one per group. Move them to by="),
+        ("evict", query.evict, "a lookup sees all earlier events and evicts no key. Leave it out"),
     ):
         if given:
             raise DeclarationError(f"{name} has {what}=, but {why}.")
@@ -216,7 +220,7 @@ def _check_query(query: Query) -> None:
 
 
 def _refused(window: AnyWindow) -> str | None:
-    """Why a window cannot be looked up, and what to write instead; None where it can be."""
+    """Return why a window cannot be looked up and what to write instead, or None if it can be."""
     if not isinstance(window, RowWindow):
         return None
     phase = "depends on where the extract of events begins, so that a training set would differ from the stream"

@@ -1,4 +1,4 @@
-"""What sizes and paces of windows are measured in: time, rows, a column, or marks in the stream."""
+"""The units of sizes and paces: time, rows, the distance in a column, or marks in the stream."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ RESERVED = ("query", "window_name", "window")
 """The columns that every result begins with."""
 
 EXPIRES = "expires"
-"""The name that expressions over answers have for the instant until which an answer is the latest of its window."""
+"""In expressions over answers: the instant until which an answer is the latest of its window."""
 
 NUMBER = "number"
-"""The name that expressions over windows of rows have for the number of the window within its key, from 0."""
+"""In expressions over answers of windows of rows: the number of the window within its key, from 0."""
 
 ARRIVAL = "__panes_arrival"
-"""Stands for the time column if there is none: rows arrive in the order of the table."""
+"""The time column of a query without one: rows arrive in the order of the table."""
 
 _ELSEWHERE = {
     **dict.fromkeys(("run", "execute", "collect"), "pn.plan(query).run(data)"),
@@ -91,7 +91,7 @@ class Query:
         return self.refers_to(EXPIRES)
 
     def refers_to(self, name: str) -> bool:
-        """Whether expressions over answers refer to a name that every answer has, which is no column of the query."""
+        """Whether expressions over answers refer to a name that is not a column of the query."""
         columns = {column.lower() for column in (*self.by, *self.groups, *dict(self.aggregates))}
         return name not in columns and any(
             root.lower() == name for value in self.answer_expressions for root in value.roots
@@ -128,26 +128,26 @@ def shared_condition(queries: Iterable[Query]) -> Expression | None:
 
 
 def check_queries(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """Return the queries of a plan, if there are any and their names and columns go together."""
+    """Return the queries of a plan; reject an empty plan, and names or columns that clash."""
     queries = tuple(queries)
     if not queries:
-        raise DeclarationError("there is no query to plan. Give at least one pn.query(...).")
+        raise DeclarationError("there is no query to plan. Pass at least one pn.query(...).")
     for value in queries:
         if not isinstance(value, Query):
             raise DeclarationError(f"{shown(value)} is not a query. Make one with pn.query(name, at=..., ...).")
-    refuse_duplicates([query.name for query in queries], "two queries are called {}; give each a name of its own.")
+    refuse_duplicates([query.name for query in queries], "two queries are called {}; rename one.")
     _check_shared_schema(queries)
     return queries
 
 
 def _check_shared_schema(queries: tuple[Query, ...]) -> None:
-    """The answers of all queries share one schema, so a name means one thing and is spelt one way."""
+    """Check that columns agree: the answers of all queries share one schema."""
     expiring = next((query.name for query in queries if query.uses_expires), None)
     for query in queries:
         if expiring is not None and EXPIRES in {name.lower() for name in (*query.by, *dict(query.aggregates))}:
             raise DeclarationError(
                 f"query {expiring!r} refers to the instant when answers expire, but query {query.name!r} has a column "
-                f"{EXPIRES!r} of its own. Rename that column, or plan the queries apart."
+                f"{EXPIRES!r} of its own. Rename that column, or make two plans."
             )
     keys = {key for query in queries for key in query.by}
     for query in queries:
@@ -167,7 +167,7 @@ def _check_shared_schema(queries: tuple[Query, ...]) -> None:
 
 
 def refuse_duplicates(names: Iterable[str], message: str) -> None:
-    """Raise an error if a name comes twice; ``{}`` in the message stands for that name."""
+    """Raise an error if a name occurs twice; ``{}`` in the message stands for that name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -1,4 +1,4 @@
-"""``pn.query``: read what a user declares, and refuse what cannot be answered."""
+"""``pn.query``: check a declaration, and reject what cannot be answered."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ UNNAMED = "query"
     **dict.fromkeys(("window", "windows", "rolling"), "over"),
     **dict.fromkeys(("aggregates", "agg", "aggs", "aggregations", "columns", "features"), "select"),
     **dict.fromkeys(("filter", "condition"), "where"),
-    group_by="the keys of windows are called by=; groups= groups the rows inside a window of rows.",
+    group_by="keys are called by=; groups= groups the rows inside a window of rows.",
     **dict.fromkeys(
         ("watermark", "delay", "lateness"),
-        "a stream has its watermark before, as events.withWatermark('ts', '10 minutes'), and a lookup has delay=.",
+        "a watermark belongs to the stream, as events.withWatermark('ts', '10 minutes'); a lookup has delay=.",
     ),
     **dict.fromkeys(("every", "slide"), "the pace belongs to the window, as over=pn.hopping('1 hour', every='5 min')."),
     **dict.fromkeys(
         ("data", "events", "df", "table"), "a query does not hold data: pn.plan(query).run(data) answers it."
     ),
-    order_by="write ties= for the order of rows at one instant.",
+    order_by="write ties= for the order of rows of one instant.",
     partial="it belongs to the window, as pn.hopping(pn.rows(100), every=pn.rows(10), partial=False).",
 )
 def query(
@@ -63,10 +63,10 @@ def query(
     name
         The name in the column ``query`` of results.
     by
-        The key columns; none for one answer per window.
+        The key columns; without them there is one answer per window.
     at
-        The column of event time. Rows without a time are in no window. Without it, the rows of a table arrive in their
-        order, and windows go by rows.
+        The column of event time. Rows without a time are in no window. If omitted, the rows of a table arrive in its
+        order, and all windows must be windows of rows.
     select
         Output columns: each an aggregate, or an expression over the aggregates' names, the keys, ``window``,
         ``window_name`` and, on the clock, ``expires``: when the next instance of the same size ends, until which the
@@ -76,18 +76,18 @@ def query(
     where
         Which events count.
     having
-        Which answers come out; an expression over output columns, keys, ``window``, ``window_name`` and the others.
+        Which answers are in the result; an expression over output columns, keys, ``window``, ``window_name`` and so on.
     groups
         Columns that group the rows inside a window of rows, with an answer for each group. On the clock they are
         further keys.
     ties
         Columns that order the rows of one instant, for windows of rows and for ``first`` and ``last`` over any window.
-        Without it, windows of rows order them by all columns of the data, by the names of these, and ``first`` and
-        ``last`` are the smallest and the largest value of their instant.
+        Without it, windows of rows order them by all columns of the data, in the order of their names, and ``first``
+        and ``last`` are the smallest and the largest value of their instant.
     evict
-        ``pn.evict(...)``: which keys windows of rows forget.
+        ``pn.evict(...)``: which keys of windows of rows are evicted.
     hidden
-        Aggregates that only derived columns and ``having`` use; results do not show them.
+        Aggregates that only derived columns and ``having`` use; they are not in the result.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def query(
     """
     name = UNNAMED if name is None else name
     if not isinstance(name, str) or not name.strip():
-        raise DeclarationError(f"a query needs a name, not {name!r}: its results are shown under it.")
+        raise DeclarationError(f"name={name!r} is not the name of a query. Write for example pn.query('spend', ...).")
     keys, inside, order = _columns(name, "by", by), _columns(name, "groups", groups), _columns(name, "ties", ties)
     windows = _windows(name, over)
     _check_keys(name, keys, inside, at)
@@ -153,7 +153,7 @@ def _columns(name: str, parameter: str, value: object) -> tuple[str, ...]:
 
 
 def _windows(name: str, over: Any) -> tuple[AnyWindow, ...]:
-    """Return the windows, given one or several."""
+    """Return the windows, one or several."""
     if isinstance(over, Mapping):
         label, window = next(iter(over.items()), ("day", "1 day"))
         call = repr(window) if isinstance(window, DeclaredWindow) else f"pn.sliding({shown(window)})"
@@ -175,7 +175,7 @@ def _windows(name: str, over: Any) -> tuple[AnyWindow, ...]:
 
 
 def _not_a_window(value: object) -> str:
-    """Say why a value is not a window. A bare duration has no pace, which elsewhere differs from verb to verb."""
+    """Return why a value is not a window. A bare duration has no pace."""
     if isinstance(value, (str, timedelta)):
         micros = parse_duration(value)
         size = repr(value if isinstance(value, str) else format_duration(micros))
@@ -263,7 +263,7 @@ def _check_keys(name: str, keys: tuple[str, ...], groups: tuple[str, ...], at: o
 
 
 def _check_names(query: Query) -> None:
-    """Output columns have names, and no two have the same one."""
+    """Output columns have distinct, unreserved names."""
     keys = (*query.by, *query.groups)
     selected = (*dict(query.aggregates), *dict(query.derived))
     for alias in (*keys, *selected):
@@ -284,7 +284,7 @@ def _check_names(query: Query) -> None:
     key = next((alias for alias in selected if alias.lower() in lowered), None)
     if key is not None:
         raise DeclarationError(
-            f"query {query.name!r} has two output columns called {key!r}: the key, which results show by themselves, "
+            f"query {query.name!r} has two output columns called {key!r}: the key, which results always show, "
             "and that of select=. Leave it out there, or rename it."
         )
     # Spark resolves names without regard to case, so names that differ only in case would be ambiguous.
@@ -372,7 +372,7 @@ def _check_time(query: Query) -> None:
 
 
 def _check_row_windows(query: Query) -> None:
-    """What only windows of rows can do, and what they cannot."""
+    """Check what only some kinds of windows support: ``pn.rows(0)``, ``groups=`` and ``number``."""
     for window in query.row_windows:
         if window.size == Rows(0):
             raise DeclarationError(
@@ -394,7 +394,7 @@ def _check_row_windows(query: Query) -> None:
 
 
 def _check_eviction(query: Query) -> None:
-    """``evict=`` forgets keys of windows of rows, one row after another."""
+    """``evict=`` needs keys, and windows that are updated row by row."""
     if query.evict is None:
         return
     clock, session = _on_the_clock(query), _session(query)
@@ -423,7 +423,7 @@ def _check_eviction(query: Query) -> None:
 
 
 def _check_ties(query: Query) -> None:
-    """On the clock, an aggregate of the user's own sees the rows of one instant in an order of its own."""
+    """On the clock, ``ties=`` does not order the rows that an aggregate of the user's own sees."""
     clock = _on_the_clock(query)
     custom = next((value for _, value in query.aggregates if isinstance(value, CustomOf)), None)
     if query.ties and clock is not None and custom is not None:

@@ -2,14 +2,14 @@
 
 Windows on the clock (``Window``, ``Cumulate``, ``Sliding``, ``Nested``) have instances that are known before any row
 arrives. The instances of a ``RowWindow`` depend on the rows. Users make them with the constructors in
-``window_constructors`` and ``nested``, which check what is declared.
+``window_constructors`` and ``nested``, which check their arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -22,11 +22,11 @@ Bounds: TypeAlias = Literal["[)", "(]", "[]", "()"]
 Origin: TypeAlias = Literal["epoch", "first", "row"]
 
 TICK = 1
-"""How many µs later an instance lies that holds its end but not its start."""
+"""By how many µs an instance is shifted that includes its end but not its start."""
 
 
 class DeclaredWindow:
-    """What every kind of window has: names, the call that declares it, and the windows computed for it."""
+    """The base of all kinds of windows: names, the call that declares one, and the windows computed for it."""
 
     __slots__ = ()
 
@@ -42,12 +42,12 @@ class DeclaredWindow:
 
     @property
     def default_name(self) -> str:
-        """The name of a window that was declared without one."""
+        """The name of a window that is declared without one."""
         raise NotImplementedError
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The constructor's arguments, in its order and without defaults; durations and instants are in µs."""
+        """The constructor's arguments in its order, without defaults; durations and instants are in µs."""
         raise NotImplementedError
 
     @property
@@ -57,7 +57,7 @@ class DeclaredWindow:
 
     @property
     def suffix(self) -> str:
-        """The end of its column names in the wide layout."""
+        """The suffix of its columns in the wide layout."""
         return _suffix(self.name, self.default_name)
 
     @property
@@ -67,7 +67,7 @@ class DeclaredWindow:
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """The ends of column names in the wide layout, in the order of ``names``."""
+        """The suffixes of columns in the wide layout, in the order of ``names``."""
         return (self.suffix,)
 
     def __str__(self) -> str:
@@ -95,13 +95,13 @@ class Window(DeclaredWindow):
     bounds
         Which bounds belong to an instance: ``[)`` or ``(]``; with an answer per event also ``[]`` and ``()``.
     finer
-        For a level of a nested window: the ranges of the levels below it, in µs, narrowest first.
+        Of a level of a nested window: the ranges of the levels below it, in µs, narrowest first.
     since
         Events before this instant do not count, and instances begin no earlier; an edge of ``geometry``, in µs.
     per_event
-        Whether only the instance that ends with an event is answered, once per event.
+        Whether each event gets an answer, for the instance that ends with it.
     ago
-        For a window with an answer per event: how long before the event an instance ended, in µs.
+        Of a window with an answer per event: how long before the event its instance ended, in µs.
     """
 
     geometry: Geometry
@@ -119,7 +119,7 @@ class Window(DeclaredWindow):
 
     @property
     def default_name(self) -> str:
-        """The name of a window that was declared without one."""
+        """The name of a window that is declared without one."""
         # Windows that are aligned to an initiation time have no offset in their name.
         offset = 0 if self.since is not None else self.geometry.offset - self.shift
         return geometry_name(replace(self.geometry, offset=offset))
@@ -137,12 +137,12 @@ class Window(DeclaredWindow):
 
     @property
     def shift(self) -> int:
-        """By how many µs instances start later than results say."""
+        """How many µs after the start in results an instance begins."""
         return TICK if self.bounds[0] == "(" else 0
 
     @property
     def end_shift(self) -> int:
-        """By how many µs instances end later than results say."""
+        """How many µs after the end in results an instance ends."""
         return TICK if self.bounds[1] == "]" else 0
 
     @property
@@ -156,7 +156,7 @@ class Window(DeclaredWindow):
         return replace(self.geometry, range=self.geometry.range + self.ago) if self.ago else self.geometry
 
     def begins(self, start: Array) -> Array:
-        """Return where instances begin, given where they would begin without ``since``."""
+        """Return where instances begin, given where they would without ``since``."""
         return start if self.since is None else np.maximum(start, self.since)
 
 
@@ -167,6 +167,7 @@ class Cumulate(DeclaredWindow):
     Made by ``pn.cumulate``. All lengths are in µs.
     """
 
+    kind: ClassVar = "cumulate"
     step: int
     upto: int
     offset: int
@@ -174,13 +175,8 @@ class Cumulate(DeclaredWindow):
     bounds: Bounds = "[)"
 
     @property
-    def kind(self) -> str:
-        """``cumulate``."""
-        return "cumulate"
-
-    @property
     def default_name(self) -> str:
-        """The name of a window that was declared without one."""
+        """The name of a window that is declared without one."""
         text = f"{format_duration(self.upto)} by {format_duration(self.step)}"
         return f"{text}+{format_duration(self.offset)}" if self.offset else text
 
@@ -210,19 +206,15 @@ class Sliding(DeclaredWindow):
         Which bounds belong to the window.
     """
 
+    kind: ClassVar = "sliding"
     size: int
     ago: int
     name: str
     bounds: Bounds = "(]"
 
     @property
-    def kind(self) -> str:
-        """``sliding``."""
-        return "sliding"
-
-    @property
     def default_name(self) -> str:
-        """The name of a window that was declared without one."""
+        """The name of a window that is declared without one."""
         ago = f"-{format_duration(self.ago)}" if self.ago else ""
         bounds = "" if self.bounds == "(]" else f" {self.bounds}"
         return f"{format_duration(self.size)}/event{ago}{bounds}"
@@ -250,9 +242,9 @@ class RowWindow(DeclaredWindow):
     ----------
     kind
         ``tumbling``: filled, answered, and emptied. ``hopping``, ``sliding``: the most recent rows, answered at a pace
-        of their own. ``session``: until no row has arrived for ``size``.
+        of its own. ``session``: until no row has arrived for ``size``.
     size, every
-        What the window holds, and when it is answered; ``every`` is None for a tumbling window and a session.
+        What the window holds, and how often it is answered; ``every`` is None for a tumbling window and a session.
     origin, offset
         Where periods in time begin: on the grid of the clock, moved by ``offset``; with the first row of a key; with
         the next row.
@@ -277,7 +269,7 @@ class RowWindow(DeclaredWindow):
 
     @property
     def default_name(self) -> str:
-        """The name of a window that was declared without one."""
+        """The name of a window that is declared without one."""
         text = text_of(self.size)
         if self.kind == "session":
             return f"session {text}"
@@ -315,12 +307,12 @@ class RowWindow(DeclaredWindow):
 
     @property
     def before(self) -> bool:
-        """Whether it holds the last rows before the instant of its event, and none of that instant."""
+        """Whether it holds the last rows before the instant of its event."""
         return self.kind == "sliding" and self.bounds == "[)"
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether it is answered even if it holds no rows, because it leaves out the latest ones."""
+        """Whether it may be answered while it holds no rows, because it leaves out the latest ones."""
         return self.before or self.ago > 0
 
     @property
@@ -332,7 +324,7 @@ class RowWindow(DeclaredWindow):
     def windows(self) -> NoReturn:
         """Raise an error: a window of rows is not computed on the clock."""
         raise PlanError(
-            f"the window {self.name!r} goes by rows, and only windows over time work here, for example "
+            f"the window {self.name!r} depends on rows, and only windows in time work here, for example "
             "pn.tumbling('5 min')."
         )
 
@@ -353,17 +345,13 @@ class Nested(DeclaredWindow):
         The initiation time in µs, the paper's τ0.
     """
 
+    kind: ClassVar = "nested"
     ranges: tuple[int, ...]
     slides: tuple[int, ...]
     offset: int = 0
     given_name: str | None = None
     bounds: Bounds = "[)"
     since: int | None = None
-
-    @property
-    def kind(self) -> str:
-        """``nested``."""
-        return "nested"
 
     @property
     def default_name(self) -> str:
