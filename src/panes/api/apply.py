@@ -1,4 +1,4 @@
-"""The façade of functions, operators and sorts over windows: of tables in this process, on Spark, and of streams."""
+"""``pn.apply`` and ``pn.sort``: functions, operators and sorts over windows of tables, DataFrames and streams."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ def apply(
     streaming = _check_data("apply a function to", data, checkpoint)
     if operator is not None:
         stream = stream_of(one_window(over), by, at, where, ties, evict, port)
-        return _operated(operator_of(stream, operator, schema), data, streaming, shards, checkpoint)
+        return _run(operator_of(stream, operator, schema), data, streaming, shards, checkpoint)
     assert function is not None
     if port is not None:
         raise DeclarationError("port= is for operator=: a function has one input. Leave it out.")
     declared = function_of(function, over=over, by=by, at=at, where=where, ties=ties, evict=evict, schema=schema)
-    return _applied(declared, data, streaming, shards, checkpoint)
+    return _run(declared, data, streaming, shards, checkpoint)
 
 
 @helpful(
@@ -193,43 +193,28 @@ def sort(
     [9, 7, 5, 8, 1]
     """
     streaming = _check_data("sort", data, checkpoint)
-    asked: dict[str, Any] = {"by": by, "at": at, "where": where, "ties": ties}
-    by_what = order_of(order)
+    rows: dict[str, Any] = {"by": by, "at": at, "where": where, "ties": ties}
+    columns = order_of(order)
     if is_session(window := one_window(over)) or (streaming and follows(window)):
         from panes.applying.operators_in_columns import SortRows
 
-        function = function_of(SortRows(by_what), over=window, evict=None, schema=None, **asked)
-        sorts = replace(function, order=tuple(name for name, _ in by_what))
-        return _applied(sorts, data, streaming, shards, checkpoint)
-    return _operated(sort_of(stream_of(window, **asked), by_what), data, streaming, shards, checkpoint)
+        function = function_of(SortRows(columns), over=window, evict=None, schema=None, **rows)
+        sorts = replace(function, order=tuple(name for name, _ in columns))
+        return _run(sorts, data, streaming, shards, checkpoint)
+    return _run(sort_of(stream_of(window, **rows), columns), data, streaming, shards, checkpoint)
 
 
-def _applied(declared: WindowedFunction, data: Any, streaming: bool, shards: int, checkpoint: str | None) -> Any:
-    if streaming:
-        from panes.spark.apply import apply_stream
+def _run(
+    declared: WindowedFunction | WindowedOperator, data: Any, streaming: bool, shards: int, checkpoint: str | None
+) -> Any:
+    """Give the declaration to the runner for the data."""
+    if not is_spark(data):
+        from panes.local.apply import apply_to_table
 
-        return apply_stream(declared, data, shards, checkpoint)
-    if is_spark(data):
-        from panes.spark.apply import apply_batch
+        return apply_to_table(declared, data)
+    from panes.spark.apply import apply_to_batch, apply_to_stream
 
-        return apply_batch(declared, data)
-    from panes.local.apply import applied
-
-    return applied(declared, data)
-
-
-def _operated(declared: WindowedOperator, data: Any, streaming: bool, shards: int, checkpoint: str | None) -> Any:
-    if streaming:
-        from panes.spark.operated import operated_stream
-
-        return operated_stream(declared, data, shards, checkpoint)
-    if is_spark(data):
-        from panes.spark.operated import operated as operated_on_spark
-
-        return operated_on_spark(declared, data)
-    from panes.local.apply import operated as operated_here
-
-    return operated_here(declared, data)
+    return apply_to_stream(declared, data, shards, checkpoint) if streaming else apply_to_batch(declared, data)
 
 
 def _check_data(what: str, data: Any, checkpoint: str | None) -> bool:

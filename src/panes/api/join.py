@@ -1,4 +1,4 @@
-"""The façade of joins: two streams over many windows at once, in this process or on Spark."""
+"""``pn.join``: two tables, DataFrames or streams over many windows at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The façade that composes the rooms: plan queries together, look at the plan, run it."""
+"""Queries planned together: look at the plan, run it, stream it, look it up, keep it live."""
 
 from __future__ import annotations
 

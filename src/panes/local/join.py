@@ -1,4 +1,4 @@
-"""JoinDeclaration two tables in this process."""
+"""``pn.join`` on tables in this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from panes.queries.join_declarations import JoinDeclaration
 
 
 def join(declared: JoinDeclaration, left: Any, right: Any) -> pa.Table:
-    """JoinDeclaration two inputs over all windows.
+    """Join two tables over all windows.
 
     Parameters
     ----------

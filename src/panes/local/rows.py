@@ -37,7 +37,7 @@ def add_row_windows(steps: Steps, read: int, parts: Sequence[RowsPart], data: An
     table = as_table(data, {name.lower() for name in needed(parts)})
     at = parts[0].stream.at
     if at is None:
-        table = table.append_column(ARRIVAL, pa.array(np.arange(len(table)), pa.timestamp("us")))
+        table = with_arrival(table)
     schema = table.schema
     bounds = [bind_rows(part, schema, types_in(schema)) for part in parts]
 
@@ -50,6 +50,11 @@ def add_row_windows(steps: Steps, read: int, parts: Sequence[RowsPart], data: An
     ordered = steps.add("sort", detail, lambda _: sorted_rows(inputs, table, data, columns), read)
     titles = [window.name for part in parts for window in part.windows]
     return steps.add("answer", "windows by rows, from one sorted column", answer_all, ordered, windows=titles)
+
+
+def with_arrival(table: pa.Table) -> pa.Table:
+    """A table with a time for rows that have none: they arrive in their order."""
+    return table.append_column(ARRIVAL, pa.array(np.arange(len(table)), pa.timestamp("us")))
 
 
 def _answered(bound: BoundRows, rows: SortedRows) -> list[pa.Table]:

@@ -1,4 +1,4 @@
-"""A function over windows on Spark: rows are shuffled and sorted once, or go to one stateful operator."""
+"""``pn.apply`` and ``pn.sort`` on Spark: rows are shuffled and sorted once, or go to one stateful operator."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from panes.applying.function_calls import OUTPUT, bind_function
 from panes.applying.user_functions import WindowedFunction
+from panes.applying.user_operators import WindowedOperator
 from panes.engine.schema import ResultSchema, field_of
 from panes.errors import PlanError
 from panes.planning.steps import Steps
@@ -21,6 +22,7 @@ from panes.row_windows.bound_rows import START as ROWS_START
 from panes.row_windows.parts import RowsPart, key_sets
 from panes.spark.binding import arrow_field, examine
 from panes.spark.naming import END, START, VIEW, key, quoted
+from panes.spark.operated import operated, operated_stream
 from panes.spark.rows import Prepared, add_row_stream, add_row_windows, prepared_with
 from panes.spark.rows_job import Answering
 from panes.spark.stream import METRICS
@@ -52,19 +54,25 @@ class PreparedFunction(Prepared):
         return answers.select(F.element_at(F.array(*labels), F.col(VIEW) + 1).alias("window_name"), window, *keys, *own)
 
 
-def apply_batch(declared: WindowedFunction, events: DataFrame) -> DataFrame:
-    """What a function returns for the windows of a batch."""
+def apply_to_batch(declared: WindowedFunction | WindowedOperator, events: DataFrame) -> DataFrame:
+    """What a function returns for the windows of a batch, or an operator submits when its rows arrive."""
+    if isinstance(declared, WindowedOperator):
+        return operated(declared, events)
     steps = Steps("pn.apply on a DataFrame", shuffling=True)
     read = steps.add("read", "events", lambda: events)
     return _together(steps, [add_row_windows(steps, read, some, look_at=read) for some in _prepared(declared, events)])
 
 
-def apply_stream(declared: WindowedFunction, events: DataFrame, shards: int, checkpoint: str | None) -> DataFrame:
-    """The same while rows come: it is called for each window when that is complete."""
+def apply_to_stream(
+    declared: WindowedFunction | WindowedOperator, events: DataFrame, shards: int, checkpoint: str | None
+) -> DataFrame:
+    """The same on a stream: a function is called for each window when the window is complete."""
+    if isinstance(declared, WindowedOperator):
+        return operated_stream(declared, events, shards, checkpoint)
     steps = Steps("pn.apply on a stream", shuffling=True)
     read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
     for some in _prepared(declared, events):
-        # Each needs its own name: Spark refuses two observed metrics of one name.
+        # Spark refuses two observed metrics of one name.
         metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
         parts.append(add_row_stream(steps, read, some, shards, metrics, checkpoint))
     return _together(steps, parts)

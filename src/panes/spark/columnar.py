@@ -1,7 +1,8 @@
-"""The wide form of sliding windows: a row per key and instant, all windows side by side, straight from the events.
+"""The columnar strategy: panes in the JVM, one shuffle by key, every window at once from sorted columns.
 
-All of them are answered at the same instants, so there is nothing to bring together afterwards: the long form of twenty
-windows would have twenty times as many rows, and a group-by to make them wide.
+Spark's code generation makes the finest panes with map-side combine. A second shuffle brings the panes of a key
+together, which are few, and ``mapInArrow`` answers all windows of all queries from them, whole keys at a time. Events
+take the place of panes for aggregates that only Python can build, and for answers per event.
 """
 
 from __future__ import annotations
@@ -27,13 +28,6 @@ from panes.spark.binding import Input
 from panes.spark.chunks import arguments_of, keys_of, whole_keys
 from panes.spark.naming import END, START, VIEW, floor_to_edges, key, micros, quoted, stored
 from panes.spark.prefilter import Prefilter
-
-# The columnar strategy: panes in the JVM, one shuffle by key, every window at once from sorted columns.
-#
-# Spark's code generation makes the finest panes with map-side combine; a second shuffle brings the panes of a key
-# together, which are few; ``mapInArrow`` then answers all windows of all queries with frames and kernels, whole keys at
-# a time. Raw events stay in the JVM unless an aggregate of the user's own or an answer per event needs them.
-
 
 CHUNK = 1 << 18
 
@@ -159,11 +153,11 @@ def _answer(
 
 _END = "window_end"
 _BATCH = 1 << 23
-"""Values at once: a row has the columns of all windows."""
+"""Values per batch; a row has the columns of all windows."""
 
 
 def all_at_one_instant(physical: PhysicalPlan) -> bool:
-    """Whether all answers that stand in one row are answers to one event, and nothing is made of them."""
+    """Whether ``wide_per_event`` serves a plan: all windows have an answer per event, and no query derives columns."""
     return (
         len(physical.stores) == 1
         and physical.stores[0].per_event
@@ -173,7 +167,10 @@ def all_at_one_instant(physical: PhysicalPlan) -> bool:
 
 
 def wide_per_event(rows: DataFrame, physical: PhysicalPlan, program: Program, source: Input) -> DataFrame:
-    """One row per key and instant, a column per output column and window.
+    """One row per key and instant, a column per output column and window, straight from the events.
+
+    All windows are answered at the same instants, so nothing has to be brought together afterwards: the long form of
+    twenty windows has twenty times as many rows, and making it wide takes a group-by.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where answers are written: files of some format, once or as they come."""
+"""Where the command reads events and writes answers: files of some format, or a table; once, or as a stream."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from pyspark.sql.types import StringType, StructType
 
 from panes.errors import PanesError
 from panes.spark.naming import quoted
-
-# Where events come from: files of some format, or a table; and the rows of them that cannot be read.
-
 
 MALFORMED = "_corrupt_record"
 MALFORMED_METRICS = "panes_malformed"

@@ -1,8 +1,4 @@
-"""The wide form of a stream's answers: one row per key and window end, as a batch has it.
-
-All windows that end together are complete together: one shard answers them in one micro-batch, and its answers are in
-one partition. So they are brought together where they come out, without state and without a shuffle.
-"""
+"""The last steps of answers on Spark: names, derived columns, ``having``, one schema for all queries; long or wide."""
 
 from __future__ import annotations
 
@@ -25,9 +21,6 @@ from panes.queries.windows import Window
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input
 from panes.spark.naming import END, START, VIEW, key, quoted, text
-
-# The last projection: names, derived columns, ``having``, one schema for all queries, long or wide.
-
 
 _QUERY, _EXPIRES, _NUMBER = "__panes_query", "__panes_expires", "__panes_numbered"
 
@@ -234,19 +227,19 @@ _ROWS = 1 << 16
 
 
 def check_wide(queries: Sequence[Query], asked: dict[str, bool]) -> None:
-    """Refuse where windows that end together may not come out together.
+    """Refuse the wide layout of a stream where windows that end together may come out apart.
 
     Parameters
     ----------
     asked
-        Options of a stream by which answers come out one by one, and whether they were given.
+        Options of a stream that let answers out one by one, and whether they were given.
     """
     wide_columns(queries)
     option = next((name for name, given in asked.items() if given), None)
     if option is not None:
         raise PlanError(
-            f"layout='wide' with {option}: rows then come out one by one, and in a row of all windows nobody could "
-            "tell which of them it is about. Take layout='long'."
+            f"layout='wide' with {option}: rows then come out one by one, and a row of all windows cannot say "
+            "which of them it is about. Take layout='long'."
         )
     windows = [window for query in queries for window in query.windows]
     other = next((window for window in windows if _lag(window) != _lag(windows[0])), None)
@@ -259,7 +252,11 @@ def check_wide(queries: Sequence[Query], asked: dict[str, bool]) -> None:
 
 
 def widened(answers: DataFrame, queries: Sequence[Query], shape: Shape) -> DataFrame:
-    """The answers of each micro-batch with a column per output column and window."""
+    """The answers of each micro-batch in the wide layout.
+
+    Windows that end together are complete together: one shard answers them in one micro-batch, and its answers are in
+    one partition. So no state and no shuffle is needed to bring them together.
+    """
     keys, names = tuple(queries[0].by), wide_columns(queries)
     window = answers.schema["window"].dataType
     assert isinstance(window, t.StructType)

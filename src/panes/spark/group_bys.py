@@ -1,6 +1,8 @@
-"""The rewrite strategy: the tree of group-bys of the factor-window paper (section III-C), all in the JVM.
+"""Strategies that run in the JVM alone: Spark's own windows, and a tree of group-bys.
 
-Each window is a group-by over the partials of its provider; the shuffle of a provider is shared by its readers.
+``native`` is one ``groupBy(window(...))`` per query and window: the fastest where sharing cannot pay, as for a single
+tumbling window. ``rewrite`` is the tree of the factor-window paper (section III-C): each window is a group-by over the
+partials of its provider, and readers of one provider share its shuffle.
 """
 
 from __future__ import annotations
@@ -18,10 +20,6 @@ from panes.spark.columnar import keep_events
 from panes.spark.finish import WindowRows
 from panes.spark.naming import START, instant, key, micros, quoted, stored
 from panes.timeline import Geometry
-
-# The native strategy: Spark's own ``groupBy(window(...))``, once per query and window.
-#
-# Where sharing cannot pay (a single tumbling window), nothing is faster than this.
 
 
 def native(query: Query, declared: Window, source: Input) -> DataFrame:

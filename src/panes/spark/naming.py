@@ -1,4 +1,4 @@
-"""What depends on the time zone of the session: Spark reads times in it, and Python in UTC."""
+"""Names and SQL that every strategy writes the same way, and what depends on the time zone of the session."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from pyspark.sql import types as t
 
 from panes.expressions.expression import Expression
 from panes.timeline import Edges
-
-# Names and SQL that every strategy writes the same way.
-
 
 VIEW, START, END = "__panes_view", "__panes_start", "__panes_end"
 """What columnar answers begin with: the number of the view, and the bounds of the instance."""
@@ -84,7 +81,9 @@ def tells_time(type_: pa.DataType) -> bool:
 
 
 def depends_on_zone(value: Expression, types: Mapping[str, pa.DataType]) -> bool:
-    """Whether an expression may read a time in the session's zone: one that is written out, or a day beside a time.
+    """Whether an expression may read a time in the session's zone: a literal, or a date beside a timestamp.
+
+    Spark evaluates such an expression in the time zone of the session, and Python in UTC.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ways to the same answers, timed side by side."""
+"""Spark on one machine: the Java it needs, a session that suits it, and several ways to the same answers timed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from panes.errors import PanesError
-
-# Is there a Java that Spark can run on?
-
 
 _OLDEST = 17
 _HOW = "install it, for example with 'apt-get install openjdk-17-jre-headless' or 'brew install openjdk@17'"
@@ -36,9 +33,6 @@ def find_java() -> tuple[int, str]:
     if found is None or int(found[1]) < _OLDEST:
         raise PanesError(f"{needed}, and {java} is {said.splitlines()[0] if said else 'none'}: {_HOW}.")
     return int(found[1]), java
-
-
-# A Spark session for one machine, for what Panes starts itself. Users' own sessions are left as they are.
 
 
 _ZONE = "spark.sql.session.timeZone"

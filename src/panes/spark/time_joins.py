@@ -1,7 +1,8 @@
-"""A windowed join of streams: Spark's own stream-stream join of the widest window, which finds each match once.
+"""Joins over windows in time, in the JVM: each match is found once, by one join of the widest window.
 
-Its state is Spark's: rows of both sides, each for as long as the widest window can still need it. Levels and windows
-are projections without state after it.
+Its *level*, the narrowest window that holds it, follows from how far apart the two rows are; a row of the result per
+window is a projection. The state of a stream is that of Spark's stream-stream join: rows of both sides, each for as
+long as the widest window may still need it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
@@ -21,9 +22,6 @@ from panes.queries.join_declarations import JoinDeclaration
 from panes.spark.binding import arrow_field, check_watermark
 from panes.spark.naming import instant, micros, quoted, text
 from panes.timeline import SECOND
-
-# The two sides of a join on Spark: checked before any job, under names of their own; and what SQL says of them.
-
 
 LEFT, RIGHT = left_name(""), right_name("")
 """What the columns of each side are called between the steps of a job, followed by their positions."""
@@ -123,9 +121,6 @@ def _arrow_schema(side: DataFrame, used: Collection[int] = ()) -> pa.Schema:
     return pa.schema([arrow_field(field, i in used) for i, field in enumerate(side.schema)])
 
 
-# Matches of the widest window as rows of the result: the level of each, then a row for it, or one per window.
-
-
 LEVEL = "__panes_level"
 """The number of the narrowest window that holds a match; the number of windows where a row has no match."""
 
@@ -185,6 +180,63 @@ def _choice(sizes: Sequence[int], low: int, high: int) -> str:
     middle = (low + high) // 2
     narrower, wider = _choice(sizes, low, middle), _choice(sizes, middle + 1, high)
     return f"IF({_DISTANCE} < {sizes[middle]}L, {narrower}, {wider})"
+
+
+# Batches
+
+
+_BUCKET, _ROW, _NEAREST = "bucket", "row", "nearest"  # columns of a side: its name comes before
+
+
+def join_batches(sides: JoinSides) -> DataFrame:
+    """Join two batches over all windows in time.
+
+    Time is cut into buckets as wide as the widest window, and one side is copied into the buckets beside its own. So
+    Spark joins by key *and* bucket: a row meets the rows of three buckets, and not all of its key.
+    """
+    declared = sides.declared
+    found = with_levels(sides, _matches(sides))
+    if declared.how == "inner":
+        return each_once(sides, found) if declared.layout == "matches" else every_window(sides, found)
+    if declared.layout == "long":
+        found = _with_nearest(_with_nearest(found, sides, LEFT), sides, RIGHT)
+        return every_window(sides, found, (f"{LEFT}{_NEAREST}", f"{RIGHT}{_NEAREST}"))
+    if declared.how == "full":
+        # Copies of a row on the right, in other buckets than those of its matches, come out as rows without a match.
+        copies = f"{LEVEL} = {len(declared.sizes)} AND {LEFT}{_ROW} IS NULL AND NOT {RIGHT}{_NEAREST}"
+        found = _with_nearest(found, sides, RIGHT).where(f"NOT ({copies})")
+    return each_once(sides, found)
+
+
+def _matches(sides: JoinSides) -> DataFrame:
+    """Every match of the widest window, once, and the rows without one that the join keeps."""
+    declared, width = sides.declared, sides.declared.widest
+    # A side whose rows come out without a match must not be copied, or be told apart afterwards.
+    copied = LEFT if declared.how == "right" else RIGHT
+    placed = []
+    for (rows, name, _), time in zip(sides.all, sides.micros, strict=True):
+        if declared.how != "inner":
+            rows = rows.withColumn(f"{name}{_ROW}", F.monotonically_increasing_id())
+        own = f"{time} - pmod({time}, {width}L)"
+        beside = f"explode(array({own} - {width}L, {own}, {own} + {width}L))"
+        placed.append(rows.selectExpr("*", f"{beside if name == copied else own} AS {name}{_BUCKET}"))
+    near = f"{LEFT}{_BUCKET} = {RIGHT}{_BUCKET} AND {sides.distance} < {width}L"
+    return placed[0].join(placed[1], F.expr(f"{sides.alike} AND {near}"), declared.how)
+
+
+def _with_nearest(matches: DataFrame, sides: JoinSides, name: str) -> DataFrame:
+    """Whether a match is the nearest of its row of a side; false where the join does not keep rows of that side."""
+    declared, nearest = sides.declared, f"{name}{_NEAREST}"
+    if not (declared.keeps_left if name == LEFT else declared.keeps_right):
+        return matches.withColumn(nearest, F.lit(False))
+    row, other = f"{name}{_ROW}", f"{RIGHT if name == LEFT else LEFT}{_ROW}"
+    # Rows of the other side without a match have no row here; apart, so that they do not all meet in one task.
+    of_row = Window.partitionBy(row, F.expr(f"IF({row} IS NULL, {other}, NULL)")).orderBy(LEVEL)
+    first = F.row_number().over(of_row) == 1
+    return matches.withColumn(nearest, F.col(row).isNotNull() & first)
+
+
+# Streams
 
 
 _NUMBER = "number"  # of the window of a row; the name of the side comes before
