@@ -9,6 +9,7 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help run check test lint types imports pure unit docs hooks soak bench compile java clean
@@ -33,11 +34,12 @@ types: $(READY) ## mypy, strict
 imports: $(READY) ## the import contract: which room may import which
 	$(BIN)/lint-imports
 
-pure: $(READY) ## doctests and tests that need no Spark; make pure ARGS='-k hopping'
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not spark and not soak' $(ARGS)
+pure: $(READY) ## doctests and tests that need no Spark, with few examples; make pure ARGS='-k hopping'
+	$(PYTEST) -n $(JOBS) -m 'not spark and not soak' --hypothesis-profile check $(ARGS)
 
+# With ARGS only some tests run, and their coverage says nothing.
 unit: $(READY) java ## all doctests and tests, with coverage; make unit ARGS='-k hopping'
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	$(PYTEST) -n $(JOBS) $(if $(ARGS),$(ARGS),--cov --cov-report=term:skip-covered)
 
 docs: $(READY) ## build the documentation site in site/, offline; broken links fail
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -46,8 +48,9 @@ docs: $(READY) ## build the documentation site in site/, offline; broken links f
 hooks: $(READY) ## install the git hooks: lint, types and imports before each commit
 	$(BIN)/pre-commit install
 
-soak: $(READY) java ## tests that take very long: streams killed again and again
-	$(BIN)/python -m pytest -m soak --hypothesis-profile soak $(ARGS)
+soak: $(READY) java ## tests that take very long: streams killed again and again, many examples
+	$(PYTEST) -m soak --hypothesis-profile soak $(ARGS)
+	$(PYTEST) -n $(JOBS) -m 'not spark and not soak' --hypothesis-profile soak $(ARGS)
 
 bench: $(READY) java ## benchmarks; make bench NAME=price ARGS='--events 1000000'
 	$(BIN)/python -m benchmarks $(NAME) $(ARGS)

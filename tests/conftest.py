@@ -1,24 +1,39 @@
-"""What all tests share: one Spark session for those that need it."""
+"""What all tests share: one Spark session per process, and how many examples Hypothesis draws."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-# Tests do not time: an import or a busy machine would fail them.
-# Every run draws other examples: few are enough for each, and `make soak` draws many.
-settings.register_profile("panes", deadline=None, max_examples=50)
-settings.register_profile("soak", deadline=None, max_examples=1000)
+USUAL = 50
+# No deadlines: an import or a busy machine would fail a test. Every run draws other examples, so few of them will do;
+# `make check` draws fewer, and `make soak` many.
+settings.register_profile("panes", deadline=None, max_examples=USUAL)
+settings.register_profile("check", deadline=None, max_examples=USUAL // 4)
+settings.register_profile("soak", deadline=None, max_examples=USUAL * 20)
 settings.load_profile("panes")
+
+SPARK = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # Most code of a test runs once: compiling it twice costs more than it saves.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+}
+CODEGEN = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+NO_CODEGEN = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,47 +45,91 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _needs_spark(item):
             item.add_marker("spark")
+        if isinstance(item, pytest.Function) and not item.get_closest_marker("soak"):
+            _scale_examples(item.obj)
     # The longest first, so that no process waits for it at the end.
     items.sort(key=lambda item: not any(name in item.nodeid for name in ("test_faults", "test_support")))
 
 
 def _needs_spark(item: pytest.Item) -> bool:
-    """Whether a test takes the fixture ``spark``, or is a doctest that starts a session of its own."""
+    """Whether a test takes the fixture ``spark``, or is a doctest that asks for a session."""
     if isinstance(item, pytest.DoctestItem):
-        return any("SparkSession" in example.source for example in item.dtest.examples)
+        return any("spark = " in example.source for example in item.dtest.examples)
     return "spark" in getattr(item, "fixturenames", ())
 
 
-@pytest.fixture
-def one_partition(spark: SparkSession) -> Iterator[None]:
-    """For streams: Spark opens a state store per partition, in every micro-batch."""
-    before = spark.conf.get("spark.sql.shuffle.partitions") or ""
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
+def _scale_examples(test: object) -> None:
+    """Scale the number of examples that a test sets for itself with the profile's."""
+    function = getattr(test, "__func__", test)
+    if not is_hypothesis_test(function) or hasattr(function, "scaled"):
+        return
+    own = function._hypothesis_internal_use_settings
+    if own is not settings.default:
+        count = max(1, own.max_examples * settings.default.max_examples // USUAL)
+        function._hypothesis_internal_use_settings = settings(own, max_examples=count)
+    function.scaled = True
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Run a doctest in the shared session, which its ``getOrCreate`` finds, and undo what it configures."""
+    if not (isinstance(item, pytest.DoctestItem) and item.get_closest_marker("spark")):
+        yield
+        return
+    conf = _session().conf
+    before = conf.getAll
     yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
+    for name, _ in conf.getAll.items() - before.items():
+        if name in before:
+            conf.set(name, before[name])
+        else:
+            conf.unset(name)
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def pytest_sessionfinish() -> None:
+    if _session.cache_info().currsize:
+        _session().stop()
+
+
+@cache
+def _session() -> SparkSession:
     """A small local Spark; imported here, so that pure tests never wait for a JVM."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     session = (
-        SparkSession.builder.master("local[2]")
-        .appName("panes-tests")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        # Most code of a test runs once: compiling it twice costs more than it saves.
-        .config(
-            "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
-        )
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
+        SparkSession.builder.master("local[2]").appName("panes-tests").config(map=SPARK | NO_CODEGEN).getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    return session
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """The session that all tests of a process share.
+
+    It interprets expressions: to generate and compile Java for queries of a few rows takes most of a test's time. Tests
+    of what Spark computes for us ask for ``codegen``, too.
+    """
+    return _session()
+
+
+def configured(spark: SparkSession, changes: dict[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name) or "" for name in changes}
+    for name, value in changes.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.fixture
+def one_partition(spark: SparkSession) -> Iterator[None]:
+    """For streams: Spark opens a state store per partition, in every micro-batch."""
+    yield from configured(spark, {"spark.sql.shuffle.partitions": "1"})
+
+
+@pytest.fixture
+def codegen(spark: SparkSession) -> Iterator[None]:
+    """Generated code, as users have it."""
+    yield from configured(spark, CODEGEN)
