@@ -18,7 +18,7 @@ import numpy as np
 from panes.aggregates.operations import Array, Operations, State, take
 from panes.errors import PlanError
 from panes.kernels.kernel import gather, place
-from panes.live.elements import Elements
+from panes.live.algorithm import Elements
 from panes.live.rings import Rings, Runs
 
 _FAR = 2**31

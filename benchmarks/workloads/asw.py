@@ -25,9 +25,8 @@ from benchmarks.runner import Bench
 from panes.aggregates.extrema import LARGEST
 from panes.aggregates.integers import MACHINE
 from panes.aggregates.operations import Array, Operations, State
-from panes.live.algorithm import LiveAlgorithm
+from panes.live.algorithm import Elements, LiveAlgorithm
 from panes.live.dyadic import BaseIntervals, SearchTree
-from panes.live.elements import Elements
 from panes.live.landmark import LandmarkIntervals
 from panes.live.quantiles import SortedIntervals
 from panes.live.rings import Rings

@@ -322,7 +322,7 @@ def test_quantiles_with_a_parameter_per_request():
     assert only["x"].to_pylist() != declared["x"].to_pylist()
     with pytest.raises(DeclarationError, match="from 0 to 1"):
         index.lookup(requests, over="1 hour", q=1.5)
-    with pytest.raises(DeclarationError, match="there are 'x', 's'"):
+    with pytest.raises(DeclarationError, match="the query has 'x', 's'"):
         index.lookup(requests, over="1 hour", q={"n": 0.5})
     with pytest.raises(SchemaError, match="no column 'prat'"):
         index.lookup(requests, over="1 hour", q="prat")
@@ -555,7 +555,7 @@ def test_an_update_that_breaks_off_is_not_answered_from():
         lambda: index.update(EVENTS),
         lambda: index.save("nowhere"),
     ):
-        with pytest.raises(StateError, match="broke off halfway"):
+        with pytest.raises(StateError, match="failed halfway"):
             what()
 
 

@@ -16,9 +16,8 @@ from panes.aggregates.ordering import GREATEST, Codes, lasting_codes
 from panes.aggregates.values import SortedBags
 from panes.errors import PlanError, nearest
 from panes.live.adviser import Adviser, rates_of
-from panes.live.algorithm import LiveAlgorithm
+from panes.live.algorithm import Elements, LiveAlgorithm
 from panes.live.dyadic import BaseIntervals, SearchTree
-from panes.live.elements import Elements
 from panes.live.landmark import LandmarkIntervals
 from panes.live.quantiles import SortedIntervals
 from panes.live.rings import Rings, Runs, Tenant

@@ -21,7 +21,7 @@ import numpy as np
 from panes.aggregates.operations import Array, Operations, State
 from panes.kernels.kernel import gather, place
 from panes.kernels.scan import prefixes, suffixes
-from panes.live.elements import Elements
+from panes.live.algorithm import Elements
 from panes.live.rings import Rings, Runs
 
 # Prefixes of blocks for many keys at once, each of which continues somewhere within a block.

@@ -1,4 +1,4 @@
-"""A plan that lives in this process: events come in, and any window of what is kept can be asked for at any time.
+"""A plan that is kept in this process: events come in, and any window of them can be looked up at any time.
 
 Paper: Arasu and Widom, Resource Sharing in Continuous Sliding-Window Aggregates (VLDB 2004).
 """
@@ -6,52 +6,40 @@ Paper: Arasu and Widom, Resource Sharing in Continuous Sliding-Window Aggregates
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panes.aggregates.aggregates import is_number
-from panes.aggregates.operations import Array
-from panes.engine.columns import NEVER, column_of, instants_of, whole
+from panes.engine.columns import NEVER, column_of
 from panes.engine.input_columns import check_added
-from panes.engine.lookback import BoundLookup
 from panes.engine.lookup_results import Answers, answers_of, spread
-from panes.engine.schema import check_key, check_times, field_of, one_type_each, position, time_position
+from panes.engine.schema import field_of, one_type_each
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError, nearest
-from panes.expressions.evaluate import evaluate, require_boolean
+from panes.expressions.evaluate import require_boolean
 from panes.expressions.expression import Expression, expression
 from panes.frames.positions import check_near
 from panes.inputs import as_table, check_here
-from panes.live.answers import AskedLive, Span, quantiles_of
+from panes.live.answers import LiveLookup
 from panes.live.column import algorithm_named
-from panes.live.conditions import Range, range_of
+from panes.live.finding import check_names, find, passing, served_range
 from panes.live.nested_state import Granules
-from panes.live.part import Part, part_over
+from panes.live.over import OneWindow, Over, one_window
+from panes.live.part import Part
+from panes.live.requests import Quantiles, Requests, Span, quantiles_of, spans_of
 from panes.live.retention import keeps
 from panes.live.threshold_index import ThresholdIndex
 from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupWindow, declare_lookup
 from panes.queries.measures import Rows
 from panes.queries.query import Query
-from panes.queries.window_constructors import sliding
-from panes.queries.windows import DeclaredWindow, Nested, RowWindow, Sliding
+from panes.queries.windows import Nested
 from panes.suggestions import attribute, helpful
 from panes.timeline import DurationLike, InstantLike, parse_instant
-
-Over: TypeAlias = "DurationLike | Rows | LookupWindow | tuple[str, str]"
-"""One window: a duration, ``pn.rows(n)``, a window, or the names of two columns of the requests."""
-
-Quantiles: TypeAlias = float | str | Mapping[str, float | str]
-"""Which quantile a lookup asks for: a number, a column of the requests, or one of these for each output column."""
-
-_SIDES = ("the events", "the requests")
-
 
 _ELSEWHERE = {
     **dict.fromkeys(("append", "add", "insert", "push", "ingest", "write"), "live.update(batch)"),
@@ -59,18 +47,18 @@ _ELSEWHERE = {
     **dict.fromkeys(("get", "read", "features", "get_online_features"), "live.lookup(requests)"),
     **dict.fromkeys(("load", "restore"), "plan.live(load=path)"),
 }
-"""What other stores are asked for, and what it is called here."""
+"""What the methods of other stores are called here."""
 
 
 class Live:
     """The queries of a plan, kept in this process. Made by ``plan.live()``.
 
-    One thread may feed it while others ask: each sees whole batches, in everything it asks.
+    One thread may update it while others look up: every call sees whole batches.
 
     Attributes
     ----------
     null_times
-        How many events had no time.
+        The number of events without a time.
     """
 
     def __init__(self, queries: Sequence[Query], keep: Any = None, algorithm: str | None = None) -> None:
@@ -82,14 +70,12 @@ class Live:
         self._granules: dict[str, Granules] = {}
         if isinstance(keep, Nested):
             if algorithm is not None:
-                raise DeclarationError("algorithm= is for events that are kept one by one, not for granules.")
+                raise DeclarationError("algorithm= is for single events, not for granules. Leave it out.")
             self._granules = {query.name: Granules(query, keep) for query in self.queries}
         else:
             declared = _declared(self.queries)
-            wanted = keeps(declared, keep)
-            self._parts = [Part(part, own, self._algorithm) for part, own in wanted]
+            self._parts = [Part(part, own, self._algorithm) for part, own in keeps(declared, keep)]
         self._newest: dict[str, int] = {}
-        # A stream feeds it in a thread of its own, while others ask.
         self._lock, self._broken = RLock(), False
 
     if not TYPE_CHECKING:
@@ -102,16 +88,16 @@ class Live:
 
     @property
     def rows(self) -> int:
-        """How many events are held: once for each set of keys and condition that queries have, or granules' rows."""
+        """The number of events held, once for each set of keys and condition of queries; of granules, their rows."""
         with self._lock:
             return sum(part.rows for part in self._parts) + sum(each.rows for each in self._granules.values())
 
     @property
     def left_out(self) -> int:
-        """How many events were older than what is kept when they came.
+        """The number of events that were older than what is kept when they came.
 
-        They are in no window that may still be asked for, so that no answer misses them: it is a figure about how late
-        events come, not an error. More than a few of many say that ``keep=`` is short, or that a batch is a replay.
+        No window that can still be looked up holds them, so that no answer misses them: it is a figure about late
+        events, not an error. If it is more than a few of many, ``keep=`` is short, or a batch is a replay.
         """
         with self._lock:
             held = sum(part.store.left_out for part in self._parts if part.schema is not None)
@@ -119,26 +105,26 @@ class Live:
 
     @helpful("live.update(batch)", **dict.fromkeys(("events", "data", "table"), "batch"))
     def update(self, batch: Any) -> None:
-        """Take in events: a pyarrow Table or RecordBatch, or anything with the Arrow C interface.
+        """Add events: a pyarrow Table or RecordBatch, or anything with the Arrow C interface.
 
-        They may come in any order, within a batch and over batches. Those behind later ones of their key make its rows
-        be laid out anew, so that this should be rare; those that are older than what is kept are counted in
-        ``left_out``. Events of one instant are in the order that ``ties=`` of a query says. The first batch fixes the
-        types of all; one without rows will do.
+        They may come in any order, within a batch and over batches; but an event behind later ones of its key rewrites
+        that key's rows, so that late events should be rare. Events older than what is kept are counted in ``left_out``.
+        Events of one instant are in the order of the query's ``ties=``. The first batch fixes the types; it may have no
+        rows.
         """
         check_here("live.update", "batch", batch)
         if isinstance(batch, pa.RecordBatchReader):
             batch = batch.read_all()
         with self._lock, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self._check_whole()
+            self._check_usable()
             if self._granules:
                 sorted_ = [granules.prepare(batch) for granules in self._granules.values()]
-                with self._whole_or_not_at_all():
+                with self._all_or_nothing():
                     for granules, events in zip(self._granules.values(), sorted_, strict=True):
                         granules.commit(events)
                 return
             tables = [part.read(batch) for part in self._parts]
-            # What may fail comes before anything changes.
+            # All that may fail, before anything changes.
             batches = [part.prepare(table) for part, table in zip(self._parts, tables, strict=True)]
             times: dict[str, pa.Array] = {}
             for part, table in zip(self._parts, tables, strict=True):
@@ -149,7 +135,7 @@ class Live:
                     check_near(np.array([latest]))
                     self._newest[at] = max(latest, self._newest.get(at, latest))
             self.null_times += sum(column.null_count for column in times.values())
-            with self._whole_or_not_at_all():
+            with self._all_or_nothing():
                 for part, ready in zip(self._parts, batches, strict=True):
                     newest = self._newest.get(part.declared.at.lower())
                     if newest is not None:
@@ -161,7 +147,7 @@ class Live:
         skip="write ago=pn.rows(20) beside over=pn.rows(100).",
         **dict.fromkeys(("labels", "entities"), "requests"),
         **dict.fromkeys(("quantile", "quantiles"), "q"),
-        delay="it is for plan.lookup: what is here is answered from what has come.",
+        delay="it is for plan.lookup: live.lookup answers from the events that have come.",
     )
     def lookup(
         self,
@@ -174,28 +160,28 @@ class Live:
         q: Quantiles | None = None,
         layout: LookupLayout = "wide",
     ) -> pa.Table:
-        """What the windows of the plan, or any other one, hold at each request.
+        """Return the requests, with the answers over the plan's windows, or any other one, beside them.
 
-        Without ``over=`` it is what ``plan.lookup`` would give of all events that have come. Where a key is unknown, or
-        a window holds nothing, counts are 0 and other aggregates null; so it is where the time of a request is null. A
+        Without ``over=`` these are the answers of ``plan.lookup`` over all events that have come. Where a key is
+        unknown, a window holds no event, or the time of a request is null, counts are 0 and other aggregates null. A
         window that reaches further back than what is kept is an error, never a wrong number.
 
         Parameters
         ----------
         requests
-            A table with the key columns, in any order; it comes back with the answers beside it.
+            A table with the key columns, in any order.
         over
             One window instead: a duration, ``pn.rows(n)``, a window such as ``pn.sliding("1 hour", bounds="[)")``, or
-            the names of two columns of the requests, ``("from", "to")``, for ``[from, to)`` of each request's own.
+            the names of two columns of the requests, ``("from", "to")``, for a window ``[from, to)`` of each request.
         ago
             How long before the request, or how many rows before the last one, the window ended.
         at
-            The column of time of the requests; by default it is called as that of the events. Where there is none, all
-            requests are of the latest event that has come.
+            The column of the requests' time; by default it has the name of the events' time. Without such a column,
+            all requests are at the latest event that has come.
         query
-            Which query ``over=`` is about, where there are several.
+            Which query ``over=`` is about, if there are several.
         q
-            With ``over=``, which quantile instead of the declared one: a number, a column of the requests, or a mapping
+            With ``over=``, a quantile instead of the declared one: a number, a column of the requests, or a mapping
             from output columns to these.
         layout
             Of the plan's windows, as in ``plan.lookup``.
@@ -215,12 +201,12 @@ class Live:
         if self._granules:
             raise PlanError(
                 "granules answer for all keys at once, as of now. Write live.find(over='25 min'), with a condition on "
-                "the key where only some are wanted."
+                "the key for some of them."
             )
         check_here("live.lookup", "requests", requests)
-        asked = as_table(requests)
+        table = as_table(requests)
         with self._lock:
-            self._check_whole()
+            self._check_usable()
             self._check_begun()
             if over is None:
                 if ago is not None or q is not None or query is not None:
@@ -228,32 +214,12 @@ class Live:
                         "ago=, q= and query= are about one window, and without over= all windows of the plan are "
                         "answered. Give over='15 min' as well."
                     )
-                return self._lookup_all(declare_lookup(self.queries, at=at, layout=layout), at, asked)
+                return self._lookup_all(declare_lookup(self.queries, at=at, layout=layout), at, table)
             if layout != "wide":
                 raise DeclarationError("layout= is for all windows of the plan, and over= is one. Leave it out.")
-            part, number = self._part_of(query)
-            own = part.declared.queries[number]
-            _check_at(at)
-            own_ends = isinstance(over, (tuple, list))
-            if own_ends and (at is not None or ago is not None):
-                raise DeclarationError("over=(...) names both ends of a window, so that at= and ago= say nothing.")
-            asked_of = self._requests(part, at, asked, timed=not own_ends)
-            window: LookupWindow | Span
-            if isinstance(over, (tuple, list)):
-                window = _span(part, over, asked, asked_of.turn)
-                asked_of = replace(asked_of, instant=np.where(window.begin == NEVER, NEVER, 0))
-            else:
-                window = one_window(over, ago)
-            taken = [name for name in own.columns if name.lower() in map(str.lower, asked.column_names)]
-            if taken:
-                raise SchemaError(f"the requests have a column {taken[0]!r}, which the answers have too. Rename one.")
-            parts = {alias: part_[asked_of.turn] for alias, part_ in quantiles_of(own.aggregates, q, asked).items()}
-            bound = _over(part, number, window)
-            live = AskedLive(part, bound, asked_of.key, asked_of.instant, parts)
-            [found] = _answers(part, bound, live, asked_of.keys, window, number).values()
-            for alias in own.columns:
-                asked = asked.append_column(alias, found[alias].take(asked_of.back))
-            return asked
+            if at is not None and (not isinstance(at, str) or not at):
+                raise DeclarationError(f"at={at!r} is not the name of a column of the requests. Write at='ts'.")
+            return self._lookup_one(over, ago, at, self._part_of(query), q, table)
 
     @helpful(
         "live.find('total > 1000', over='15 min')",
@@ -270,21 +236,21 @@ class Live:
         at: InstantLike | None = None,
         query: str | None = None,
     ) -> pa.Table:
-        """The keys that pass a condition over a window: their columns, and the output columns of the query.
+        """Return the keys that pass a condition over a window, with the output columns of the query.
 
         Only keys with an event in the window have an answer, as in Spark's ``HAVING``.
 
         Parameters
         ----------
         condition
-            An expression over output columns and keys; without it, all keys with an event in the window.
+            An expression over output columns and keys; by default, all keys with an event in the window.
         over, ago
-            A duration, ``pn.rows(n)`` or a window, as in :meth:`lookup`. Of granules it is rounded up to whole ones,
-            and a column ``window`` says to which.
+            A duration, ``pn.rows(n)`` or a window, as in :meth:`lookup`. With granules it is rounded up to whole ones,
+            shown in a column ``window``.
         at
-            When the window ends; by default with the latest event. Of granules it does not go back.
+            When the window ends; by default with the latest event. With granules it must not go back.
         query
-            Which query is meant, where there are several.
+            Which query, if there are several.
 
         Examples
         --------
@@ -302,49 +268,37 @@ class Live:
             return self._find_in_granules(wanted, over, ago, at, query)
         window = one_window(over, ago)
         with self._lock:
-            self._check_whole()
+            self._check_usable()
             part, number = self._part_of(query)
             own = part.declared.queries[number]
             if wanted is not None:
-                _check_names(own, wanted, [*own.by, *own.columns, *dict(own.aggregates)])
+                check_names(own, wanted, [*own.by, *own.columns, *dict(own.aggregates)])
             self._check_begun()
-            time = self._newest.get(part.declared.at.lower(), NEVER)
+            time = self._newest_of(part, NEVER)
             if at is not None:
                 time = int(check_near(np.array([parse_instant(at)]))[0])
-            if wanted is not None:
-                _check_condition(part, number, wanted)
-            found = self._range(part, number, wanted, window, time)
-            key = part.occupied() if found is None else self._candidates(part, own.name, found, window, time)
-            bound = _over(part, number, window)
-            live = AskedLive(part, bound, key, np.full(len(key), time))
-            [columns] = _answers(part, bound, live, part.keys(key), window, number).values()
-            keys = dict(zip(part.declared.by, part.keys(key), strict=True))
-            named = {name: next(c for k, c in keys.items() if k.lower() == name.lower()) for name in own.by}
-            answers = _table({**named, **columns}, len(key)).filter(pa.array(live.held))
-            if wanted is not None:
-                answers = answers.filter(pc.fill_null(whole(evaluate(wanted, answers)), False))
-            return answers.select([*own.by, *own.columns])
+            return find(part, number, wanted, window, time, self._newest.get(part.declared.at.lower()))
 
     @helpful("live.add_index('total')", on="column", columns="column")
     def add_index(
         self, column: str, *, query: str | None = None, p: int | None = None, epsilon: float | None = None
     ) -> None:
-        """Let ``find`` look up conditions such as ``total > 1000`` instead of going through all keys.
+        """Index an output column, so that ``find`` need not scan all keys for conditions such as ``total > 1000``.
 
-        What is found stays the same. It takes the place of a scan where a condition compares the column with numbers,
-        alone or as one of several conjuncts, over a window in time.
+        The answers stay the same. The index serves a condition that compares the column with numbers, alone or as one
+        of several conjuncts, over a window in time.
 
         Parameters
         ----------
         column
             An output column: ``pn.count``, ``pn.sum``, ``pn.min`` or ``pn.max``.
         query
-            Which query is meant, where there are several.
+            Which query, if there are several.
         p
-            Of counts and sums, how finely the index tells amounts apart: more give fewer candidates that are none, and
-            take more memory. 4 by default.
+            Of counts and sums, how finely the index tells amounts apart: a larger one gives fewer candidates that do
+            not qualify, and takes more memory. 4 by default.
         epsilon
-            Instead of ``p``: by which part of a threshold a candidate may miss it.
+            Instead of ``p``: the share of a threshold by which a candidate may miss it.
 
         Examples
         --------
@@ -363,7 +317,7 @@ class Live:
             if column not in dict(own.aggregates):
                 raise DeclarationError(
                     f"there is no aggregate {column!r} in query {own.name!r} "
-                    f"({nearest(str(column), dict(own.aggregates))}). An index is of one that is selected."
+                    f"({nearest(str(column), dict(own.aggregates))}). Index a selected one."
                 )
             if part.keep.micros is None:
                 raise PlanError(
@@ -380,7 +334,7 @@ class Live:
         ago: DurationLike | Rows | None = None,
         query: str | None = None,
     ) -> str:
-        """What is kept, by which algorithm and why; with a condition and a window, how ``find`` would go about it."""
+        """Describe what is kept, by which algorithm and why; with a condition and a window, how ``find`` searches."""
         with self._lock:
             if self._granules:
                 return "\n".join(f"{name}: {granules.explain()}" for name, granules in self._granules.items())
@@ -389,23 +343,23 @@ class Live:
             part, number = self._part_of(query)
             own, window = part.declared.queries[number], one_window(over, ago)
             wanted = None if condition is None else expression(condition)
-            time = self._newest.get(part.declared.at.lower(), 0)
-            found = self._range(part, number, wanted, window, time)
-            if found is not None:
-                return f"{own.name}: the index of {found.column} gives candidates, which are checked"
+            newest = self._newest.get(part.declared.at.lower())
+            served = served_range(part, number, wanted, window, self._newest_of(part, 0), newest)
+            if served is not None:
+                return f"{own.name}: the index of {served.column} gives candidates, which are checked"
             keys = "all keys" if part.schema is None else f"all {len(part.occupied()):,} keys"
             return f"{own.name}: a scan of {keys}"
 
     @helpful("live.save('spend.live')", **dict.fromkeys(("folder", "file", "to"), "path"))
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, whole or not at all, for ``plan.live(load=path)``: data, no code."""
+        """Write everything to one file for ``plan.live(load=path)``, whole or not at all: data, no code."""
         from panes.live.saving import save
 
         with self._lock:
-            self._check_whole()
+            self._check_usable()
             save(self, path)
 
-    # Which query, which requests
+    # Queries
 
     def _part_of(self, query: str | None) -> tuple[Part, int]:
         name = self._query_of(query)
@@ -421,74 +375,66 @@ class Live:
         if query is None and len(names) == 1:
             return names[0]
         if query is None:
-            raise DeclarationError(f"which query is meant? Write query={names[0]!r}, or another of {', '.join(names)}.")
+            raise DeclarationError(f"the plan has several queries: write query= with one of {', '.join(names)}.")
         if query not in names:
             raise DeclarationError(f"query={query!r} is not in the plan ({nearest(str(query), names)}).")
         return query
 
-    def _requests(self, part: Part, at: str | None, asked: pa.Table, *, timed: bool = True) -> _Requests:
-        declared, events, schema = part.declared, part.schema, asked.schema
-        assert events is not None
-        places = [position(f"by={key!r}", key, _SIDES[1], schema) for key in declared.by]
-        for key, place in zip(declared.by, places, strict=True):
-            check_key(f"by={key!r}", _SIDES, (field_of(events, key).type, schema.field(place).type))
-        name = declared.at if at is None else at
-        if not timed or (at is None and name.lower() not in map(str.lower, schema.names)):
-            instant = np.full(len(asked), self._newest.get(declared.at.lower(), NEVER))
-        else:
-            place = time_position(f"at={name!r}", name, _SIDES[1], schema)
-            times = field_of(events, declared.at).type, schema.field(place).type
-            check_times((f"at={declared.at!r}", f"at={name!r}"), _SIDES, times)
-            instant = instants_of(whole(asked.column(place)))
-        keys = [whole(asked.column(place)) for place in places]
-        number = part.find(keys, len(asked))
-        turn = np.lexsort((instant, number))
-        rows = pa.array(turn)
-        return _Requests(
-            number[turn], instant[turn], [key.take(rows) for key in keys], turn, pa.array(np.argsort(turn))
-        )
+    def _newest_of(self, part: Part, none: int) -> int:
+        """The latest instant of a part's events."""
+        return self._newest.get(part.declared.at.lower(), none)
 
-    def _lookup_all(self, declared: LookupDeclaration, at: str | None, asked: pa.Table) -> pa.Table:
-        check_added(declared, asked.schema)
+    # Looking up
+
+    def _lookup_all(self, declared: LookupDeclaration, at: str | None, table: pa.Table) -> pa.Table:
+        """All windows of the plan."""
+        check_added(declared, table.schema)
         if declared.layout == "long":
             every = (types.items() for part in self._parts for types in part.types)
             one_type_each(column for columns in every for column in columns)
         found: Answers = {}
         for part in self._parts:
-            asked_of = self._requests(part, at, asked)
-            live = AskedLive(part, part.bound, asked_of.key, asked_of.instant)
+            requests = self._requests(part, table, at)
+            lookup = LiveLookup(part, part.bound, requests.key, requests.instant)
             assert part.schema is not None
             time = field_of(part.schema, part.declared.at).type
-            answers = answers_of(part.bound, live, asked_of.keys, time, part.types)
-            found |= {view: {a: c.take(asked_of.back) for a, c in columns.items()} for view, columns in answers.items()}
-        return spread(declared.queries, declared.layout, asked, found)
+            answers = answers_of(part.bound, lookup, requests.keys, time, part.types)
+            found |= {view: {a: c.take(requests.back) for a, c in columns.items()} for view, columns in answers.items()}
+        return spread(declared.queries, declared.layout, table, found)
+
+    def _lookup_one(
+        self,
+        over: Over,
+        ago: DurationLike | Rows | None,
+        at: str | None,
+        query: tuple[Part, int],
+        q: Quantiles | None,
+        table: pa.Table,
+    ) -> pa.Table:
+        """One query over one window."""
+        part, number = query
+        own = part.declared.queries[number]
+        window: LookupWindow | Span
+        if isinstance(over, (tuple, list)):
+            if at is not None or ago is not None:
+                raise DeclarationError("over=(...) names both ends of a window. Leave at= and ago= out.")
+            requests, window = spans_of(part, over, table, self._requests(part, table, None, timed=False))
+        else:
+            requests, window = self._requests(part, table, at), one_window(over, ago)
+        taken = [name for name in own.columns if name.lower() in map(str.lower, table.column_names)]
+        if taken:
+            raise SchemaError(f"the requests have a column {taken[0]!r}, which the answers have too. Rename one.")
+        quantiles = {alias: one[requests.order] for alias, one in quantiles_of(own.aggregates, q, table).items()}
+        one = OneWindow(part, number, window)
+        columns, _ = one.answers(requests.key, requests.instant, requests.keys, quantiles)
+        for alias in own.columns:
+            table = table.append_column(alias, columns[alias].take(requests.back))
+        return table
+
+    def _requests(self, part: Part, table: pa.Table, at: str | None, *, timed: bool = True) -> Requests:
+        return Requests.of(part, table, at, self._newest_of(part, NEVER), timed=timed)
 
     # Finding
-
-    def _range(
-        self, part: Part, number: int, wanted: Expression | None, window: LookupWindow, time: int
-    ) -> Range | None:
-        """The range that an index is asked for; None where keys are scanned."""
-        query = part.declared.queries[number]
-        indexed = [column for name, column in part.indexes if name == query.name]
-        if wanted is None or not isinstance(window, Sliding) or not indexed:
-            return None
-        newest = self._newest.get(part.declared.at.lower())
-        assert part.keep.micros is not None
-        if newest is not None and _edges(window, time)[0] <= newest - part.keep.micros:
-            return None
-        numeric = indexed
-        if part.schema is not None:
-            types = part.types[number]
-            numeric = [alias for alias, _ in query.aggregates if alias in types and is_number(types[alias])]
-        return range_of(wanted, numeric, indexed)
-
-    def _candidates(self, part: Part, query: str, found: Range, window: LookupWindow, time: int) -> Array:
-        assert isinstance(window, Sliding)
-        index = part.indexes[query, found.column]
-        return np.sort(index.candidates(found, *_edges(window, time)))
-
-    # Granules
 
     def _find_in_granules(
         self,
@@ -503,56 +449,36 @@ class Live:
                 f"granules answer spans of time up to now, not over={over!r}, ago={ago!r}. Write over='25 min'."
             )
         with self._lock:
-            self._check_whole()
+            self._check_usable()
             name = self._query_of(query)
             own = next(each for each in self.queries if each.name == name)
             answers = self._granules[name].state(over, at=at)
             if wanted is not None:
-                _check_names(own, wanted, answers.column_names)
+                check_names(own, wanted, answers.column_names)
                 require_boolean(wanted, answers.schema)
-                answers = answers.filter(pc.fill_null(whole(evaluate(wanted, answers)), False))
-            return answers.select([*own.by, "window", *own.columns])
+            return passing(answers, wanted).select([*own.by, "window", *own.columns])
 
-    # Whether it is whole
+    # Whether it can be used
 
     def _check_begun(self) -> None:
         if any(part.schema is None for part in self._parts):
             raise PlanError(
-                "there are no types yet: no event has come. Call update(batch) first; a batch without rows will do."
+                "the types are unknown: no event has come. Call update(batch) first; the batch may have no rows."
             )
 
     @contextmanager
-    def _whole_or_not_at_all(self) -> Iterator[None]:
-        """What breaks off an update, be it an error in a function of the user's, leaves columns that do not agree."""
+    def _all_or_nothing(self) -> Iterator[None]:
+        """An error halfway, as in a function of the user's, leaves columns that do not agree."""
         self._broken = True
         yield
         self._broken = False
 
-    def _check_whole(self) -> None:
+    def _check_usable(self) -> None:
         if self._broken:
             raise StateError(
-                "an update broke off halfway, so that answers would be wrong. Load what was saved last, or begin anew "
+                "an update failed halfway, so that answers would be wrong. Load the last saved file, or begin anew "
                 "with plan.live()."
             )
-
-
-@dataclass(frozen=True, eq=False)
-class _Requests:
-    """Requests by key and time.
-
-    Parameters
-    ----------
-    key, instant, keys
-        The number of each one's key, -1 where it is unknown, its time, and the columns of its key.
-    turn, back
-        Where each one stands among the requests as they came, and where each of these stands here.
-    """
-
-    key: Array
-    instant: Array
-    keys: list[pa.Array]
-    turn: Array
-    back: pa.Array
 
 
 def _declared(queries: Sequence[Query]) -> LookupDeclaration:
@@ -562,135 +488,6 @@ def _declared(queries: Sequence[Query]) -> LookupDeclaration:
         raise DeclarationError(
             f"plan.live() answers what plan.lookup does. {error} plan.run and plan.stream take it as it is."
         ) from None
-
-
-def one_window(over: Over, ago: DurationLike | Rows | None) -> LookupWindow:
-    """The window that ``over=`` and ``ago=`` mean.
-
-    Examples
-    --------
-    >>> import panes as pn
-    >>> str(one_window("15 min", "1 hour")), str(one_window(pn.rows(5), pn.rows(2)))
-    ('15m/event-1h', '5rows/event-2rows')
-    """
-    if isinstance(over, str) and "/" in over:
-        raise DeclarationError(
-            f"over={over!r} is how a window is called. Write over='15 min' for what was up to then, or the window "
-            "itself, as over=pn.hopping('1 hour', every='5 min')."
-        )
-    if isinstance(over, (str, timedelta, Rows)):
-        return sliding(over, ago=ago)
-    if ago is not None:
-        raise DeclarationError(f"ago={ago!r} is for a size. Write it on the window, as pn.sliding('1 h', ago='1 day').")
-    if isinstance(over, Nested):
-        raise DeclarationError("over=pn.nested(...) is several windows, and over= is one. Write over='1 hour'.")
-    if not isinstance(over, DeclaredWindow):
-        hint = f" Write over=pn.rows({over!r}) for rows." if isinstance(over, int) else ""
-        if isinstance(over, (list, tuple)):
-            hint = " It is one: ask for several one after the other."
-        raise DeclarationError(
-            f"over={over!r} is not a window.{hint} Write a duration such as '15 min', pn.rows(100), a window such as "
-            "pn.sliding('1 hour'), or the names of two columns, ('from', 'to')."
-        )
-    return over
-
-
-def _over(part: Part, number: int, window: LookupWindow | Span) -> BoundLookup:
-    """What a part computes for one of its queries over another window."""
-    placeholder = sliding("1 us") if isinstance(window, Span) else window
-    query = part.declared.queries[number]
-    found = next((str(aggregate) for _, aggregate in query.aggregates if aggregate.levels), None)
-    if found is not None:
-        raise DeclarationError(
-            f"query {query.name!r}: {found} compares the levels of a nested window, and over= has none. Leave it out."
-        )
-    asking = part_over(part.declared, number, [placeholder])
-    declare_lookup(asking.queries, layout="long")
-    _check_expiring(query, window)
-    return replace(part.bound, part=asking, readings=(part.bound.readings[number],))
-
-
-def _check_expiring(query: Query, window: object) -> None:
-    if query.uses_expires and isinstance(window, (Span, Sliding, RowWindow)):
-        raise DeclarationError(
-            f"query {query.name!r} asks when answers expire, and those of a window up to now just have. Leave it out."
-        )
-
-
-def _answers(
-    part: Part, bound: BoundLookup, live: AskedLive, keys: list[pa.Array], window: LookupWindow | Span, number: int
-) -> Answers:
-    assert part.schema is not None
-    time = field_of(part.schema, part.declared.at).type
-    if isinstance(window, Span):
-        live = _Spanning(live, window)  # type: ignore[assignment]
-    return answers_of(bound, live, keys, time, [part.types[number]])
-
-
-class _Spanning:
-    """Answers each request over its own window, whichever is asked for."""
-
-    def __init__(self, live: AskedLive, span: Span) -> None:
-        self._live, self._span = live, span
-
-    def answer(self, query: int, window: object) -> Any:
-        """The aggregates of a query."""
-        return self._live.answer(query, self._span)
-
-
-def _span(part: Part, over: Sequence[str], asked: pa.Table, turn: Array) -> Span:
-    names = {name.lower() for name in asked.column_names}
-    if (
-        len(over) != 2
-        or not all(isinstance(name, str) for name in over)
-        or any(name[:1].isdigit() and name.lower() not in names for name in over)
-    ):
-        raise DeclarationError(
-            f"over={over!r}: it is one window, or the names of two columns of the requests, as ('from', 'to'). For "
-            "several windows ask for one after the other, or declare them in the query."
-        )
-    assert part.schema is not None
-    edges, some = [], np.ones(len(asked), np.bool_)
-    for name in over:
-        place = time_position(f"over={name!r}", name, _SIDES[1], asked.schema)
-        times = field_of(part.schema, part.declared.at).type, asked.schema.field(place).type
-        check_times((f"at={part.declared.at!r}", f"the column {name!r}"), _SIDES, times)
-        edges.append(instants_of(whole(asked.column(place))))
-        some &= edges[-1] != NEVER
-    begin, end = (np.where(some, edge, NEVER)[turn] for edge in edges)
-    return Span(begin, end)
-
-
-def _edges(window: Sliding, time: int) -> tuple[int, int]:
-    """The first and the last instant that a window up to some time holds."""
-    end = time - window.ago
-    return end - window.size + (window.bounds[0] == "("), end - (window.bounds[1] == ")")
-
-
-def _check_at(at: object) -> None:
-    if at is not None and (not isinstance(at, str) or not at):
-        raise DeclarationError(f"at={at!r} is not the name of a column of the requests. Write one, as at='asked'.")
-
-
-def _check_condition(part: Part, number: int, wanted: Expression) -> None:
-    query = part.declared.queries[number]
-    assert part.schema is not None
-    keys = [(key, field_of(part.schema, key).type) for key in query.by]
-    require_boolean(wanted, pa.schema([*keys, *part.types[number].items()]))
-
-
-def _check_names(query: Query, wanted: Expression, names: Sequence[str]) -> None:
-    known = [*query.by, *query.columns]
-    for name in wanted.roots:
-        if name.lower() not in map(str.lower, names):
-            raise DeclarationError(
-                f"the condition refers to {name!r}, which is neither a key nor an output column of query "
-                f"{query.name!r} ({nearest(name, known)})."
-            )
-
-
-def _table(columns: Mapping[str, pa.Array], rows: int) -> pa.Table:
-    return pa.table(dict(columns)) if columns else pa.table({"": pa.nulls(rows)})
 
 
 def _lines(part: Part) -> list[str]:

@@ -12,8 +12,8 @@ import pyarrow as pa
 from panes.aggregates.component import Component
 from panes.aggregates.extrema import SMALLEST
 from panes.aggregates.operations import Array, State, concatenate, take
+from panes.live.algorithm import Elements
 from panes.live.column import Column, CombinedColumn, SortedColumn
-from panes.live.elements import Elements
 from panes.live.rings import Rings, Tenant
 from panes.timeline import format_duration
 
