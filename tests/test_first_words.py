@@ -216,12 +216,12 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "live of a query": (lambda: import_module("panes.live")(query()), r"write pn.plan\(query\).live\(\)"),
     "live over two windows": (
         lambda: live().lookup(ONE, over=["5 min", "10 min"]),
-        "it is one window, .*For several windows ask for one after the other, or declare them in the query",
+        "neither one window nor .*Call lookup once for each of several windows, or declare them in the query",
     ),
-    "find over two windows": (lambda: live().find(over=["5 min", "10 min"]), "is not a window. It is one: ask for"),
+    "find over two windows": (lambda: live().find(over=["5 min", "10 min"]), "is not a window. It takes one: make a call for each"),
     "live over a window by name": (
         lambda: live().lookup(ONE, over="15m/event"),
-        "over='15m/event' is how a window is called. Write over='15 min'",
+        "over='15m/event' is the name of a window. Write over='15 min'",
     ),
     "live over sessions": (
         lambda: pn.plan(query(over=pn.session("30 min"))).live(),
@@ -439,7 +439,7 @@ DATA: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "an alert before any event": (
         lambda: pn.plan(query()).live().find("n > 1", over="1 hour"),
         PlanError,
-        r"Call update\(batch\) first; a batch without rows will do",
+        r"Call update\(batch\) first; the batch may have no rows",
     ),
     "a stream": (
         lambda: live().update(spark_frame(streaming=True)),
