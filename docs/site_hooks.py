@@ -1,7 +1,7 @@
-"""Fit the Markdown pages, which are written for reading in the repository, to the documentation site.
+"""Turn the Markdown pages, which are written to be read in the repository, into pages of the documentation site.
 
-Pages of the repository's root become pages of the site, links between the two keep working, and doctests are rendered
-as sessions of the interpreter.
+Pages of the repository's root become pages of the site, links between the two keep working, doctests are rendered as
+interpreter sessions, and no page may load anything from the network.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 _LINK = re.compile(r"(\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s#]+)(#[^)\s]*)?\)")
+_EXTERNAL = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*>")
 _DOCTEST = re.compile(r"^```python\n(>>> .*?)\n```$", re.DOTALL | re.MULTILINE)
 
 
@@ -51,6 +52,15 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         return f"{text}({depth}{ROOT_PAGES[inside]}{anchor})" if inside in ROOT_PAGES else text[1:-1]
 
     return _DOCTEST.sub(_as_session, _LINK.sub(redirect, markdown))
+
+
+def on_post_page(output: str, page: Page, **_: Any) -> str:
+    """Fail if a page loads scripts, styles, fonts or pictures from elsewhere."""
+    from mkdocs.exceptions import PluginError
+
+    if found := _EXTERNAL.search(output):
+        raise PluginError(f"{page.file.src_uri} loads something from the network: {found[0]}")
+    return output
 
 
 def _as_session(match: re.Match[str]) -> str:
