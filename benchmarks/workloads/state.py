@@ -25,8 +25,8 @@ from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobOptions, Store
+from panes.state.registry import Offer
 from panes.state.shard import Shard
-from panes.state.views import Offer
 from panes.testing import sliding_class
 from panes.testing.window_sets import LONGEST_RANGE, LONGEST_SLIDE
 from panes.timeline import SECOND, Geometry

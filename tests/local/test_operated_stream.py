@@ -33,9 +33,8 @@ from panes.operators import (
     Sort,
 )
 from panes.operators.policies import policies_of
-from panes.row_windows.rows_shard import WHICH
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.held_rows import INSTANT
+from panes.state.held_rows import INSTANT, MEASURE
 from tests.local.test_operated import LIMITS, MOVING, TIME, TUMBLING, WINDOWS, Changes, joined_with, table_of, tables
 
 EVERY = pn.sliding(pn.rows(2))
@@ -67,13 +66,15 @@ class Stream:
     def step(self, rows, watermark):
         table = rows if isinstance(rows, pa.Table) else table_of(rows)
         shard = OperatedShard(self.declared, table.schema, {}, self.blob_store)
-        came = table.add_column(0, "instant", table.column("ts").cast(pa.int64())).combine_chunks()
+        came = table.add_column(0, INSTANT, table.column("ts").cast(pa.int64())).combine_chunks()
         # Marks for all keys come beside the rows.
         mark, marks = self.declared.stream.mark, pa.array([], pa.int64())
         if mark is not None and mark.scope == "stream":
-            marks = came.filter(came.column(mark.column).fill_null(False)).column("instant").combine_chunks()
+            marks = came.filter(came.column(mark.column).fill_null(False)).column(INSTANT).combine_chunks()
         which = pa.array(np.zeros(len(marks), np.int64))
-        ((_, found),) = next(shard.steps(came.to_batches(), pa.record_batch({INSTANT: marks, WHICH: which}), watermark))
+        ((_, found),) = next(
+            shard.steps(came.to_batches(), pa.record_batch({INSTANT: marks, MEASURE: which}), watermark)
+        )
         self.found += found.to_pylist()
         return shard.metrics
 

@@ -23,8 +23,9 @@ from panes.row_windows.arrival import tie_order
 from panes.row_windows.bound_rows import bind_rows, labelled, needed
 from panes.row_windows.key_set import KeySet, Own, Shape
 from panes.row_windows.parts import over_rows
-from panes.row_windows.rows_shard import RowsShard, no_marks
+from panes.row_windows.rows_shard import RowsShard
 from panes.state.blob_store import MemoryBlobStore
+from panes.state.held_rows import INSTANT, no_marks
 from tests.local.test_operated import MOVING, WINDOWS, table_of, tables
 from tests.local.test_operated_stream import micro_batches
 
@@ -54,7 +55,7 @@ class Stream:
         columns = [evaluate(expression(name), table) for name in self.names]
         shape = self.keys.shape.schema
         columns = [
-            column.cast(pa.int64()) if field.name == "instant" else column
+            column.cast(pa.int64()) if field.name == INSTANT else column
             for column, field in zip(columns, shape, strict=True)
         ]
         came = pa.Table.from_arrays(columns, schema=shape).combine_chunks().to_batches()

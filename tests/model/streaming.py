@@ -20,15 +20,15 @@ from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import RowWindow, Sliding
 from panes.row_windows.bound_rows import bind_rows, labelled
-from panes.row_windows.rows_shard import WHICH, RowsShard
+from panes.row_windows.rows_shard import RowsShard
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.held_rows import INSTANT
+from panes.state.held_rows import INSTANT, MEASURE
 from panes.state.job import JobOptions, Store
 from panes.state.shard import Shard
-from panes.state.views import Offer
+from panes.state.registry import Offer
 
 SHARDS = 2
 
@@ -148,7 +148,7 @@ class _ByRows:
             marked = table.filter(whole(evaluate(f"coalesce(`{name}`, false)", table)))
             instants += column_of(marked, self.at).view(pa.int64()).to_pylist()
             which += [number] * len(marked)
-        return pa.record_batch({INSTANT: pa.array(instants, pa.int64()), WHICH: pa.array(which, pa.int64())})
+        return pa.record_batch({INSTANT: pa.array(instants, pa.int64()), MEASURE: pa.array(which, pa.int64())})
 
     def _window(self, view: int) -> tuple[int, int]:
         for part, bound in enumerate(self.prepared.keys.bounds):

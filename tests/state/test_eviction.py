@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError
-from panes.state.limits import Bounds, Evictions
+from panes.state.key_eviction import Bounds, Evictions
 from tests.state.simulation import Event, events
 from tests.state.test_views import DECLARED, Stream
 

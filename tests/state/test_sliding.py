@@ -18,8 +18,8 @@ from panes.queries.windows import Sliding, Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobOptions, ShardMetrics, Store
+from panes.state.registry import Offer
 from panes.state.shard import Shard
-from panes.state.views import Offer
 from panes.state.watermark import EPOCH
 from tests.state.simulation import SCHEMA, Event, PerEvent, Simulation, arguments_of, events, windows
 

@@ -21,9 +21,9 @@ from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobOptions, Mode, Store
+from panes.state.registry import Offer
 from panes.state.runs import History
 from panes.state.shard import Shard
-from panes.state.views import Offer
 from panes.timeline import Edges, Geometry
 from tests.state.simulation import Event, arguments_of, events, program_of, queries
 
@@ -35,7 +35,7 @@ class Stream:
     """One shard in memory, with panes of ten microseconds."""
 
     def __init__(self, mode: Mode = "append", history: int = 0) -> None:
-        self.program, self.options = program_of(DECLARED), JobOptions(mode, partial=True, remarks=True)
+        self.program, self.options = program_of(DECLARED), JobOptions(mode, partial=True, labelled=True)
         read = {view.query: (view.readings, view.exists) for view in self.program.views}
         offer = Offer([(q, *read[i]) for i, q in enumerate(queries(DECLARED))], ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer, history)]

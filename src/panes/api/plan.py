@@ -474,7 +474,9 @@ class Plan:
         check_mode(self.queries, mode)
         check_rows(self._over_rows, {"late": late, "limits": limits, "catalogue": catalogue})
         from panes.spark.finish import union_by_name
-        from panes.spark.stream import METRICS, StreamOptions, add_stream
+        from panes.spark.shards import METRICS
+        from panes.spark.stream import add_stream
+        from panes.spark.stream_options import StreamOptions
 
         steps = Steps("plan.stream", shuffling=True)
         read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
@@ -484,7 +486,8 @@ class Plan:
             options = StreamOptions(mode, shards, folder, history, late, empty, limits, checkpoint, layout)
             parts.append(add_stream(steps, read, physical, events, options))
         if self._key_sets:
-            from panes.spark.rows import add_row_stream, prepare_rows
+            from panes.spark.rows import prepare_rows
+            from panes.spark.rows_stream import add_row_stream
 
             for prepared in [prepare_rows(some, events) for some in self._key_sets]:
                 # Spark refuses two observed metrics of one name.

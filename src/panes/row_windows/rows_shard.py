@@ -19,12 +19,9 @@ from panes.row_windows.parts import is_session
 from panes.row_windows.sessions_shard import SessionShard
 from panes.row_windows.windows_shard import WindowShard
 from panes.state.blob_store import BlobStore
-from panes.state.held_rows import INSTANT
+from panes.state.held_rows import INSTANT, MEASURE
 from panes.state.job import ShardMetrics
 from panes.state.manifest import read_state, write_state
-
-WHICH = "which"
-"""The column of marks with the number of their punctuation; the other column is ``INSTANT``."""
 
 Answers = list[tuple[int, pa.Table]]
 """Answers, each with the number of its window among those of all parts."""
@@ -75,7 +72,7 @@ class RowsShard:
             Marks for all keys: their instants, and the numbers of their punctuations.
         """
         metrics = self.metrics
-        instants, which = marks.column(INSTANT).to_numpy(), marks.column(WHICH).to_numpy()
+        instants, which = marks.column(INSTANT).to_numpy(), marks.column(MEASURE).to_numpy()
         self._count_late(rows)
         for number, first, shard in self._shards:
             own = self._keys.own[number]
@@ -109,8 +106,3 @@ class RowsShard:
                 lost |= mine & (behind >= longest)
             self.metrics.late += int(late.sum())
             self.metrics.lost += int((lost & ~counts).sum())
-
-
-def no_marks() -> pa.RecordBatch:
-    """Return the marks of a micro-batch without any."""
-    return pa.record_batch({INSTANT: pa.array([], pa.int64()), WHICH: pa.array([], pa.int64())})

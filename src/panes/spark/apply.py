@@ -23,16 +23,17 @@ from panes.row_windows.parts import RowsPart, key_sets
 from panes.spark.binding import arrow_field, examine
 from panes.spark.naming import END, START, VIEW, key, quoted
 from panes.spark.operated import operated, operated_stream
-from panes.spark.rows import Prepared, add_row_stream, add_row_windows, prepared_with
-from panes.spark.rows_job import Answering
-from panes.spark.stream import METRICS
+from panes.spark.rows import Prepared, add_row_windows, prepared_with
+from panes.spark.rows_job import AnswerColumns
+from panes.spark.rows_stream import add_row_stream
+from panes.spark.shards import METRICS
 
 
 class PreparedFunction(Prepared):
     """Windows that share one sorted column, and a function that is called for them."""
 
     @property
-    def answering(self) -> Answering:
+    def answering(self) -> AnswerColumns:
         """How what it returns travels."""
         every = super().answering
         # Unlike aggregates, a function may return a column called number.

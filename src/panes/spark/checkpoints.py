@@ -8,14 +8,14 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from panes.spark.processor import Job
 from panes.spark.stateful_operator import MANIFEST
+from panes.spark.time_job import TimeJob
 from panes.state.manifest import check_state, read_manifest
 
 _OPERATOR = "transformWithState"
 
 
-def check_checkpoint(session: SparkSession, place: str, job: Job) -> None:
+def check_checkpoint(session: SparkSession, place: str, job: TimeJob) -> None:
     """Refuse a checkpoint that was written by other queries or for other options; where there is none, all is well."""
     manifests = _manifests(session, place)
     # Others are of windows of the same plan that go by events.

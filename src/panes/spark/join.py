@@ -27,7 +27,7 @@ from panes.spark.chunks import whole_keys
 from panes.spark.naming import quoted, text
 from panes.spark.operated import operated_stream
 from panes.spark.packing import typed
-from panes.spark.stream import METRICS
+from panes.spark.shards import METRICS
 from panes.spark.time_joins import (
     JoinSides,
     check_watermarks,

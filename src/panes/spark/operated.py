@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
+from panes.applying.operator_shard import OperatedShard
 from panes.applying.tuple_by_tuple import answered, rows_of, submitted
 from panes.applying.user_operators import WindowedOperator
 from panes.errors import PlanError
@@ -33,9 +35,9 @@ from panes.spark.chunks import key_starts, whole_keys
 from panes.spark.naming import key, micros, quoted, stored
 from panes.spark.packing import typed
 from panes.spark.processor import unpack_answers
-from panes.spark.rows import packed, worked
-from panes.spark.rows_job import OperatorJob
-from panes.spark.stream import METRICS, check_session, check_shards
+from panes.spark.rows_job import RowsJob
+from panes.spark.rows_stream import pack_rows
+from panes.spark.shards import METRICS, check_shards, run_shards
 from panes.state.held_rows import INSTANT
 
 _INSTANT, _TIE = "__panes_instant", "__panes_tie"
@@ -78,13 +80,13 @@ def operated_stream(
     """
     declared, columns = _checked(declared, events)
     stream = declared.stream
-    check_shards(shards)
+    check_shards(events.sparkSession, shards)
     check_watermark(events, str(stream.at))
-    check_session(events.sparkSession)
     shards = 1 if stream.alone else shards
-    job = OperatorJob(_declared_as(declared, shards, columns), declared, columns)
+    recorded = _declared_as(declared, shards, columns)
+    job = RowsJob(recorded, partial(OperatedShard, declared, columns, recorded))
     if checkpoint is not None:
-        check_declared(events.sparkSession, checkpoint, job.declared_as)
+        check_declared(events.sparkSession, checkpoint, recorded)
     travels = [(pa.field(INSTANT, pa.int64()), _instant_of(stream, events))]
     travels += [(field, quoted(field.name)) for field in columns]
     mark = None if stream.mark is None else f"coalesce({quoted(stream.mark.column)}, false)"
@@ -94,7 +96,7 @@ def operated_stream(
         where = f"({stream.where.sql})"
         conditions = [where if mark is None else f"CASE WHEN {mark} THEN true ELSE {where} END"]
     marked = [stream.mark.column] if stream.mark is not None and not _of_key(stream) else []
-    found = worked(packed(events, stream.by, shards, travels, conditions, marked), job, metrics)
+    found = run_shards(pack_rows(events, stream.by, shards, travels, conditions, marked), job, "append", metrics)
     return found.mapInArrow(unpack_answers, _output(declared))
 
 

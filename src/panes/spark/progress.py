@@ -21,7 +21,7 @@ from panes.planning.physical_plan import ByEvents
 from panes.queries.query import Query
 from panes.queries.windows import Window
 from panes.spark.packing import READ
-from panes.spark.stream import METRICS
+from panes.spark.shards import METRICS
 from panes.timeline import format_duration
 
 _NEXT = 12

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
@@ -22,7 +21,7 @@ from panes.engine.schema import ResultSchema, field_of, output_types, result_sch
 from panes.errors import PlanError
 from panes.frames import Positions
 from panes.frames.row_frame import Arrivals
-from panes.planning.explanation import counted, listed
+from panes.planning.explanation import listed
 from panes.planning.steps import Steps
 from panes.queries.measures import Punctuation
 from panes.queries.windows import Window
@@ -33,18 +32,13 @@ from panes.row_windows.bound_rows import START as ROWS_START
 from panes.row_windows.key_set import KeySet, Own, PartRows, Shape
 from panes.row_windows.parts import RowsPart, by_clock
 from panes.spark.batches import large_batches
-from panes.spark.binding import Input, check_watermark, examine
-from panes.spark.checkpoints import check_declared
+from panes.spark.binding import Input, examine
 from panes.spark.chunks import key_starts, whole_keys
 from panes.spark.finish import Shape as Finish
 from panes.spark.finish import finish_many
 from panes.spark.naming import END, START, VIEW, key, micros, quoted
 from panes.spark.packing import typed
-from panes.spark.processor import DATA, FIGURES, HIGHEST, OUTPUT, unpack_answers
-from panes.spark.rows_job import SHARD, TRAVELLING, WHICH, Answering, OperatorJob, RowsJob, packing
-from panes.spark.stateful_operator import ShardProcessor
-from panes.spark.stream import check_session, check_shards, prepare
-from panes.state.blob_store import new_name
+from panes.spark.rows_job import AnswerColumns
 from panes.state.held_rows import INSTANT
 from panes.timeline import Geometry
 
@@ -85,7 +79,7 @@ class Prepared:
         return tuple(window.name for part in self.parts for window in part.windows)
 
     @property
-    def answering(self) -> Answering:
+    def answering(self) -> AnswerColumns:
         """How the answers of all windows travel together."""
         keys = [(key(i), type_) for i, type_ in enumerate(self.schema.keys.values())]
         outputs = {name: type_ for bound in self.keys.bounds for name, type_ in bound.outputs.items()}
@@ -93,7 +87,7 @@ class Prepared:
         bounds = [(VIEW, pa.int32()), (START, instant), (END, instant), (NUMBERED, pa.int64())]
         names = {name: key(i) for i, name in enumerate(self.schema.keys)}
         names |= {ROWS_START: START, ROWS_END: END}
-        return Answering(pa.schema([*bounds, *keys, *outputs.items()]), names)
+        return AnswerColumns(pa.schema([*bounds, *keys, *outputs.items()]), names)
 
     @property
     def travelling(self) -> t.StructType:
@@ -287,7 +281,7 @@ def _when(prepared: Prepared, events: DataFrame) -> tuple[int, list[Array]]:
 
 
 def _task(
-    keys: KeySet, count: int, together: bool, end: int, marks: list[Array], answering: Answering
+    keys: KeySet, count: int, together: bool, end: int, marks: list[Array], answering: AnswerColumns
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a task does with sorted rows: the answers of every window, chunk after chunk."""
 
@@ -339,103 +333,3 @@ def _marks_by_key(mine: PartRows, keys: list[pa.Array]) -> Positions:
     place[ordinals[:present]] = np.arange(present)
     own = place[ordinals[present:]]
     return marks_of(own[own >= 0], instants[own >= 0], np.arange(present))
-
-
-# A stream
-
-
-def add_row_stream(
-    steps: Steps, read: int, prepared: Prepared, shards: int, metrics: str, checkpoint: str | None = None
-) -> int:
-    """List what is to be done to answer windows while rows come.
-
-    A checkpoint that cannot serve them is refused now.
-    """
-    stream, session = prepared.parts[0].stream, prepared.source.events.sparkSession
-    check_shards(shards)
-    check_watermark(prepared.source.events, str(stream.at))
-    check_session(session)
-    shards = 1 if stream.alone else shards
-    job = RowsJob(_declared_as(prepared, shards), prepared.keys, prepared.answering)
-    if checkpoint is not None:
-        check_declared(session, checkpoint, job.declared_as)
-    conditions = [] if prepared.travels is None else [f"({prepared.travels})"]
-    columns = list(zip(prepared.keys.shape.schema, prepared.sqls, strict=True))
-
-    def pack(events: DataFrame) -> DataFrame:
-        return packed(events, stream.by, shards, columns, conditions, prepared.marks)
-
-    def work(rows: DataFrame) -> DataFrame:
-        return worked(rows, job, metrics)
-
-    def unpack(found: DataFrame) -> DataFrame:
-        return prepared.finished(found.mapInArrow(unpack_answers, prepared.travelling))
-
-    rows = steps.add("pack", f"events by {listed(stream.by)}, as they are", pack, read)
-    detail = f"rows in the order of time, in {counted(shards, 'shard')}, and every window from them"
-    found = steps.add("state", detail, work, rows, windows=prepared.titles)
-    return steps.add("unpack", "answers", unpack, found)
-
-
-def packed(
-    events: DataFrame,
-    by: Sequence[str],
-    shards: int,
-    columns: Sequence[tuple[pa.Field, str]],
-    conditions: Sequence[str],
-    marked: Sequence[str],
-) -> DataFrame:
-    """Rows on their way to shards.
-
-    Parameters
-    ----------
-    columns
-        What travels, and its SQL.
-    conditions
-        Which rows do, beside marks; none for all.
-    marked
-        The columns whose marks are for all keys.
-    """
-    hashed = f"pmod(xxhash64({', '.join(map(quoted, by))}), {shards})" if shards > 1 else "0"
-    which = [f"WHEN coalesce({quoted(column)}, false) THEN {i}" for i, column in enumerate(marked)]
-    marks = [f"coalesce({quoted(column)}, false)" for column in marked]
-    # Rows that count nowhere are read to be counted, and travel no further than to Python where they are packed.
-    arriving = events.where(" OR ".join([*conditions, *marks])) if conditions else events
-    arrays = (
-        f"filter(array({', '.join(f'CASE {each} END' for each in which)}), x -> x IS NOT NULL)" if which else "NULL"
-    )
-    rows = arriving.selectExpr(
-        f"CAST({hashed} AS INT) AS {SHARD}",
-        f"CAST({arrays} AS ARRAY<INT>) AS {WHICH}",
-        *(f"{sql} AS {quoted(field.name)}" for field, sql in columns),
-    )
-    travelling = ", ".join(map(" ".join, TRAVELLING.items()))
-    return rows.mapInArrow(packing(pa.schema([field for field, _ in columns]), shards, new_name()), travelling)
-
-
-def worked(packed: DataFrame, job: RowsJob | OperatorJob, metrics: str) -> DataFrame:
-    """What shards make of packed rows, packed."""
-    prepare(packed.sparkSession)
-    operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
-    found = packed.groupBy("shard").transformWithState(operator, OUTPUT, "append", "EventTime")
-    figures = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in FIGURES]
-    return found.observe(metrics, *figures).where(f"{DATA} IS NOT NULL").select(DATA)
-
-
-def _declared_as(prepared: Prepared, shards: int) -> dict[str, Any]:
-    """What a checkpoint keeps: with anything else its state would mean something else."""
-    stream, schema = prepared.parts[0].stream, prepared.source.schema
-    names = (*stream.by, *prepared.parts[0].deltas)
-    return {
-        "windows": [f"{part.query.name}: {policy.window}" for part in prepared.parts for policy in part.streams],
-        "by": list(stream.by),
-        "at": stream.at,
-        "where": [None if part.query.where is None else part.query.where.sql for part in prepared.parts],
-        "groups": [list(part.query.groups) for part in prepared.parts],
-        "evict": [None if part.query.evict is None else str(part.query.evict) for part in prepared.parts],
-        "shards": shards,
-        "columns": [
-            *(f"{name} {field_of(schema, name).type}" for name in names),
-            *(f"{sql} AS {field}" for sql, field in zip(prepared.sqls, prepared.keys.shape.schema, strict=True)),
-        ],
-    }

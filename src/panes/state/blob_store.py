@@ -19,7 +19,7 @@ from panes.errors import StateError
 
 T = TypeVar("T")
 
-FORMAT = 3
+FORMAT = 4
 """The format of all state. A checkpoint of another format is refused."""
 
 _FORMAT = b"panes.format"

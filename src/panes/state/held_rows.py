@@ -19,8 +19,8 @@ from panes.frames.positions import ranges
 from panes.state.blob_store import BlobStore
 from panes.state.key_dictionary import BatchLog, KeyDictionary
 
-INSTANT = "instant"
-"""The column with the time of rows in µs."""
+INSTANT, MEASURE = "__panes_instant", "__panes_measure"
+"""The column with the time of rows in µs; of marks for all keys, also the number of the measure that they end."""
 
 KEY, HELD = "key", "held"
 _FEW = 4096
@@ -231,3 +231,8 @@ class KeyedRows:
     def _listed(self, lines: dict[str, Array], keys: Array) -> pa.RecordBatch:
         columns = [pa.array(lines[field.name][keys], field.type) for field in self._figures]
         return pa.RecordBatch.from_arrays([pa.array(keys, pa.int64()), *columns], schema=self._lines.schema)
+
+
+def no_marks() -> pa.RecordBatch:
+    """Return the marks of a micro-batch without any."""
+    return pa.record_batch({INSTANT: pa.array([], pa.int64()), MEASURE: pa.array([], pa.int64())})

@@ -11,8 +11,8 @@ from panes.aggregates.operations import Array
 from panes.engine.answer import Answers
 from panes.engine.program import Program, View
 from panes.state.key_dictionary import KeyDictionary
-from panes.state.limits import Bounds
-from panes.state.views import Offer
+from panes.state.key_eviction import Bounds
+from panes.state.registry import Offer
 
 Mode: TypeAlias = Literal["append", "update"]
 
@@ -46,8 +46,8 @@ class JobOptions:
         The number of shards; recorded in the checkpoint.
     partial
         Whether instances come out that lack events from before their window was declared, with their coverage.
-    remarks
-        Whether rows carry their kind: answer, refusal, or late event.
+    labelled
+        Whether rows say what they are: an answer, a refusal, or a late event.
     bounds
         What a shard may keep at most.
     """
@@ -55,7 +55,7 @@ class JobOptions:
     mode: Mode
     shards: int = 1
     partial: bool = False
-    remarks: bool = False
+    labelled: bool = False
     bounds: Bounds | None = None
 
 

@@ -22,11 +22,11 @@ from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import BlobStore
 from panes.state.granules import DeliveredPanes, GranuleRows, settle, sorted_column
 from panes.state.job import JobOptions, ShardMetrics, Store, ViewAnswers
-from panes.state.limits import Bounds, keys_to_evict
+from panes.state.key_eviction import Bounds, keys_to_evict
 from panes.state.manifest import Manifest, encode_manifest, entries_of, identity, read_manifest
+from panes.state.registry import KeyFilter, RegisteredQuery, Registry, evaluate_keys
 from panes.state.runs import ALWAYS
-from panes.state.store import StoreState, blobs_of
-from panes.state.views import KeyFilter, RegisteredQuery, Registry, evaluate_keys
+from panes.state.store_state import StoreState, blobs_of
 from panes.state.watermark import (
     EPOCH,
     NEVER,

@@ -16,7 +16,7 @@ from panes.state.blob_store import BlobStore
 from panes.state.granules import DeliveredPanes, GranuleRows, settle
 from panes.state.job import Store
 from panes.state.key_dictionary import KeyDictionary
-from panes.state.limits import Evictions
+from panes.state.key_eviction import Evictions
 from panes.state.runs import ALWAYS, History, Runs
 from panes.timeline import Edges, Geometry
 
