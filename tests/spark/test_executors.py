@@ -22,7 +22,8 @@ def test_executors_do_not_import_parsers_and_planners() -> None:
         "panes.expressions.parsing",
         "panes.engine.bind_program",
     )
-    assert loaded(f"{batch}, panes.spark.packing, panes.spark.processor", *driver) == []
+    stream = "panes.spark.packing, panes.spark.processor, panes.spark.time_job, panes.spark.rows_job"
+    assert loaded(f"{batch}, {stream}", *driver, "panes.row_windows", "panes.applying", "panes.operators") == []
 
 
 def test_the_operator_of_streams_is_light() -> None:
