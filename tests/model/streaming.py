@@ -27,8 +27,8 @@ from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.held_rows import INSTANT, MEASURE
 from panes.state.job import JobOptions, Store
-from panes.state.shard import Shard
 from panes.state.registry import Offer
+from panes.state.shard import Shard
 
 SHARDS = 2
 
