@@ -376,7 +376,7 @@ def test_columns_that_come_later():
     table, window = table_of([row(1), row(2)]), pn.sliding(pn.rows(1))
     found = pn.apply(table, over=window, at="ts", operator=Numbered)
     assert found.to_pylist() == [{"number": 1, "more": None}, {"number": 2, "more": True}]
-    with pytest.raises(SchemaError, match=r"submitted a column 'more', and schema= has none of that name \(known"):
+    with pytest.raises(SchemaError, match=r"submitted a column 'more', which schema= does not have \(known"):
         pn.apply(table, over=window, at="ts", operator=Numbered, schema=pa.schema({"number": pa.int64()}))
 
 

@@ -147,7 +147,7 @@ def test_a_sorted_table_has_the_schema_that_was_asked_for() -> None:
     with pytest.raises(SchemaError, match="submitted a column 'ts', and schema= has none"):
         pn.apply(table, operator=sort, schema=pa.schema({"x": pa.int64()}), **asked)
     too_large = table.set_column(1, "x", pa.array([3, 1, 2**40]))
-    with pytest.raises(SchemaError, match="is no table"):
+    with pytest.raises(SchemaError, match="does not make a table"):
         pn.apply(too_large, operator=sort, schema=schema, **asked)
 
 

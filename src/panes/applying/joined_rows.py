@@ -1,7 +1,7 @@
-"""Joins over windows of rows: both sides as the rows of one stream, which come in through the ports of a ``Join``.
+"""Joins over windows of rows: the rows of both sides are one stream, and enter a ``Join`` by its two ports.
 
-Rows of one instant come in the order of the column that a window goes by; then those of the left side come first; then
-they are in the order of all their columns, by the names of these, as everywhere.
+Rows of one instant arrive in the order of the column that the window goes by, then left before right, then in the order
+of all their columns by name, as everywhere.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from panes.queries.windows import RowWindow
 from panes.row_windows.window_input import WindowInput, check_delta
 
 AT, PORT = "__panes_at", "__panes_port"
-"""What the rows of both sides have in common, beside their keys and the column that a window goes by."""
+"""Columns of both sides: the time, and the side."""
 
 
 def key_name(number: int) -> str:
-    """What the number-th key of a row of both sides is called."""
+    """Return the name of a key column of both sides."""
     return f"__panes_key{number}"
 
 
 def left_name(place: int | str) -> str:
-    """What the column of the left side at some place is called."""
+    """Return the name of the left column at a position."""
     return f"__panes_left_{place}"
 
 
 def right_name(place: int | str) -> str:
-    """What the column of the right side at some place is called."""
+    """Return the name of the right column at a position."""
     return f"__panes_right_{place}"
 
 
 @dataclass(frozen=True)
 class BothSides:
-    """The rows of both sides on their way to a window of rows.
+    """The rows of both sides as one stream.
 
     Parameters
     ----------
     schemas
-        Of the left side and of the right.
+        The columns of the left side and of the right.
     """
 
     declared: JoinDeclaration
@@ -63,7 +63,7 @@ class BothSides:
 
     @cached_property
     def delta(self) -> tuple[str, int, int] | None:
-        """The column that the window goes by, and where it is on both sides."""
+        """The column that the window goes by, and its positions on both sides."""
         if not isinstance(self.window.size, Delta):
             return None
         name = str(self.window.size.column)
@@ -79,17 +79,17 @@ class BothSides:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What their keys are called."""
+        """The names of key columns."""
         return tuple(map(key_name, range(len(self.declared.on))))
 
     @cached_property
     def stream(self) -> WindowInput:
-        """How they arrive."""
+        """How rows arrive at the window."""
         return WindowInput(policies_of(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
 
     @property
     def ties(self) -> tuple[str, ...]:
-        """What orders rows of one instant."""
+        """The columns that order rows of one instant."""
         one, other = (
             [
                 (schema.names[place].lower(), name(place))
@@ -103,7 +103,7 @@ class BothSides:
 
     @cached_property
     def places(self) -> Mapping[str, tuple[int | None, int | None]]:
-        """Where each of their columns is on the left side and on the right; None where that has none."""
+        """The positions of each column on the left side and on the right; None for a side without it."""
         left, right = self.columns.left, self.columns.right
         found: dict[str, tuple[int | None, int | None]] = dict(
             zip(self.keys, zip(left.keys, right.keys, strict=True), strict=True)
@@ -118,12 +118,12 @@ class BothSides:
         )
 
     def operator(self, condition: Any = None) -> MakeJoin:
-        """What makes the operator.
+        """Return the callable that makes the join.
 
         Parameters
         ----------
         condition
-            On the row of a match, a dict.
+            A predicate on the row of a match, a dict.
         """
         shown = [
             (*zip(self.keys, self.declared.on, strict=True), *((name(i), alias) for i, alias in side.others))
@@ -139,16 +139,16 @@ class BothSides:
 
 @dataclass(frozen=True)
 class MakeJoin:
-    """Makes a join whose windows are alike.
+    """Makes a join with the same window on both sides.
 
     Parameters
     ----------
     columns
-        Of the left side and of the right: the columns of a row, and what they are called in a match.
+        For the left side and the right: the columns of a row, and their names in a match.
     outer
-        Whose rows come out without a match too.
+        The side whose unmatched rows are submitted too.
     condition
-        What else a match has to fulfil.
+        A further condition on matches.
     """
 
     keys: tuple[str, ...]
@@ -157,12 +157,12 @@ class MakeJoin:
     condition: Any
 
     def __call__(self, window: Any, clock: EventClock) -> Join:
-        """A join on a clock."""
+        """Make a join on a clock."""
         match = None if self.condition is None else self._fulfils
         return Join(window, window, on=self.keys, match=match, select=self.row, outer=self.outer, clock=clock)
 
     def row(self, left: Any, right: Any) -> dict[str, Any]:
-        """The row of a match, or of a row without one."""
+        """Return the row of a match, or of an unmatched row."""
         found: dict[str, Any] = {}
         for item, columns in zip((left, right), self.columns, strict=True):
             if item is not None:
@@ -176,7 +176,7 @@ class MakeJoin:
 def both_sides(
     declared: JoinDeclaration, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
 ) -> BothSides:
-    """The rows of both sides on their way to a window of rows, which may go by a column that both have."""
+    """Return the rows of both sides as one stream, after checking the column that the window goes by."""
     both = BothSides(declared, columns, schemas, window)
     if both.delta is not None:
         for policy in both.stream.window.deltas:
@@ -186,11 +186,11 @@ def both_sides(
 
 @dataclass(frozen=True)
 class Condition:
-    """What a match has to fulfil, for one row at a time."""
+    """A condition on the row of a match."""
 
     where: Expression
     schema: pa.Schema
 
     def __call__(self, row: dict[str, Any]) -> bool:
-        """Whether a row fulfils it; what is unknown does not."""
+        """Return whether a row fulfils the condition; null counts as false."""
         return evaluate(self.where, pa.Table.from_pylist([row], schema=self.schema))[0].as_py() is True

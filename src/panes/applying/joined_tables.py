@@ -27,7 +27,7 @@ from panes.row_windows.arrival import delta_values
 
 
 def join_tables(declared: JoinDeclaration, left: pa.Table, right: pa.Table) -> pa.Table:
-    """Join two tables over all windows: in this process, or in a task of Spark."""
+    """Join two tables over all windows, in this process or in a Spark task."""
     columns = join_columns(declared, left.schema, right.schema)
     if declared.where is not None:
         require_boolean(declared.where, columns.match)
@@ -39,7 +39,7 @@ def join_tables(declared: JoinDeclaration, left: pa.Table, right: pa.Table) -> p
 
 
 def _check_values(both: BothSides, columns: Mapping[str, pa.ChunkedArray]) -> None:
-    """Refuse rows without a value for what the window goes by."""
+    """Reject rows without a value in the column that the window goes by."""
     for name in both.stream.deltas:
         if missing := columns[name].is_null(nan_is_null=True).to_numpy().sum():
             raise SchemaError(
@@ -50,7 +50,7 @@ def _check_values(both: BothSides, columns: Mapping[str, pa.ChunkedArray]) -> No
 
 @dataclass(frozen=True)
 class _Matches:
-    """Rows that match: their places on both sides, when the match begins to age, and its level."""
+    """Matches: their rows on both sides, the earlier of their times, and the narrowest window that has them."""
 
     left: Array
     right: Array
@@ -60,7 +60,7 @@ class _Matches:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two tables and what is asked of them. A row of -1 stands for the nulls of a side without a match."""
+    """Two tables to join. Row -1 stands for the nulls of a side without a match."""
 
     declared: JoinDeclaration
     columns: JoinColumns
@@ -68,7 +68,7 @@ class _Pair:
     right: pa.Table
 
     def matches(self) -> _Matches:
-        """Every match of the widest window, once."""
+        """Return each match of the widest window once."""
         (places, keys, instants), (right_places, right_keys, right_instants) = self._able()
         lefts, rights, sinces, distances = [], [], [], []
         for a, b in near((keys, instants), (right_keys, right_instants), self.declared.widest):
@@ -84,8 +84,8 @@ class _Pair:
         return _Matches(_whole(lefts), _whole(rights), _whole(sinces), levels(_whole(distances), self.declared.sizes))
 
     def long(self, found: _Matches) -> list[pa.Table]:
-        """A row per match and window; where asked for, also per window and row that has no match there."""
-        pieces = []
+        """Return a row per match and window and, in outer joins, per window and unmatched row."""
+        tables = []
         nearest_of_left = self._nearest_match(found.left, found.level, len(self.left))
         nearest_of_right = self._nearest_match(found.right, found.level, len(self.right))
         for number, (name, size) in enumerate(zip(self.declared.names, self.declared.sizes, strict=True)):
@@ -95,11 +95,11 @@ class _Pair:
             others = np.flatnonzero(nearest_of_right > number) if self.declared.keeps_right else _NONE
             a, b, matched = _with_unmatched(a, b, alone, others)
             labels = {"window_name": pa.repeat(name, len(a))}
-            pieces.append(self._piece(a, b, labels, expires, matched))
-        return pieces
+            tables.append(self._result(a, b, labels, expires, matched))
+        return tables
 
     def over_rows(self, window: RowWindow) -> pa.Table:
-        """The same for a window that goes by rows; when a match ends there depends on rows that may still come."""
+        """Return the same for a window of rows. When a match expires there depends on rows that may still come."""
         a, b = self._meeting(window)
         if self.declared.where is not None:
             parts = (slice(begin, begin + _AT_ONCE) for begin in range(0, len(a), _AT_ONCE))
@@ -109,17 +109,17 @@ class _Pair:
         alone = np.setdiff1d(np.arange(len(self.left)), a) if self.declared.keeps_left else _NONE
         others = np.setdiff1d(np.arange(len(self.right)), b) if self.declared.keeps_right else _NONE
         a, b, _ = _with_unmatched(a, b, alone, others)
-        return self._piece(a, b, {"window_name": pa.repeat(window.suffix, len(a))}, _NONE, 0)
+        return self._result(a, b, {"window_name": pa.repeat(window.suffix, len(a))}, _NONE, 0)
 
     def _meeting(self, window: RowWindow) -> tuple[Array, Array]:
-        """The rows of both sides that meet: when one comes, the other is in the window of its side and key."""
+        """Return the rows of both sides that meet: when one arrives, the other is in the window of its side and key."""
         both = both_sides(self.declared, self.columns, (self.left.schema, self.right.schema), window)
         able = self._able()
         places, keys, instants = (np.concatenate(each) for each in zip(*able, strict=True))
         ports = np.repeat([0, 1], [len(rows) for rows, _, _ in able])
 
         def column(name: str) -> pa.ChunkedArray:
-            """One after the other what both sides have in a column; null where a side has none."""
+            """Return a column of the left side followed by that of the right; null for a side without it."""
             found = zip((self.left, self.right), both.places[name], able, strict=True)
             parts = [
                 (None if i is None else table.column(i).take(pa.array(rows)), rows) for table, i, (rows, _, _) in found
@@ -139,14 +139,14 @@ class _Pair:
         starts = np.append(np.searchsorted(own, np.unique(keys)), len(keys))
         attributes = delta_values(both.stream.window, tuples)
         arrivals = Arrivals(Positions.of_events(when, starts), int(instants.max(initial=0)) + 1, attributes)
-        # Rows that meet have equal keys already: those without a key are not here.
+        # Rows that meet already have equal keys; those without a key were left out.
         met = pairs(Join(both.stream.window, both.stream.window), ports[order], tuples, arrivals)
         assert met is not None
         left, right = (places[order[rows]] for rows in met)
         return left, right
 
     def each_once(self, found: _Matches) -> pa.Table:
-        """A row per match; where asked for, also per row without a match in any window."""
+        """Return a row per match and, in outer joins, per row without a match in any window."""
         count = len(self.declared.sizes)
         alone = np.setdiff1d(np.arange(len(self.left)), found.left) if self.declared.keeps_left else _NONE
         others = np.setdiff1d(np.arange(len(self.right)), found.right) if self.declared.keeps_right else _NONE
@@ -155,10 +155,10 @@ class _Pair:
         names = pa.array([*self.declared.names, None], pa.string())
         expires = found.since + np.asarray(self.declared.sizes, dtype=np.int64)[found.level]
         labels = {"window_name": names.take(pa.array(level)), "level": pa.array(level).cast(pa.int32())}
-        return self._piece(a, b, labels, expires, matched)
+        return self._result(a, b, labels, expires, matched)
 
     def _able(self) -> list[tuple[Array, Array, Array]]:
-        """The rows of each side that can match: not those whose time or a key is null, as in SQL."""
+        """Return the rows of each side that can match: time and keys must not be null, as in SQL."""
         ordinals = key_ordinals(self._both_keys, len(self.left) + len(self.right))
         able = np.ones(len(ordinals), dtype=bool)
         for key in self._both_keys:
@@ -182,21 +182,21 @@ class _Pair:
         return [pa.concat_arrays([a, b.cast(a.type)]) for a, b in pairs]
 
     def _nearest_match(self, rows: Array, level: Array, length: int) -> Array:
-        """For each row of a side the least level of its matches, and the number of windows where there is none."""
+        """Return the narrowest window in which each row of a side has a match; the number of windows if none."""
         least = np.full(length, len(self.declared.sizes), dtype=np.int64)
         np.minimum.at(least, rows, level)
         return least
 
     def _rows(self, a: Array, b: Array) -> pa.Table:
-        """Keys, left columns and right columns of pairs of rows."""
+        """Return the keys, left columns and right columns of pairs of rows."""
         left, right = _places(a), _places(b)
         either = pa.array(np.where(a < 0, len(self.left) + b, a))
         keys = [column.take(either) for column in self._both_keys]
         arrays = [*keys, *_taken(self.left, self.columns.left, left), *_taken(self.right, self.columns.right, right)]
         return pa.table(arrays, schema=self.columns.match)
 
-    def _piece(self, a: Array, b: Array, labels: dict[str, pa.Array], expires: Array, matched: int) -> pa.Table:
-        """Rows of the result: the first are matches, the others have no match and so nothing that could expire."""
+    def _result(self, a: Array, b: Array, labels: dict[str, pa.Array], expires: Array, matched: int) -> pa.Table:
+        """Return rows of the result: first matches, then unmatched rows, which do not expire."""
         instants = np.concatenate([expires, np.zeros(len(a) - matched, dtype=np.int64)])
         shown = pa.array(instants, mask=np.arange(len(a)) >= matched).view(self.columns.instant)
         rows = self._rows(a, b)
@@ -205,7 +205,7 @@ class _Pair:
 
 _NONE = np.empty(0, dtype=np.int64)
 _AT_ONCE = 1 << 20
-"""Matches that are looked at a time."""
+"""The number of matches that are evaluated at a time."""
 
 
 def _with_unmatched(a: Array, b: Array, alone: Array, others: Array) -> tuple[Array, Array, int]:

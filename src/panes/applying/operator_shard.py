@@ -1,7 +1,7 @@
-"""Operators over windows while rows come: one shard of a stream, from micro-batch to micro-batch.
+"""Operators in a stream: one shard, from micro-batch to micro-batch.
 
-Every partition has an operator of its own, which is made again for a micro-batch that brings tuples for it, or at
-which something is due on its clock; between them it is what it saved, as plain values.
+Each partition has its own operator. It is made and loaded for a micro-batch with tuples for it, or if something is due
+on its clock; in between only its saved state exists, as plain values.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _FEW = 1024
 
 
 class OperatedShard:
-    """The operators of some partitions, as the last micro-batch left them.
+    """The operators of the partitions of one shard, as the last micro-batch left them.
 
     Parameters
     ----------
     columns
         The columns of the data.
     declared_as
-        What a checkpoint has to have been written with.
+        What a checkpoint must have been written with.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class OperatedShard:
         self.opened = bool(state)
         self.metrics = ShardMetrics()
         stream = declared.stream
-        # Where partitions have an influence on each other, one operator has them all.
+        # If partitions depend on each other, one operator gets them all.
         self._by = () if stream.alone else tuple(field_of(columns, name).name for name in stream.by)
         self._waiting = Waiting(columns.insert(0, pa.field(INSTANT, pa.int64())), blob_store, state)
         keys = pa.schema([columns.field(name) for name in self._by]) if self._by else WITHOUT_KEYS
@@ -60,18 +60,18 @@ class OperatedShard:
 
     @property
     def watermark(self) -> int:
-        """How far everything has happened."""
+        """The instant up to which everything is done."""
         return self._waiting.watermark
 
     def steps(
         self, rows: Sequence[pa.RecordBatch], marks: pa.RecordBatch, watermark: int
     ) -> Iterator[list[tuple[int, pa.Table]]]:
-        """Take in the rows of a micro-batch, let the watermark pass, and give what operators submit meanwhile.
+        """Insert the rows of a micro-batch, advance the watermark, and yield what operators submit.
 
         Parameters
         ----------
         marks
-            Those for all keys: their instants.
+            The instants of marks for all keys.
         """
         until, mark = self.watermark, self._declared.stream.mark
         if mark is not None and mark.scope == "stream":
@@ -95,7 +95,7 @@ class OperatedShard:
             came, ended = came.filter(is_tuple), came.filter(_not(is_tuple))
         known = len(self._keys)
         if not self._by and len(marks):
-            # The one operator of all tuples is there before the first of them.
+            # A single operator of all tuples exists before the first of them.
             known = int(self._keys.ordinals(without_keys(1))[0]) + 1
         owner = self._keys.ordinals(self._partitions_of(came))
         marked, when = self._keys.find(self._partitions_of(ended)), ended.column(INSTANT).to_numpy()
@@ -109,7 +109,7 @@ class OperatedShard:
         instants = came.column(INSTANT).to_numpy()
         table = pa.Table.from_batches([came.remove_column(0)])  # as the data have it
         texts, written = self._saved.all().column("saved"), list[_Line]()
-        # An operator that is as if it were new needs no state.
+        # An operator equal to a new one is not stored.
         new = Running(self._declared)
         nothing = to_text(new.save())
         for key, lo in zip(wanted.tolist(), starts[:-1].tolist(), strict=True):
@@ -126,11 +126,11 @@ class OperatedShard:
         self._write(written)
 
     def _known(self) -> tuple[Array, Array]:
-        """Where the last state of each key is, and when something is due for it."""
+        """Return the position of the last state of each key, and when something is due for it."""
         place, due = np.full(len(self._keys), -1, np.int64), np.full(len(self._keys), _NEVER, np.int64)
         everything = self._saved.all()
         key = everything.column("key").to_numpy()
-        place[key] = np.arange(len(key))  # the last one stays
+        place[key] = np.arange(len(key))  # the last write wins
         due[key] = everything.column("due").fill_null(_NEVER).to_numpy()
         return place, due
 
@@ -141,7 +141,7 @@ class OperatedShard:
         place, _ = self._known()
         latest = self._saved.all().take(pa.array(np.sort(place[place >= 0])))
         latest = latest.filter(latest.column("saved").is_valid())
-        # Keys whose operators are as if they were new do not count: there may be no end of them.
+        # Keys whose operators equal new ones are dropped: their number may grow for ever.
         if len(self._saved) <= 2 * len(latest) + _FEW:
             return
         number = self._keys.keep(np.sort(latest.column("key").to_numpy()))
@@ -152,7 +152,7 @@ class OperatedShard:
         stream = self._declared.stream
         names = tie_order(stream, self._columns)
         if stream.together:
-            # Of one instant, partitions arrive in the order of their keys.
+            # Rows of one instant arrive in the order of their keys.
             names = [*(name for name in stream.by if name not in names), *names]
         ties = [pa.chunked_array([came.column(name)]) for name in names]
         return sort_rows(owner, came.column(INSTANT).to_numpy(), ties)
@@ -162,5 +162,5 @@ class OperatedShard:
 
 
 def _not(marked: pa.Array) -> pa.Array:
-    """Of which rows a column does not say that it is true."""
+    """Return the negation of a column, in which null counts as false."""
     return pa.array(~marked.fill_null(False).to_numpy(zero_copy_only=False))

@@ -1,15 +1,15 @@
-"""Built-in operators over tables in columns: windows are index pairs, and no tuple is touched before it comes out.
+"""Run built-in operators on whole columns: windows are index pairs, and only submitted rows become tuples.
 
 ==========  =====================================================================================================
-requires    rows sorted by partition and arrival; ``Sort`` of whole windows, or ``Join`` that is inner and whose equal
-            attributes are of one type, and no subclass of them; no partition eviction
-costs       Sort: one sort of all rows. Join: two searches for each tuple, and a call of ``match`` and ``select`` for
-            each pair that may match
+requires    rows sorted by partition and arrival; a ``Sort`` of whole windows, or an inner ``Join`` whose equal
+            attributes have one type, and no subclass of them; no partition eviction
+costs       Sort: one sort of all rows. Join: two searches per tuple, and a call of ``match`` and ``select`` per pair
+            that may match
 paper       Gedik 2014, sections 6.1.2 and 6.1.3
 ==========  =====================================================================================================
 
-Everything else runs event by event: a progressive sort lets out what depends on all that was let out before, and an
-outer join what depends on when tuples leave.
+Everything else runs tuple by tuple: a progressive sort depends on all that it has released, and an outer join on when
+tuples leave.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from panes.row_windows.bound_rows import ENDLESS
 from panes.row_windows.framing import Framing, check_ascending, kept_at
 
 _AT_ONCE = 1 << 14
-"""Pairs whose tuples are made at a time."""
+"""The number of pairs whose tuples are made at a time."""
 
 
 def in_columns(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> pa.Table | Iterator[object] | None:
-    """What an operator submits, as a table or as tuples; None where it has to be given one tuple after another."""
+    """Return what an operator submits, as a table or as tuples; None if it must run tuple by tuple."""
     stream, operator = declared.stream, made(declared, EventClock())
-    # What makes the operator may take another window than it is given: arrivals know nothing of that.
+    # The callable may use another window than it was passed, which arrivals are not for.
     if stream.together or not len(table) or operator.declared[:1] != (stream.window,):
         return None
     if type(operator) is Sort and isinstance(stream.window, TumblingPolicies) and stream.port is None:
         if declared.order and isinstance(stream.window.evict, Time) and stream.window.evict.origin == "epoch":
-            # The clock's last window ends as it would if rows followed.
+            # The last window on the clock ends as if rows followed.
             arrivals = replace(arrivals, end=ENDLESS)
         return _sorted(operator, stream.window, table, arrivals)
     if type(operator) is Join and operator.outer is None and stream.port is not None:
@@ -72,18 +72,24 @@ def _sorted(operator: Sort, window: TumblingPolicies, table: pa.Table, arrivals:
 
 @dataclass(frozen=True)
 class SortRows:
-    """A function that sorts the rows of a window."""
+    """A function that sorts the rows of a window, for ``pn.apply``."""
 
     order: tuple[tuple[str, bool], ...]
 
     def __call__(self, key: object, window: object, rows: pa.Table) -> pa.Table:
-        """The rows in order."""
+        """Return the rows in order."""
         everything = np.arange(len(rows))
         return rows.take(pa.array(in_order(self.order, rows, everything, np.zeros(len(rows), np.int64))))
 
 
 def in_order(order: Sequence[tuple[str, bool]], table: pa.Table, rows: Integers, owner: Integers) -> Integers:
-    """What sorts some rows of a table within their owners; equal ones stay as they are."""
+    """Return the order that sorts some rows of a table within their windows; equal rows keep their order.
+
+    Parameters
+    ----------
+    owner
+        The window of each row.
+    """
     keys: list[Array] = []
     for name, descending in reversed(order):
         keys += [key[rows] for key in _keys(whole(table.column(name)), descending)]
@@ -91,7 +97,7 @@ def in_order(order: Sequence[tuple[str, bool]], table: pa.Table, rows: Integers,
 
 
 def _keys(column: pa.Array, descending: bool) -> list[Array]:
-    """What sorts values, the last of them first: nulls first and NaN last, or the other way round."""
+    """Return sort keys for ``lexsort``, the least significant first: nulls first and NaN last, or descending."""
     values = codes(column).values
     if descending:
         values = -np.unique(values, return_inverse=True)[1]
@@ -107,16 +113,16 @@ def _keys(column: pa.Array, descending: bool) -> list[Array]:
 def _joined(join: Join, port: str, table: pa.Table, arrivals: Arrivals) -> Iterator[object] | None:
     tags = column_of(table, port)
     if tags.null_count or not np.isin(tags.to_numpy(), (0, 1)).all():
-        return None  # refused there, with the first row that is wrong
+        return None  # the run tuple by tuple raises at the first invalid row
     tuples = table.drop_columns([port])
     met = pairs(join, tags.to_numpy(), tuples, arrivals)
     return None if met is None else join.matches(_tuples(tuples, *met))
 
 
 def pairs(join: Join, ports: Array, tuples: pa.Table, arrivals: Arrivals) -> tuple[Integers, Integers] | None:
-    """The left and the right tuples that meet in the windows of an inner join, and whose attributes are equal.
+    """Return the left and the right tuples that meet in the windows of an inner join and have equal attributes.
 
-    By the tuple that came in, and those that it met the oldest first. None where columns cannot be compared as they
+    In the order of the arriving tuple, and for each of them oldest first. None if columns cannot be compared as they
     are.
     """
     sides = [np.flatnonzero(ports == side) for side in (0, 1)]
@@ -136,9 +142,9 @@ def pairs(join: Join, ports: Array, tuples: pa.Table, arrivals: Arrivals) -> tup
 
 
 def _equal(join: Join, tuples: pa.Table, sides: list[Integers]) -> list[Integers] | None:
-    """Of the tuples of each side a number that is equal where their attributes are, and -1 where one is null.
+    """Return for the tuples of each side a code, equal where attributes are equal, and -1 if one of them is null.
 
-    None where columns cannot be compared as they are.
+    None if columns cannot be compared as they are.
     """
     lengths = [len(rows) for rows in sides]
     columns = []
@@ -158,7 +164,7 @@ def _equal(join: Join, tuples: pa.Table, sides: list[Integers]) -> list[Integers
 def _candidates(
     join: Join, side: int, tuples: pa.Table, arrivals: Arrivals, sides: list[Integers], code: list[Integers]
 ) -> tuple[Integers, Integers]:
-    """The tuples of a side, and those in the window of the other side that are equal, each as it was counted there."""
+    """Return pairs of tuples of a side and equal tuples in the window of the other side, by position in each side."""
     nothing = np.zeros(0, np.int64)
     window, rows, others = join.declared[1 - side], sides[side], sides[1 - side]
     assert isinstance(window, SlidingPolicies)
@@ -169,12 +175,12 @@ def _candidates(
     other = Positions.of_events(events.start[others], np.searchsorted(others, starts))
     held = Arrivals(other, arrivals.end, delta_values(window, tuples.take(pa.array(others))))
     check_ascending(window, held)
-    # What the other window holds when a tuple comes: of those that came before it.
+    # What the other window holds of earlier tuples when a tuple arrives.
     key, hi = key_of_rows(own), np.searchsorted(others, rows)
     some = np.flatnonzero((hi > other.key_starts[key]) & (code[side] >= 0))
     key, hi = key[some], hi[some]
     lo = kept_at(window, held, Moments(key, own.start[some], hi, hi - 1)).lo
-    # The other side by code, and those of one code in the order of arrival: what is equal lies between two places.
+    # The other side by code and arrival: equal tuples in the window lie between two places.
     by_code = np.argsort(code[1 - side], kind="stable")
     scale = len(others) + 1
     places = code[1 - side][by_code] * scale + by_code
@@ -186,7 +192,7 @@ def _candidates(
 def _tuples(tuples: pa.Table, left: Integers, right: Integers) -> Iterator[tuple[object, object]]:
     for begin in range(0, len(left), _AT_ONCE):
         some = [side[begin : begin + _AT_ONCE] for side in (left, right)]
-        # Each tuple once, however many others it meets.
+        # Make each tuple once, however many others it meets.
         rows, place = np.unique(np.concatenate(some), return_inverse=True)
         made_ = tuples.take(pa.array(rows)).to_pylist()
         one, other = np.split(place, [len(some[0])])

@@ -1,4 +1,4 @@
-"""What functions and operators of a user return, as tables."""
+"""Make tables of what a user's functions and operators return."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ FUNCTION, OPERATOR = "the function returned", "the operator submitted"
 
 
 def table_of(rows: Iterable[Any], schema: pa.Schema | None, who: str) -> pa.Table:
-    """Rows as a table.
+    """Return rows as a table.
 
     Parameters
     ----------
     schema
-        The columns; None to see from the values.
+        The columns; None to infer them.
     who
-        How messages begin.
+        The beginning of error messages.
     """
     rows, names = list(rows), dict[str, None]()
     for row in rows:
         if not isinstance(row, Mapping):
-            raise SchemaError(f"{who} {row!r}, and a table is made of rows. Make them dicts, as {{'n': 1}}.")
+            raise SchemaError(f"{who} {row!r}, and rows must be dicts, as {{'n': 1}}.")
         names |= dict.fromkeys(row)
     _check_names(names, schema, who)
     try:
@@ -40,7 +40,7 @@ def table_of(rows: Iterable[Any], schema: pa.Schema | None, who: str) -> pa.Tabl
 
 
 def shaped(found: pa.Table, schema: pa.Schema | None, who: str) -> pa.Table:
-    """Columns as they were asked for; those that are not there are null."""
+    """Return a table with the columns of a schema; missing columns are null."""
     if schema is None:
         return found
     _check_names(found.column_names, schema, who)
@@ -57,14 +57,14 @@ def shaped(found: pa.Table, schema: pa.Schema | None, who: str) -> pa.Table:
 
 
 class Collected:
-    """What a function returned, call after call.
+    """Collects what a function returns, call by call.
 
     Parameters
     ----------
     schema
-        The columns; None to see from the values.
+        The columns; None to infer them.
     taken
-        Columns that results have already.
+        Columns that results already have.
     """
 
     def __init__(self, schema: pa.Schema | None, taken: Iterable[str] = ()) -> None:
@@ -75,7 +75,7 @@ class Collected:
         self._counts: list[int] = []
 
     def add(self, owner: int, result: Any) -> None:
-        """Take what the call with some number returned."""
+        """Add what the call with a number returned."""
         if result is None:
             return
         count = 1
@@ -98,11 +98,11 @@ class Collected:
         self._counts.append(count)
 
     def found(self) -> tuple[Array, pa.Table]:
-        """Of each row which call it is of, and the rows."""
+        """Return the number of the call of each row, and the rows."""
         self._flush()
         owners = np.repeat(np.array(self._owners, np.int64), np.array(self._counts, np.int64))
         try:
-            # Integers of one call and floats of another are floats.
+            # Integers from one call and floats from another become floats.
             tables = [table for table in self._tables if table.num_columns or len(table)]
             empty = pa.table({}) if self._schema is None else self._schema.empty_table()
             return owners, pa.concat_tables(tables, promote_options="permissive") if tables else empty
@@ -130,10 +130,10 @@ def _check_names(names: Iterable[str], schema: pa.Schema | None, who: str) -> No
     for name in names:
         if name not in schema.names:
             raise SchemaError(
-                f"{who} a column {name!r}, and schema= has none of that name ({nearest(str(name), schema.names)}). "
-                "Write all columns there."
+                f"{who} a column {name!r}, which schema= does not have ({nearest(str(name), schema.names)}). "
+                "Add it there."
             )
 
 
 def _no_table(error: Exception, who: str) -> SchemaError:
-    return SchemaError(f"what {who} is no table: {error}. Write schema= with its columns.")
+    return SchemaError(f"what {who} does not make a table: {error}. Write schema= with its columns.")

@@ -1,11 +1,11 @@
-"""Operators over windows, one tuple after another: every partition has an operator of its own.
+"""Run an operator over sorted rows, one tuple after another: each partition gets its own operator.
 
-Operators keep apart what belongs to different partitions (multiplexed processing, Gedik 2014, section 3.2.1), so that
-it makes no difference whether one operator is given all partitions or each of them has one. Where partitions are
-evicted because of others, one operator is given them all in the order of time.
+Operators treat partitions separately (multiplexed processing, Gedik 2014, section 3.2.1), so one operator for all of
+them and one for each give the same results. If partitions evict each other, one operator gets all of them in the order
+of time.
 
-A punctuation reaches the operators of the partitions that have come before it: a stream knows no others yet. The one
-operator of all tuples is there from the beginning.
+A punctuation reaches the operators of partitions with earlier rows: a stream does not know the others yet. A single
+operator of all tuples gets every punctuation.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from panes.operators.operator_model import PUNCTUATION
 from panes.operators.unsaved_state import unsaved_attributes
 
 PORT = "port"
-"""The column that says through which output port a tuple came, of operators that have several."""
+"""The column of the output port of a tuple, for operators with several."""
 
 _AT_ONCE = 1 << 16
 
 
 def answered(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> pa.Table:
-    """What an operator submits: in columns where that is possible, otherwise one tuple after another."""
+    """Return what an operator submits: computed in columns if possible, otherwise one tuple after another."""
     found = in_columns(declared, table, arrivals)
     if isinstance(found, pa.Table):
         return shaped(found, declared.schema, OPERATOR)
@@ -45,12 +45,12 @@ def answered(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) ->
 
 
 def rows_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
-    """Tuples as a table."""
+    """Return submitted tuples as a table."""
     return table_of(rows, declared.schema, OPERATOR)
 
 
 def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> Iterator[Any]:
-    """The tuples that operators submit, partition after partition; window punctuations are left out."""
+    """Yield the tuples that operators submit, partition after partition, without window punctuations."""
     starts, instants, marks = arrivals.events.key_starts, arrivals.events.start, arrivals.punctuations
     if declared.stream.alone:
         if declared.stream.together:
@@ -67,17 +67,17 @@ def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -
 
 
 def since(punctuations: Integers, instants: Integers) -> Integers:
-    """The punctuations that come after the first of some tuples, in the order of time."""
+    """Return the punctuations since the first of some tuples."""
     return punctuations[np.searchsorted(punctuations, instants[0]) :]
 
 
 class Running:
-    """An operator on the clock of its tuples.
+    """An operator on an event clock.
 
     Parameters
     ----------
     saved, at
-        What an operator of the same declaration saved, and where its clock stood.
+        The saved state of an operator with the same declaration, and the instant of its clock.
     """
 
     def __init__(self, declared: WindowedOperator, saved: Any = None, at: int | None = None) -> None:
@@ -91,7 +91,7 @@ class Running:
             self._operator.load(saved)
 
     def take_in(self, table: pa.Table, instants: Integers, punctuations: Integers, end: int) -> Iterator[Any]:
-        """Let tuples and punctuations arrive and the clock run; what the operator submits meanwhile."""
+        """Process tuples and punctuations, advance the clock to the end, and yield what the operator submits."""
         clock, operator, port_of = self._clock, self._operator, self._port
         marks = iter(punctuations.tolist())
         due = next(marks, None)
@@ -117,27 +117,27 @@ class Running:
         yield from self._taken()
 
     def save(self) -> Any:
-        """What the operator has to know when it goes on, as plain values."""
+        """Return the state of the operator as plain values."""
         return self._operator.save()
 
     def check_kept(self, new: Running) -> None:
-        """Refuse an operator that would forget something: what it keeps beside its windows, and does not save.
+        """Reject an operator with attributes that ``save`` leaves out.
 
         Parameters
         ----------
         new
-            The same operator before the first tuple.
+            The same operator before its first tuple.
         """
         operator = self._operator
         for name, value in unsaved_attributes(operator, new._operator):
             raise StateError(
                 f"{type(operator).__name__} keeps {name}={shortened(value)} beside its windows, and a stream would "
-                "forget it after every micro-batch. Write methods save and load that keep it, as plain values."
+                "lose it after every micro-batch. Write methods save and load that keep it, as plain values."
             )
 
     @property
     def due(self) -> int | None:
-        """When something happens on the clock, if nothing else comes."""
+        """When something is due on the clock, or None."""
         return self._clock.deadlines.next_due()
 
     def _keep(self, port: int, item: Any) -> None:
@@ -146,7 +146,7 @@ class Running:
             self._out.append({**item, PORT: port} if several else item)
 
     def _taken(self) -> list[Any]:
-        """What was submitted since it was last asked for."""
+        """Return what was submitted since the last call."""
         found, self._out = self._out, []
         return found
 

@@ -1,4 +1,4 @@
-"""Plain functions over windows of tables, checked before any row is looked at."""
+"""The declaration of a function over windows: checked before any row is read."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from panes.queries.windows import AnyWindow
 from panes.row_windows.parts import RowsPart, over_everything
 
 BEFORE = ("window_name", "window")
-"""The columns that results begin with, before the keys."""
+"""The first columns of results, before the keys."""
 
 
 class Instance(NamedTuple):
-    """Which window a function is called for.
+    """The window that a function is called for.
 
     Parameters
     ----------
     name
-        What the window is called.
+        The name of the window.
     start, end
-        Its bounds, as results show them; None for rows without a time.
+        Its bounds, as in results; None for rows without a time.
     number
-        Of windows by rows: which one of its key it is, from 0.
+        For windows of rows: its number within the key, from 0.
     processed
-        Of windows by rows: when it was answered; None for rows without a time.
+        For windows of rows: when it was answered; None for rows without a time.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Instance(NamedTuple):
 
 
 Function: TypeAlias = "Callable[[dict[str, Any], Instance, pa.Table], Any]"
-"""What is called for each window: with its key, the window, and its rows in the order of arrival."""
+"""Called for each window with its key, the window, and its rows in the order of arrival."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class WindowedFunction:
     query
         The windows, and which rows they see.
     schema
-        The columns of what it returns; None to see from the values.
+        The columns that it returns; None to infer them.
     order
-        Of a sort the columns that it goes by: results are what it returns alone, rows as they are.
+        For a sort, the columns to sort by: results are the returned rows alone.
     """
 
     query: Query
@@ -70,12 +70,12 @@ class WindowedFunction:
     order: tuple[str, ...] = ()
 
     def parts(self, schema: pa.Schema) -> tuple[RowsPart, ...]:
-        """The windows, by which of them see the same rows in the same order.
+        """Return the windows as parts, each of windows that see the same rows in the same order.
 
         Parameters
         ----------
         schema
-            The columns of the data. What ``ties=`` leaves equal is ordered by the others, since a function sees all.
+            The columns of the data. Rows that ``ties=`` leaves equal are ordered by all others: a function sees them.
         """
         query = self.query
         if query.ties:
@@ -94,7 +94,7 @@ def function_of(
     evict: Evict | None,
     schema: pa.Schema | None,
 ) -> WindowedFunction:
-    """Check what is to be called, and for which windows."""
+    """Check a function and its windows."""
     if not callable(function):
         raise DeclarationError(
             f"function={function!r} cannot be called. Write a function of a key, a window and its rows: "
@@ -107,7 +107,7 @@ def function_of(
 
 
 def _check_fits(function: Function) -> None:
-    """Refuse a function that cannot take a key, a window and rows, where its parameters can be seen."""
+    """Reject a function that cannot take a key, a window and rows, if its signature is known."""
     try:
         parameters = inspect.signature(function)
     except (TypeError, ValueError):
@@ -123,7 +123,7 @@ def _check_fits(function: Function) -> None:
 
 
 def check_schema(schema: pa.Schema | None, taken: Iterable[str] = ()) -> None:
-    """Refuse what names no columns, or some that results have already."""
+    """Reject what is not a schema, or has columns that results already have."""
     if schema is None:
         return
     if not isinstance(schema, pa.Schema):

@@ -1,4 +1,4 @@
-"""Operators of a user's own over the rows of tables, checked before any row is looked at."""
+"""The declaration of an operator over the rows of a table or stream: checked before any row is read."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from panes.row_windows.window_input import WindowInput, check_times
 from panes.suggestions import each_of, shown
 
 MakeOperator: TypeAlias = "Callable[..., Operator]"
-"""Makes an operator when it is called with a window and ``clock=``: as a rule its class."""
+"""Makes an operator from a window and ``clock=``; usually its class."""
 
 
 @dataclass(frozen=True)
 class WindowedOperator:
-    """An operator that is given one tuple after another.
+    """An operator that gets one tuple after another.
 
     Parameters
     ----------
     schema
-        The columns of what it submits; None to see from the values.
+        The columns that it submits; None to infer them.
     declaration
-        Which operator it is, and what it was declared with: what its state means.
+        The operator and its arguments as text, which give its state a meaning.
     order
-        Of a sort the columns that it goes by: it submits rows as they are.
+        For a sort, the columns to sort by: it submits rows as they are.
     """
 
     stream: WindowInput
@@ -48,11 +48,11 @@ class WindowedOperator:
 
 
 def one_window(over: AnyWindow | Iterable[AnyWindow]) -> AnyWindow:
-    """The window of what has only one."""
+    """Return the only window of ``over=``."""
     listed = each_of(over)
     if len(listed) != 1:
         raise DeclarationError(
-            f"over= has {len(listed)} windows, and this takes one. Call it for each of them; pn.apply with a function "
+            f"over= has {len(listed)} windows, and this takes one. Call it once per window; pn.apply with a function "
             "takes any number."
         )
     window: AnyWindow = listed[0]
@@ -60,7 +60,7 @@ def one_window(over: AnyWindow | Iterable[AnyWindow]) -> AnyWindow:
 
 
 def follows(window: object) -> bool:
-    """Whether windows follow one another, so that each row is in one of them."""
+    """Return whether instances of a window follow one another, so that each row is in one of them."""
     if isinstance(window, RowWindow):
         return window.kind in ("tumbling", "session")
     return isinstance(window, Window) and window.geometry.tumbling
@@ -75,29 +75,29 @@ def stream_of(
     evict: Evict | None = None,
     port: str | None = None,
 ) -> WindowInput:
-    """Check how rows arrive at the one window of an operator."""
+    """Check the window of an operator, and how rows arrive at it."""
     keys, order = (_names(what, value) for what, value in (("by", by), ("ties", ties)))
     for what, name in (("at", at), ("port", port)):
         if name is not None:
             _names(what, name)
     if evict is not None and not isinstance(evict, Evict):
-        raise DeclarationError(f"evict={evict!r} evicts nothing. Write evict=pn.evict(keys=1000).")
+        raise DeclarationError(f"evict={evict!r} is not an eviction. Write evict=pn.evict(keys=1000).")
     if evict is not None and not keys:
-        raise DeclarationError("evict= forgets keys, and there are none. Write by='device'.")
+        raise DeclarationError("evict= limits keys, and there are none. Write by= too.")
     if isinstance(window, RowWindow) and (window.kind == "session" or window.may_be_empty):
-        what = "is a session" if window.kind == "session" else "leaves out its last rows"
+        what = "is a session" if window.kind == "session" else "leaves out its latest rows"
         raise DeclarationError(
-            f"{window} {what}, which an operator cannot see tuple by tuple. Write a function of key, window and rows."
+            f"{window} {what}, which operators do not support. Write a function of key, window and rows."
         )
     policies = policies_of(window, keys if keys else None, evict)
     check_times(policies, at)
     if isinstance(policies.evict, Punctuation) and policies.evict.scope == "key":
         if not keys:
-            # Then all rows are of one key.
+            # All rows are of one key.
             policies = replace(policies, evict=replace(policies.evict, scope="stream"))
         elif evict is not None:
             raise DeclarationError(
-                "evict= gives all keys to one operator, which is told of marks for all of them. Write "
+                "with evict= one operator gets all keys, and marks end the windows of all of them. Write "
                 "pn.punctuation(...) without scope='key', or leave evict= out."
             )
     return WindowInput(policies, keys, at, None if where is None else expression(where), port, ties=order)
@@ -116,41 +116,41 @@ def _names(what: str, value: str | Iterable[str]) -> tuple[str, ...]:
 def operator_of(
     stream: WindowInput, operator: MakeOperator, schema: pa.Schema | None = None, order: tuple[str, ...] = ()
 ) -> WindowedOperator:
-    """Check an operator, by making one: its windows, and those it does not support, are known before any row is."""
+    """Check an operator by making one, which reveals its windows and rejects unsupported ones."""
     if not callable(operator):
         raise DeclarationError(
-            f"operator={operator!r} makes no operator. Write the class, or a function of a window and a clock: "
+            f"operator={operator!r} cannot be called. Write the class, or a function of a window and a clock: "
             "lambda window, clock: Deduplicator(window, clock=clock)."
         )
     check_schema(schema)
     probe = made(WindowedOperator(stream, operator, schema), EventClock())
-    # Not only those of ports: an operator may make windows of its own.
+    # Of its ports, and others that it makes.
     windows = (*probe.declared, *(each.declared for each in probe.windows))
     stream = replace(stream, others=tuple(each for each in windows if each is not None and each != stream.window))
     for window in (stream.window, *stream.others):
         check_times(window, stream.at)
     if stream.together and stream.mark is not None and stream.mark.scope == "key":
         raise DeclarationError(
-            "one operator has all keys here, because a window of its own evicts keys or has others, and it is told of "
-            f"marks for all of them. Write pn.punctuation({stream.mark.column!r}) without scope='key'."
+            "one operator gets all keys here, because one of its windows evicts keys or has others, and marks end the "
+            f"windows of all of them. Write pn.punctuation({stream.mark.column!r}) without scope='key'."
         )
     return WindowedOperator(stream, operator, schema, f"{type(probe).__name__}: {probe.declaration()}", order)
 
 
 def sort_of(stream: WindowInput, order: Sequence[tuple[str, bool]]) -> WindowedOperator:
-    """Check a sort of tumbling windows, or one of a stream as far as a window up to each row reaches."""
+    """Check a sort of tumbling windows, or a progressive sort over a window up to each row."""
     if not isinstance(stream.window, TumblingPolicies) and stream.window.trigger != Rows(1):
         raise DeclarationError(
-            "pn.sort puts windows in order that follow one another, as pn.tumbling('1 min'), or a stream as far as a "
-            "window up to each row reaches, as pn.sliding('10 s'). Rows of windows that overlap would come out several "
-            "times: write pn.apply with a function that sorts."
+            "pn.sort sorts windows that follow one another, as pn.tumbling('1 min'), or a stream over a window up to "
+            "each row, as pn.sliding('10 s'). Other overlapping windows would return rows several times: write "
+            "pn.apply with a function that sorts."
         )
     names, down = tuple(name for name, _ in order), [descending for _, descending in order]
     return operator_of(stream, partial(Sort, order=names, descending=down), None, names)
 
 
 def order_of(order: str | Iterable[str]) -> tuple[tuple[str, bool], ...]:
-    """What to sort by: columns, each with whether the largest goes first, as ``desc`` behind its name says.
+    """Return the columns to sort by, each with whether it is descending.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def order_of(order: str | Iterable[str]) -> tuple[tuple[str, bool], ...]:
 
 
 def _ordered(value: object) -> tuple[str, bool]:
-    """A column, and whether the largest goes first."""
+    """Return a column, and whether it is descending."""
     if not isinstance(value, str) or not value.strip():
         raise DeclarationError(f"order={shown(value)} is not a column. Write order='price', or order='price desc'.")
     name, _, direction = value.strip().rpartition(" ")
@@ -174,16 +174,16 @@ def _ordered(value: object) -> tuple[str, bool]:
 
 
 def made(declared: WindowedOperator, clock: Clock) -> Operator:
-    """An operator on a clock."""
+    """Make an operator on a clock."""
     try:
         operator = declared.make(declared.stream.window, clock=clock)
     except TypeError as error:
         raise DeclarationError(
-            f"operator= was called with a window and clock=, and that failed: {error}. Write a function that needs no "
-            "more, as lambda window, clock: Aggregate(window, {'n': pn.count()}, clock=clock)."
+            f"operator= failed when called with a window and clock=: {error}. Write a function of just these, as "
+            "lambda window, clock: Aggregate(window, {'n': pn.count()}, clock=clock)."
         ) from error
     if not isinstance(operator, Operator):
         raise DeclarationError(
-            f"operator= made {operator!r}, which is no operator. Make a subclass of panes.operators.Operator."
+            f"operator= made {operator!r}, which is not an operator. Make a subclass of panes.operators.Operator."
         )
     return operator

@@ -1,8 +1,8 @@
-"""Windows measured in rows, attributes or marks, and sessions: over tables and over streams.
+"""Windows of rows: measured in rows, in a column or up to marks, and sessions; over tables and over streams.
 
-Start with ``parts``, which says which windows share one sorted column, and ``bound_rows``, which answers them.
-``arrival`` sorts rows; ``framing`` turns a window of rows into index pairs. A stream keeps one ``rows_shard`` per
-shard, made of ``windows_shard`` and ``sessions_shard``.
+A table takes four steps: ``parts`` groups windows that share one sorted column, ``arrival`` sorts their rows,
+``framing`` turns each window into index pairs, and ``bound_rows`` computes its answers. A stream keeps a ``rows_shard``
+per shard, made of ``windows_shard`` and ``sessions_shard``; ``key_set`` names the columns in which rows get there.
 
-Imports ``operators``, ``state``, ``engine`` and the rooms below them.
+Start with ``bound_rows``. Imports ``operators``, ``state``, ``engine`` and the rooms below them.
 """
