@@ -262,7 +262,7 @@ AGED = pn.evict(age="1 s")
             "'pn.hopping..9us., every=pn.rows.1., bounds=.....' goes by time, and rows have none",
             {"operator": joined_with(NINE, on="k"), "at": None},
         ),
-        (DeclarationError, "is a session, which an operator cannot see", {"over": pn.session("1 s")}),
+        (DeclarationError, "is a session, which operators do not support", {"over": pn.session("1 s")}),
         (DeclarationError, "leaves out its latest rows", {"over": pn.sliding(pn.rows(5), ago=pn.rows(1))}),
         (DeclarationError, "leaves out its latest rows", {"over": pn.sliding(pn.rows(5), bounds="[)")}),
         (DeclarationError, "is several windows at once", {"over": pn.cumulate("1 s", upto="2 s")}),
