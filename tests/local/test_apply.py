@@ -195,7 +195,7 @@ def fails(key, window, rows):
         (SchemaError, "the function returned 5. Return None for no row", {"function": lambda *_: 5}),
         (SchemaError, "the function returned 'no', and rows must be dicts", {"function": lambda *_: ["no"]}),
         (SchemaError, "returned a column 'window', which results have already", {"function": lambda *_: {"window": 1}}),
-        (SchemaError, "returned a column 'm', and schema= has none", {"function": lambda *_: {"m": 1},
+        (SchemaError, "returned a column 'm', which schema= does not have", {"function": lambda *_: {"m": 1},
                                                                       "schema": pa.schema({"n": pa.int64()})}),
         (SchemaError, "what the function returned does not make a table", {"function": lambda *_: {"n": "u"},
                                                                  "schema": pa.schema({"n": pa.int64()})}),

@@ -271,7 +271,7 @@ AGED = pn.evict(age="1 s")
         (DeclarationError, "Changes does not support the window pn.tumbling", {"over": pn.tumbling(pn.rows(2))}),
         (DeclarationError, "schema=5 is not a pyarrow Schema", {"schema": 5}),
         (DeclarationError, "operator=5 cannot be called", {"operator": 5}),
-        (DeclarationError, "and that failed: .*'select'. Write a function", {"operator": Aggregate}),
+        (DeclarationError, "clock=: .*'select'. Write a function", {"operator": Aggregate}),
         (DeclarationError, "which is not an operator", {"operator": lambda window, clock: 5}),
         (SchemaError, "by='kk' is not a column of the data .did you mean 'k'", {"by": "kk"}),
         (SchemaError, r"delta\('odd'\) is not a column", {"over": pn.sliding(pn.delta("odd", 1))}),

@@ -144,7 +144,7 @@ def test_a_sorted_table_has_the_schema_that_was_asked_for() -> None:
     found = pn.apply(table, operator=sort, schema=schema, **asked)
     assert found.schema == schema
     assert found.column("x").to_pylist() == [1, 2, 3]
-    with pytest.raises(SchemaError, match="submitted a column 'ts', and schema= has none"):
+    with pytest.raises(SchemaError, match="submitted a column 'ts', which schema= does not have"):
         pn.apply(table, operator=sort, schema=pa.schema({"x": pa.int64()}), **asked)
     too_large = table.set_column(1, "x", pa.array([3, 1, 2**40]))
     with pytest.raises(SchemaError, match="does not make a table"):

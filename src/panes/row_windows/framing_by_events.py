@@ -1,4 +1,4 @@
-"""Turn a window of rows into index pairs by running it, one row after another: for windows that evict keys.
+"""Turn a window of rows into index pairs by running it row by row: for windows that evict keys.
 
 ==========  =====================================================================================================
 requires    nothing: every window, including those whose keys are evicted
@@ -6,8 +6,8 @@ costs       those of the containers of ``panes.operators``, some µs per row
 paper       Gedik 2014, section 3
 ==========  =====================================================================================================
 
-Which key is evicted depends on the rows of all keys in the order of time, so neither keys nor rows can be looked at
-apart from each other. Only the window runs here; kernels compute over what it held.
+Which key is evicted depends on the rows of all keys in the order of time, so keys cannot be processed separately, and
+``framing`` cannot vectorise over them. Only the window runs here; kernels compute over the rows that it held.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from panes.operators.window import Window
 from panes.queries.measures import Rows
 
 _ROW = None
-"""The attribute of a tuple that holds its row."""
+"""The attribute of a tuple with its row number."""
 
 
 def frame_by_events(window: WindowPolicies, arrivals: Arrivals) -> tuple[RowFrame, Integers]:
@@ -41,12 +41,12 @@ def frame_by_events(window: WindowPolicies, arrivals: Arrivals) -> tuple[RowFram
 
 
 class Recording:
-    """A running window, and what it held whenever it was processed.
+    """A running window, which records its rows whenever it is processed.
 
     Parameters
     ----------
     start
-        Where the clock begins, for a window that goes on.
+        Where the clock starts, for a window that continues.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Recording:
             self._window.register(self, Event.BEFORE_FLUSH)
         # Per instance: key, instant, lo, hi, number.
         self._instances: list[tuple[int, int, int, int, int]] = []
-        # Per partition: its subwindow, and how many instances that has had.
+        # Per partition: its subwindow, and the number of instances of that so far.
         self._numbered: dict[Hashable, tuple[object, int]] = {}
 
     def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
@@ -101,7 +101,7 @@ class Recording:
         self._instances.append((key, self._clock.now(), first, max(last + 1 - self._ago, first), number))
 
     def run(self, arrivals: Arrivals, rows: Integers) -> None:
-        """Let some rows of all keys arrive, in the order of time, and the clock run."""
+        """Insert some rows of all keys in the order of time, and advance the clock to the end."""
         events = arrivals.events
         # Rows are sorted by key; rows of one instant arrive in the order of their keys.
         order = rows[np.argsort(events.start[rows], kind="stable")]

@@ -180,7 +180,7 @@ class PartRows:
 
     @property
     def attributes(self) -> pa.Table:
-        """The columns that sizes and paces go by."""
+        """The columns that sizes and paces are measured in."""
         deltas = self.bound.part.deltas
         return pa.table([self.rows.column(f"delta{i}") for i in range(len(deltas))], names=list(deltas))
 

@@ -1,4 +1,4 @@
-"""Windows of queries over single rows: which of them see the same rows, and which share one sorted column."""
+"""Group the windows of rows of queries: which of them see the same rows, and which share one sorted column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RowsPart:
     Parameters
     ----------
     query
-        What was declared, over these windows alone.
+        The query, with only these windows.
     windows, streams
         The windows, and how rows arrive at each of them.
     """
@@ -32,12 +32,12 @@ class RowsPart:
 
     @property
     def stream(self) -> WindowInput:
-        """How rows arrive: what all windows have in common."""
+        """How rows arrive at the first window; keys, time, condition and marks are those of all windows."""
         return self.streams[0]
 
     @property
     def bare(self) -> Query:
-        """The aggregates alone, by keys and groups, for who binds them to types."""
+        """The aggregates alone, by keys and groups, to be bound to types."""
         query = self.query
         aggregates = tuple(alias for alias, _ in query.aggregates)
         keys, over = (*query.by, *query.groups), (tumbling("1 us"),)
@@ -45,20 +45,20 @@ class RowsPart:
 
     @property
     def deltas(self) -> tuple[str, ...]:
-        """The columns that sizes and paces go by."""
+        """The columns that sizes and paces are measured in."""
         return tuple(dict.fromkeys(name for stream in self.streams for name in stream.deltas))
 
     @property
     def used(self) -> frozenset[str]:
-        """The columns of the data that are needed at all, beside those that order rows of one instant."""
+        """The columns of the data that are needed, except those that only order rows of one instant."""
         return self.query.used.union(*(stream.used for stream in self.streams))
 
 
 def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
-    """Queries with their windows that go by rows: a part for all windows that see the same rows in the same order.
+    """Return the windows of rows of queries as parts, each of windows that see the same rows in the same order.
 
-    Marks are no rows for the windows that they end, and rows like others for the rest. Columns that sizes and paces go
-    by order the rows of one instant, for these windows alone: adding one changes no other.
+    Marks are not rows to the windows that they end, and ordinary rows to others. Columns that sizes and paces are
+    measured in order the rows of one instant for these windows only: adding a window changes no other.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
         for window in query.over:
             if isinstance(window, RowWindow):
                 marks = window.size if isinstance(window.size, Punctuation) else None
-                # Windows that forget keys forget different ones, and hold different rows.
+                # Windows that evict keys evict different ones, and hold different rows.
                 order = tuple(dict.fromkeys(str(each.column).lower() for each in window.deltas))
                 parts.setdefault((marks, order) if query.evict is None else window, []).append(window)
         found += [_part(query, tuple(windows)) for windows in parts.values()]
@@ -82,7 +82,7 @@ def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
 
 
 def over_everything(query: Query) -> tuple[RowsPart, ...]:
-    """All windows of a query for who looks at the rows themselves: those on the clock are a part of their own.
+    """Return all windows of a query as parts, for functions that see rows; windows on the clock are one part.
 
     Examples
     --------
@@ -103,24 +103,24 @@ def over_everything(query: Query) -> tuple[RowsPart, ...]:
 
 
 def is_session(window: object) -> bool:
-    """Whether it is a session."""
+    """Return whether a window is a session."""
     return isinstance(window, RowWindow) and window.kind == "session"
 
 
 def is_complete(window: RowWindow | Window) -> bool:
-    """Whether a table answers its last instances too: when they end does not depend on rows that may follow."""
+    """Return whether the last instances of a table are answered: their end does not depend on later rows."""
     return isinstance(window, Window) or is_session(window)
 
 
 def by_clock(window: RowWindow | Window) -> bool:
-    """Whether a table's last instances depend on how far the clock runs."""
+    """Return whether the last instances of a table depend on how far the clock runs."""
     if isinstance(window, Window) or is_session(window):
         return False
     return isinstance(window.size, int) or isinstance(window.every, int)
 
 
 def _on_the_clock(window: Window, by: Sequence[str]) -> WindowPolicies:
-    """Policies that hold the rows of a window on the clock, or more of them where each row is answered."""
+    """Return policies that hold the rows of a window on the clock, or more rows if each row is answered."""
     if window.per_event:
         partitioned = Partitions(tuple(by)) if by else None
         return SlidingPolicies(Time(window.lifespan.range - 1), Rows(1), partitioned)
@@ -128,7 +128,7 @@ def _on_the_clock(window: Window, by: Sequence[str]) -> WindowPolicies:
 
 
 def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:
-    """Parts that share one sorted column: of the same keys and time, and with rows of one instant in the same order."""
+    """Group parts that share one sorted column: with the same keys, time, and order of rows of one instant."""
     found: dict[object, list[RowsPart]] = {}
     for part in parts:
         stream = part.stream
