@@ -64,5 +64,5 @@ def on_post_page(output: str, page: Page, **_: Any) -> str:
 
 
 def _as_session(match: re.Match[str]) -> str:
-    # The blank lines that doctest needs, and its word for them, are noise on a page.
-    return f"```pycon\n{match[1].replace('<BLANKLINE>', '').rstrip()}\n```"
+    # The blank line that ends a doctest is noise on a page.
+    return f"```pycon\n{match[1].rstrip()}\n```"
