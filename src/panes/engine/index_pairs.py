@@ -16,20 +16,20 @@ from panes.engine.program import Reading
 from panes.frames import Frame, Positions
 from panes.kernels.distinct import Distinct
 
-# Groups inside windows: the rows of every group of every window, as index pairs over a column sorted by group.
-#
-# ==========  =====================================================================================================
-# requires    windows in order: neither lo nor hi ever falls
-# costs       O(rows log rows), and O(log rows) for each group of each window; not the number of rows in them
-# paper       Gedik 2014, Listings 2 to 4: grouping is not partitioning
-# ==========  =====================================================================================================
-#
-# In a column sorted by group, and by row within a group, the rows of one group in one window are neighbours.
-
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Every group of every window, sorted by group and window, so that neither lo nor hi ever falls.
+
+    ==========  =====================================================================
+    requires    windows in order: neither lo nor hi ever falls
+    costs       O(rows log rows), and O(log rows) for each group of each window,
+                however many rows it holds
+    memory      one number per row, and five per group of a window
+    paper       Gedik 2014, Listings 2 to 4: grouping is not partitioning
+    ==========  =====================================================================
+
+    In a column sorted by group, and by row within a group, the rows of one group in one window are neighbours.
 
     Parameters
     ----------

@@ -1,11 +1,5 @@
 """How far rows lie apart in an attribute that never decreases: the searches of attribute-delta policies.
 
-==========  =====================================================================================================
-requires    int64 or float64 values that never decrease within a key, without NaN; a threshold of 0 or more
-costs       O(log rows) for each search, all searches in step
-paper       Gedik 2014, section 3.3.2: the delta invariant
-==========  =====================================================================================================
-
 Two values are apart if ``later - earlier > by``, computed as the type of the values computes it: rounded for floats,
 exact for integers, wherever in their range they lie. Rounding is monotone, so that a search still finds one border.
 """
@@ -24,24 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from panes.frames.positions import FARTHEST, Axis, Integers, ranges
-
-# Windows that begin where the one before ended: following a chain of rows.
-#
-# ==========  =====================================================================================================
-# requires    values that never decrease within a key, or for every row the row where a window that begins with it ends
-# costs       stepped: a search for each window, near its first row: under a µs. Followed: a search for every row, all
-#             at once, and a step of a plain loop for each window, some 100 ns. In step: a search for each window, those
-#             of all keys at once: 10 µs for each window of the key that has most, and 100 ns for each window
-# paper       Gedik 2014, section 3.3.2: each window begins with the tuple that broke the one before, and a trigger
-#             counts from the tuple that triggered last
-# ==========  =====================================================================================================
-#
-# Where a window begins depends on all windows before it, so that this cannot be done for all rows at once. But keys
-# do not depend on each other: where they are many, the next window of each is searched for, all at once. Where keys and
-# windows are few it is cheapest to search for the end of each; where windows are many, for the ends of all that could
-# be. Doubling the steps (log rows rounds over all rows) is faster only where windows hold one or two rows, and then not
-# by much: with a million rows 0.04 s instead of 0.1 s.
-
 
 _A_FEW: Final = 64
 
@@ -141,6 +117,14 @@ _KEYS_AT_ONCE = 32
 class Distances:
     """An attribute of the rows of a column, and a threshold.
 
+    ==========  =====================================================================
+    requires    int64 or float64 values that never decrease within a key, without
+                NaN; a threshold of 0 or more
+    costs       O(log rows) for each search, all searches in step
+    memory      one number per row
+    paper       Gedik 2014, section 3.3.2: the delta invariant
+    ==========  =====================================================================
+
     Examples
     --------
     >>> apart = Distances(np.array([1, 4, 6, 6, 9]), np.array([0, 5]), by=3)
@@ -174,7 +158,24 @@ class Distances:
         return _bisect(rows, self._key_starts[key + 1], lambda middle: ~self.apart(middle, rows))
 
     def chain(self) -> Integers:
-        """The first row of each key, and every row that is too far above the one that was met before."""
+        """The first row of each key, and every row that is too far above the one before it in this chain.
+
+        ==========  =================================================================
+        requires    values that never decrease within a key
+        costs       few keys, few windows: a search per window, near its first row,
+                    under 1 µs each; few keys, many windows: a search per row, all at
+                    once, and 100 ns per window; many keys: the next windows of all
+                    keys at once, 10 µs per window of the largest key and 100 ns per
+                    window
+        memory      one number per window
+        paper       Gedik 2014, section 3.3.2: each window begins with the tuple that
+                    broke the one before
+        ==========  =================================================================
+
+        Where a window begins depends on all windows before it, so not all rows can be searched at once; but keys do not
+        depend on each other. Doubling the steps (log rows rounds over all rows) is faster only where windows hold one
+        or two rows, and then hardly: with a million rows 0.04 s instead of 0.1 s.
+        """
         if self._axis is not None and self._axis.numbers is not None and len(self._key_starts) > _KEYS_AT_ONCE:
             return self._chain_of_many(self._axis.numbers, min(self._by, self._axis.span))
         if self._integer:

@@ -1,14 +1,5 @@
 """Distinct: in which pairs is a row the first of its value?
 
-==========  =====================================================================
-requires    pairs in order: neither lo nor hi ever falls
-build       O(n log n): where the value of each row occurred before
-answer      O(n + pairs), however wide the pairs and however much they overlap
-memory      one index per row
-paper       most recent appearances, Patroumpas & Sellis 2011, section 4; the
-            previous occurrence is the same seen from the other side
-==========  =====================================================================
-
 A row counts in a pair that holds it unless its value occurs earlier in the same pair. The pairs that hold a row are
 neighbours, and so are those that begin after the value's previous occurrence; so each row counts in one range of
 pairs, and sums of +1 and -1 at the ends of these ranges are the answers.
@@ -25,7 +16,17 @@ from panes.errors import AlgebraError
 
 
 class Distinct:
-    """Different values in many pairs over one column of codes."""
+    """Different values in many pairs over one column of codes.
+
+    ==========  =====================================================================
+    requires    pairs in order: neither lo nor hi ever falls
+    build       O(n log n): where the value of each row occurred before
+    answer      O(n + pairs), however wide the pairs and however much they overlap
+    memory      one index per row
+    paper       most recent appearances, Patroumpas & Sellis 2011, section 4; the
+                previous occurrence is the same seen from the other side
+    ==========  =====================================================================
+    """
 
     def __init__(self, code: Array) -> None:
         self._code = code

@@ -1,13 +1,4 @@
-"""Overlapping: two spans of a power of two that cover a pair together.
-
-==========  =====================================================================
-requires    idempotent: rows covered twice count once
-build       O(n) for each power of two up to the widest pair, when first asked for
-answer      O(1)
-memory      n states for each power of two; beyond a limit, built anew each time
-paper       B-INT, Arasu & Widom 2004, section 3.1.1, with intervals at every row
-==========  =====================================================================
-"""
+"""Intervals of a power of two: disjoint and aligned ones (dyadic), or two that overlap and cover a pair."""
 
 from __future__ import annotations
 
@@ -19,23 +10,21 @@ import numpy as np
 from panes.aggregates.operations import Array, Operations, State, take
 from panes.kernels.kernel import Kernel, Pairs, Work, gather, place
 
-# Dyadic: every pair as base intervals, each a power of two long and aligned to it.
-#
-# ==========  =====================================================================
-# requires    any monoid
-# build       O(n), levels only as far as the widest pair needs
-# answer      O(log width)
-# memory      n states for all levels together
-# paper       B-INT, Arasu & Widom 2004, section 3.1.1, theorem 3.1
-# ==========  =====================================================================
-
-
 Fetch: TypeAlias = Callable[[int, Array, Array], State]
 """From a level, some pairs and a base interval of each there to the states of these intervals."""
 
 
 class Dyadic(Kernel):
-    """Disjoint base intervals, combined from both ends of a pair inwards."""
+    """Disjoint base intervals, combined from both ends of a pair inwards.
+
+    ==========  =====================================================================
+    requires    any monoid
+    build       O(n), levels only as far as the widest pair needs
+    answer      O(log width)
+    memory      n states for all levels together
+    paper       B-INT, Arasu & Widom 2004, section 3.1.1, theorem 3.1
+    ==========  =====================================================================
+    """
 
     name = "dyadic"
 
@@ -112,7 +101,16 @@ _KEPT: Final = 1 << 25
 
 
 class Overlapping(Kernel):
-    """Two spans of a power of two, one from the left end of a pair and one from the right."""
+    """Two spans of a power of two, one from the left end of a pair and one from the right.
+
+    ==========  =====================================================================
+    requires    idempotent: rows covered twice count once
+    build       O(n) for each power of two up to the widest pair, when first asked for
+    answer      O(1)
+    memory      n states for each power of two; beyond a limit, built anew each time
+    paper       B-INT, Arasu & Widom 2004, section 3.1.1, with intervals at every row
+    ==========  =====================================================================
+    """
 
     name = "overlapping"
     needs = "an idempotent combine"

@@ -1,13 +1,4 @@
-"""Landmark: a piece that ends at a landmark, and a piece that begins there.
-
-==========  =====================================================================
-requires    any monoid
-build       O(n) for each partition of the widths within a factor of two
-answer      O(1): at most two pieces
-memory      3 n states for each partition; beyond a limit, others are forgotten
-paper       L-INT, Arasu & Widom 2004, section 3.1.2, theorem 3.3; its c is 2
-==========  =====================================================================
-"""
+"""Landmark: an interval that ends at a landmark, and an interval that begins there."""
 
 from __future__ import annotations
 
@@ -25,7 +16,7 @@ from panes.kernels.scan import prefixes, suffixes
 _WORTH: Final = 4
 
 _KEPT: Final = 1 << 25
-"""Numbers that all partitions together may have; where one more would have more, the others are forgotten."""
+"""Numbers that all partitions together may have; where one more exceeds it, the others are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +46,24 @@ class _Partition:
         rows, shift = len(self.ending[0]), self.spacing.bit_length() - 1
         crossed = ((hi - 1) >> shift) - (lo >> shift)
         index = hi - 1
-        # Two landmarks inside: the second piece begins at the first of them, stored behind the nearer ones.
+        # Two landmarks inside: the second interval begins at the first of them, stored behind the nearer ones.
         index[crossed == 2] += rows - self.spacing
-        # A pair that is one block has no second piece.
+        # A pair that is one block has no second interval.
         index[crossed == 0] = len(self.beginning[0]) - 1
         return operations.combine(gather(self.ending, lo), gather(self.beginning, index))
 
 
 class Landmark(Kernel):
-    """At most two landmark intervals for each pair, in partitions by width."""
+    """At most two landmark intervals for each pair, in partitions by width.
+
+    ==========  =====================================================================
+    requires    any monoid
+    build       O(n) for each partition of the widths within a factor of two
+    answer      O(1): at most two intervals
+    memory      3 n states for each partition; beyond a limit, others are dropped
+    paper       L-INT, Arasu & Widom 2004, section 3.1.2, theorem 3.3; its c is 2
+    ==========  =====================================================================
+    """
 
     name = "landmark"
 

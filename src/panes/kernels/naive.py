@@ -1,13 +1,4 @@
-"""Naive: fold every pair on its own.
-
-==========  =====================================================================
-requires    any monoid
-build       nothing
-answer      O(width)
-memory      bounded: a ufunc folds in place, others in chunks of pairs
-paper       none; the oracle of all others, and the fastest way for narrow pairs
-==========  =====================================================================
-"""
+"""Naive: fold every pair on its own."""
 
 from __future__ import annotations
 
@@ -23,7 +14,16 @@ _CHUNK: Final = 1 << 20
 
 
 class Naive(Kernel):
-    """Fold every pair on its own."""
+    """Fold every pair on its own.
+
+    ==========  =====================================================================
+    requires    any monoid
+    build       nothing
+    answer      O(width)
+    memory      bounded: a ufunc folds in place, others in chunks of pairs
+    paper       none; the oracle of all others, and the fastest way for narrow pairs
+    ==========  =====================================================================
+    """
 
     name = "naive"
 

@@ -12,26 +12,24 @@ from numpy.lib.stride_tricks import sliding_window_view
 from panes.aggregates.operations import Array
 from panes.kernels.kernel import Pairs
 
-# Sorting: every pair copied out and sorted on its own.
-#
-# ==========  =====================================================================
-# requires    numbers in the order of values; no weights
-# build       –
-# answer      O(width log width), for all pairs of one width together
-# memory      a piece of the pairs at a time, whatever they hold in all
-# paper       –; the naive way, which processors that sort in vectors make cheap
-# ==========  =====================================================================
-#
-# The one to take for narrow pairs: `ranks` has to sort the whole column first, and splits it once for each bit. NumPy
-# sorts a hundred doubles in 0.3 µs where the processor has AVX-512, four times as fast as it selects one place of them.
-
-
 _AT_ONCE: Final = 1 << 15
 """Numbers that are copied out at a time: they stay in the cache of a core."""
 
 
 class Sorting:
-    """Values by their place in many pairs over one column of numbers."""
+    """Values by their place in many pairs over one column of numbers.
+
+    ==========  =====================================================================
+    requires    numbers in the order of values; no weights
+    build       nothing
+    answer      O(width log width), for all pairs of one width together
+    memory      bounded: some pairs at a time
+    paper       none; the naive way, cheap on processors that sort in vectors
+    ==========  =====================================================================
+
+    Best for narrow pairs: ``Ranks`` has to sort the whole column first, and splits it once for each bit. With AVX-512
+    NumPy sorts a hundred doubles in 0.3 µs, four times as fast as it selects one place of them.
+    """
 
     def __init__(self, numbers: Array) -> None:
         self._numbers = numbers
@@ -71,21 +69,6 @@ def _by_width(pairs: Pairs) -> Iterator[tuple[int, Array]]:
     widths, begins = np.unique(pairs.width[order], return_index=True)
     for width, begin, end in zip(widths.tolist(), begins, np.append(begins[1:], len(order)), strict=True):
         yield width, order[begin:end]
-
-
-# Ranks: which value stands at a given place of a sorted pair?
-#
-# ==========  =====================================================================
-# requires    codes: values as numbers 0, 1, 2, ... in their order
-# build       O(n) for each bit of the largest code
-# answer      O(bits), for all pairs in step
-# memory      one or two indexes per row and bit; beyond a limit, built anew each time
-# paper       answers as B-INT-QNT, Arasu & Widom 2004, section 3.3;
-#             the structure is the wavelet matrix of Claude, Navarro & Ordóñez 2015
-# ==========  =====================================================================
-#
-# Where B-INT-QNT sorts intervals of rows and searches for the value, this sorts rows by one bit of the value after
-# another and walks down to it: a step is two lookups, whatever the width of a pair.
 
 
 _KEPT: Final = 1 << 26
@@ -131,7 +114,20 @@ class _Walk:
 
 
 class Ranks:
-    """Values by their place in many pairs over one column of codes with weights."""
+    """Values by their place in many pairs over one column of codes with weights.
+
+    ==========  =====================================================================
+    requires    codes: values as numbers 0, 1, 2, ... in their order
+    build       O(n) for each bit of the largest code
+    answer      O(bits), for all pairs in step
+    memory      one or two indexes per row and bit; beyond a limit, built anew each time
+    paper       answers as B-INT-QNT, Arasu & Widom 2004, section 3.3;
+                the structure is the wavelet matrix of Claude, Navarro & Ordóñez 2015
+    ==========  =====================================================================
+
+    Where B-INT-QNT sorts intervals of rows and searches for the value, this sorts rows by one bit of the value after
+    another and walks down to it: a step is two lookups, whatever the width of a pair.
+    """
 
     def __init__(self, code: Array, weight: Array | None = None) -> None:
         self._code, self._weight = code, weight
@@ -190,9 +186,6 @@ class Ranks:
             yield _Bit(1 << shift, zeros, running)
 
 
-# Which kernel finds values by their place: narrow pairs are sorted one by one, for wide ones ranks are built.
-
-
 @dataclass(frozen=True, slots=True)
 class _Rates:
     """Nanoseconds on one core, measured with doubles: columns of 10,000 to a million rows, pairs of 10 to 1000.
@@ -217,10 +210,10 @@ _RATES: Final = _Rates(copied=0.36, pair=50, width=25_000, coded=45, split=17, s
 
 
 class Places:
-    """Values by their place in many pairs over one column of numbers.
+    """Values by their place in many pairs over one column of numbers: by sorting narrow pairs, by ranks for wide ones.
 
-    Nobody knows how many windows will still ask, so ranks are built once sorting has cost as much more than their
-    answers would have (as `Reducer` does it for other aggregates).
+    How many windows follow is unknown, so ranks are built once sorting has cost as much more than their answers would
+    have (as in ``Reducer`` for other aggregates).
 
     Parameters
     ----------

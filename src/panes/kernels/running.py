@@ -1,13 +1,4 @@
-"""Running: the difference of two prefixes.
-
-==========  =====================================================================
-requires    a group: subtract takes a part away exactly
-build       O(n), once
-answer      O(1)
-memory      n + 1 states
-paper       R-INT, Arasu & Widom 2004, section 3.2
-==========  =====================================================================
-"""
+"""Running: the difference of two prefixes."""
 
 from __future__ import annotations
 
@@ -19,7 +10,16 @@ from panes.kernels.scan import prefixes
 
 
 class Running(Kernel):
-    """The running interval up to hi, without the running interval up to lo."""
+    """The running interval up to hi, without the running interval up to lo.
+
+    ==========  =====================================================================
+    requires    a group: subtract takes a part away exactly
+    build       O(n), once
+    answer      O(1)
+    memory      n + 1 states
+    paper       R-INT, Arasu & Widom 2004, section 3.2
+    ==========  =====================================================================
+    """
 
     name = "running"
     needs = "a group (an exact subtract)"

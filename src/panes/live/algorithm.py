@@ -131,7 +131,16 @@ _DEAR: Final = 8
 
 
 class Elements(LiveAlgorithm):
-    """In each slot the state of a row."""
+    """Keep the rows themselves, and compute at lookup: each slot holds the state of a row.
+
+    ==========  =====================================================================
+    requires    any monoid
+    update      O(1)
+    lookup      O(width)
+    memory      one state per row
+    paper       materialize none, Arasu & Widom 2004, sections 1.2 and 6.1
+    ==========  =====================================================================
+    """
 
     name = "elements"
 

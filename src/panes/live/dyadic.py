@@ -1,16 +1,4 @@
-"""Tree: a search tree over the ring, every node of which knows the rows below it.
-
-==========  =====================================================================
-requires    any monoid
-update      O(log rows): all nodes above a new row, once per batch
-lookup      O(log rows)
-memory      two states per row
-paper       PSoup, as told by Arasu & Widom 2004, section 3.1.3; a baseline
-==========  =====================================================================
-
-PSoup takes an n-ary search tree by time of insertion. Rows come in the order of time, so the tree need not search: here
-it is binary, and its leaves are the slots of a ring. A window that wraps around is two ranges of leaves.
-"""
+"""States by powers of two over the slots of rings: base intervals (dyadic), and a search tree to compare with."""
 
 from __future__ import annotations
 
@@ -23,8 +11,6 @@ from panes.kernels.dyadic import climb
 from panes.kernels.kernel import gather, place
 from panes.live.algorithm import LiveAlgorithm
 from panes.live.rings import Rings, Runs
-
-# Levels: states by powers of two over the slots of rings, for base intervals and for trees.
 
 
 class Levelled(LiveAlgorithm):
@@ -41,22 +27,21 @@ class Levelled(LiveAlgorithm):
         return gather(self._levels[0], rows.slot)
 
 
-# Dyadic: base intervals, each made once when its last row comes.
-#
-# ==========  =====================================================================
-# requires    any monoid
-# update      O(1) amortised: as many combinations as rows
-# lookup      O(log width)
-# memory      two states per row
-# paper       B-INT, Arasu & Widom 2004, section 3.1.1, figure 3
-# ==========  =====================================================================
-#
-# Base interval i of level l is ``[i * 2**l, (i + 1) * 2**l)`` in ordinals of its key. Since rings are aligned powers of
-# two, level l of a ring is the ring shrunk by ``2**l``, and all levels together are one array per power.
-
-
 class BaseIntervals(Levelled):
-    """By level, the states of the active base intervals."""
+    """By level, the states of the active base intervals.
+
+    ==========  =====================================================================
+    requires    any monoid
+    update      O(1) amortised: as many combinations as rows
+    lookup      O(log width)
+    memory      two states per row
+    paper       B-INT, Arasu & Widom 2004, section 3.1.1, figure 3
+    ==========  =====================================================================
+
+    Base interval i of level l is ``[i * 2**l, (i + 1) * 2**l)`` in ordinals of its key, combined once when its last row
+    comes. Since rings are aligned powers of two, level l of a ring is the ring shrunk by ``2**l``, and all levels
+    together are one array per power.
+    """
 
     name = "dyadic"
 
@@ -110,7 +95,19 @@ def _completed_of_one(key: int, lo: int, hi: int, first: int, level: int) -> Ite
 
 
 class SearchTree(Levelled):
-    """By level, the states of the nodes over slots ``[i * 2**l, (i + 1) * 2**l)``."""
+    """By level, the states of the nodes over slots ``[i * 2**l, (i + 1) * 2**l)``.
+
+    ==========  =====================================================================
+    requires    any monoid
+    update      O(log rows): all nodes above a new row, once per batch
+    lookup      O(log rows)
+    memory      two states per row
+    paper       PSoup, as in Arasu & Widom 2004, section 3.1.3; a baseline
+    ==========  =====================================================================
+
+    PSoup has an n-ary search tree by time of insertion. Rows come in the order of time, so the tree need not search:
+    here it is binary, and its leaves are the slots of a ring. A window that wraps around is two ranges of leaves.
+    """
 
     name = "tree"
 

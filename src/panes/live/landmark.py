@@ -1,15 +1,7 @@
-"""Landmark: a piece that ends at a landmark, and a piece that begins there.
-
-==========  =====================================================================
-requires    any monoid
-update      O(γ) amortised, for γ partitions of the widths within a factor of two
-lookup      O(1): at most two pieces
-memory      one state per row, and three for each partition
-paper       L-INT, Arasu & Widom 2004, section 3.1.2, figure 5; its c is 2
-==========  =====================================================================
+"""Landmark: an interval that ends at a landmark, and an interval that begins there.
 
 The partition of widths in ``[2**p, 2**(p + 1))`` has a landmark at every ordinal that is a multiple of ``2**p``. It is
-made when such a width is first asked for, out of the rows that are held, and kept up to date from then on.
+built of the rows that are held when such a width is first looked up, and maintained from then on.
 """
 
 from __future__ import annotations
@@ -68,7 +60,16 @@ def _in_steps(operations: Operations, rows: Runs, state: State, block: int) -> S
 
 
 class LandmarkIntervals(Elements):
-    """Rows, and the landmark intervals of each partition."""
+    """Rows, and the landmark intervals of each partition.
+
+    ==========  =====================================================================
+    requires    any monoid
+    update      O(γ) amortised, for γ partitions of the widths within a factor of two
+    lookup      O(1): at most two intervals
+    memory      one state per row, and three for each partition
+    paper       L-INT, Arasu & Widom 2004, section 3.1.2, figure 5; its c is 2
+    ==========  =====================================================================
+    """
 
     name = "landmark"
 
@@ -146,10 +147,10 @@ class _Partition:
     def lookup(self, key: Array, lo: Array, hi: Array) -> State:
         crossed = ((hi - 1) >> self._shift) - (lo >> self._shift)
         later = self._near.at(key, hi - 1)
-        # Two landmarks inside: the second piece begins at the first of them.
+        # Two landmarks inside: the second interval begins at the first of them.
         two = np.flatnonzero(crossed == 2)
         place(later, two, self._far.at(key[two], hi[two] - 1))
-        # A window that is one block has no second piece.
+        # A window that is one block has no second interval.
         whole = np.flatnonzero(crossed == 0)
         place(later, whole, self._operations.identities(later, len(whole)))
         return self._operations.combine(self._ending.at(key, lo), later)

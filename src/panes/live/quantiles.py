@@ -1,13 +1,5 @@
 """Quantiles: base intervals, each of them sorted.
 
-==========  =====================================================================
-requires    codes in the order of the values: 64-bit integers, or Python objects
-update      O(log rows) amortised: a row is merged once per level
-lookup      O(log² width) comparisons and more: see `selection`
-memory      one code per row and level
-paper       B-INT-QNT, Arasu & Widom 2004, section 3.3
-==========  =====================================================================
-
 The place is a parameter of each lookup, so that one structure serves all quantiles. A level is as long as the column: a
 base interval lies sorted where its rows lie in their order.
 """
@@ -86,6 +78,14 @@ def _search(values: Array, begin: Array, end: Array, pivot: Array, *, including:
 
 class SortedIntervals:
     """By level, the codes of every active base interval in order.
+
+    ==========  =====================================================================
+    requires    codes in the order of the values: 64-bit integers, or Python objects
+    update      O(log rows) amortised: a row is merged once per level
+    lookup      O(log² width) comparisons and more: see ``select``
+    memory      one code per row and level
+    paper       B-INT-QNT, Arasu & Widom 2004, section 3.3
+    ==========  =====================================================================
 
     Parameters
     ----------

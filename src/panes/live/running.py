@@ -1,13 +1,5 @@
 """Running: a window is the difference of two running intervals.
 
-==========  =====================================================================
-requires    a group: subtract takes a part away exactly
-update      O(1)
-lookup      O(1)
-memory      one state per row
-paper       R-INT, Arasu & Widom 2004, section 3.2, figure 6
-==========  =====================================================================
-
 Running intervals of 64-bit integers may wrap around, and their differences are exact all the same as long as the answer
 itself fits. Floats are no group: a difference of running sums could cancel.
 """
@@ -24,7 +16,16 @@ from panes.live.rings import Runs
 
 
 class RunningIntervals(LiveAlgorithm):
-    """In the slot of each ordinal, all rows before it since the key began; also for the ordinal after the last row."""
+    """In the slot of each ordinal, all rows before it since the key began; also for the ordinal after the last row.
+
+    ==========  =====================================================================
+    requires    a group: subtract takes a part away exactly
+    update      O(1)
+    lookup      O(1)
+    memory      one state per row
+    paper       R-INT, Arasu & Widom 2004, section 3.2, figure 6
+    ==========  =====================================================================
+    """
 
     name = "running"
     needs = "a group (an exact subtract)"

@@ -1,14 +1,5 @@
 """Stairwise: nested time frames kept together, in a chain of buffers and cores.
 
-==========  =====================================================================
-requires    any monoid: granules are combined from the earlier to the later
-build       O(1) combinations per tuple or granule that arrives, amortised
-answer      O(levels + granules of one level)
-memory      one partial per granule of a level between the range of the level
-            below it and its own, and as many partial sums
-paper       Patroumpas & Sellis 2010, sections III-B, III-C and IV-A, figure 2
-==========  =====================================================================
-
 ::
 
     now ─┐ δ0 ┌─────── g0 ───────┐ δ1 ┌─────── g1 ───────┐ δ2 ┌── g2 ... ──┐ discarded
@@ -19,7 +10,7 @@ A core g_k keeps what level k looks at and narrower levels do not, one content p
 gathers what expires from the level below until level k slides. Then its full granules are promoted into g_k, and what
 expires from g_k is shifted into δ_k+1. So every tuple is in one node, and the nodes lie next to one another.
 
-Three things are said here that the paper leaves open. Granules begin at ``origin + m * slide``: where a range is no
+Three things are settled here that the paper leaves open. Granules begin at ``origin + m * slide``: where a range is no
 multiple of the next wider slide, the rest of a granule waits in the buffer, which is then not empty after a slide.
 Where slides are no multiples of one another, a granule ends wherever a granule of a wider level does, or an aggregate
 could not be cut there later. And in that case a narrow level that lags behind may reach further back than a wider one;
@@ -145,6 +136,15 @@ class Node(Generic[T]):
 
 class Stairwise(Generic[T]):
     """The state of a nested window.
+
+    ==========  =====================================================================
+    requires    any monoid: granules are combined from the earlier to the later
+    build       O(1) combinations per tuple or granule that arrives, amortised
+    answer      O(levels + granules of one level)
+    memory      one partial per granule of a level between the range of the level
+                below it and its own, and as many partial sums
+    paper       Patroumpas & Sellis 2010, sections III-B, III-C and IV-A, figure 2
+    ==========  =====================================================================
 
     Time is half-open: at ``now``, everything before it has come. Insert what comes, then advance.
 

@@ -17,18 +17,17 @@ from panes.live.column import Column, CombinedColumn, SortedColumn
 from panes.live.rings import Rings, Tenant
 from panes.timeline import format_duration
 
-# Instants: when the rows of each key happened, so that a window of time is a window of rows.
-#
-# ==========  =====================================================================
-# requires    rows of a key in the order of time; several may have one instant
-# update      O(1)
-# lookup      O(log rows), for all windows in step
-# paper       time-based windows, Arasu & Widom 2004, section 2
-# ==========  =====================================================================
-
 
 class Instants(Elements):
-    """The instant of each row, in µs since the epoch."""
+    """The instant of each row, in µs since the epoch, so that a window of time is a window of rows.
+
+    ==========  =====================================================================
+    requires    rows of a key in the order of time; several may have one instant
+    update      O(1)
+    lookup      O(log rows), for all windows in step
+    paper       time-based windows, Arasu & Widom 2004, section 2
+    ==========  =====================================================================
+    """
 
     name = "instants"
 

@@ -47,28 +47,26 @@ from panes.operators.window import Window
 from panes.queries.eviction import Evict
 from panes.queries.measures import Rows
 
-# A sliding window as a tumbling window that feeds a smaller sliding one.
-#
-# ==========  =====================================================================================================
-# requires    eviction and trigger by count, or both by time; output functions that can be merged (associative ones)
-# costs       as many summaries as a window has pieces, instead of all its tuples
-# paper       Gedik 2014, section 4.1.8
-# ==========  =====================================================================================================
-#
-# It is done where it gives the same answers at the same moments, and nowhere else. A piece is the greatest common
-# divisor of both extents, so that windows begin and end with pieces: the period of the trigger, where the window is
-# several times that, as in the paper. A window may be partitioned. By time the pieces of a partition follow each
-# other from its first tuple on, also empty ones (``TumblingWindow.stay``), as its triggers do. Where partitions are
-# evicted it is left alone: tuple counts would count pieces, and a window that is processed for the last time ends
-# within one.
-
-
 _PIECES: Final = 8
 """More pieces than that for each answer take longer than they save; by time, two extents may have 1 µs in common."""
 
 
 def rewritten(window: SlidingPolicies) -> tuple[TumblingPolicies, SlidingPolicies] | None:
-    """The two windows that do the same; None where there are none, or nothing is gained.
+    """A tumbling window that feeds a smaller sliding one, in place of a sliding window; None where nothing is gained.
+
+    ==========  =====================================================================
+    requires    eviction and trigger by count, or both by time; output functions that
+                can be merged (associative ones)
+    costs       as many summaries as a window has pieces, instead of all its tuples
+    memory      one summary per piece
+    paper       Gedik 2014, section 4.1.8
+    ==========  =====================================================================
+
+    Only where it gives the same answers at the same moments. A piece is the greatest common divisor of both extents, so
+    that windows begin and end with pieces: the period of the trigger, where the window is several times that, as in the
+    paper. A window may be partitioned. By time the pieces of a partition follow each other from its first tuple on,
+    also empty ones (``TumblingWindow.stay``), as its triggers do. Windows that evict partitions are left alone: tuple
+    counts would count pieces, and a window that is processed for the last time ends within one.
 
     Examples
     --------
