@@ -1,7 +1,7 @@
-"""Bring Arrow data into the types that Spark has, so that both runners see the same.
+"""What users give as data: Spark DataFrames, or Arrow data, which is converted to the types that Spark has.
 
-Spark has one type of string, of binary, of list and of timestamp; Arrow has several of each, and encodings besides.
-A column is brought over from the outside in: an encoding is undone, then its values are converted, then theirs.
+Spark has one type of string, binary, list and timestamp; Arrow has several of each, and encodings. A column is
+converted from the outside in: first its encoding is undone, then its values are converted, then theirs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panes.errors import PlanError, SchemaError
-
-# What users give as data: Spark DataFrames, or what Arrow can read in this process.
 
 
 def is_spark(data: Any) -> bool:
@@ -33,7 +31,7 @@ def is_arrow(data: Any) -> bool:
 
 
 def check_one(doing: str, data: Any) -> None:
-    """Refuse what is neither a Spark DataFrame nor what Arrow can read here.
+    """Refuse what is neither a Spark DataFrame nor Arrow data.
 
     Parameters
     ----------
@@ -146,7 +144,7 @@ def as_table(data: Any, used: Collection[str] | None = None) -> pa.Table:
 
 
 def with_the_rest(data: Any, table: pa.Table) -> pa.Table:
-    """A table that ``as_table`` made of the data, now with the columns that no query reads; odd types stay null."""
+    """A table from ``as_table`` with the columns that no query reads filled in; types Spark lacks stay null."""
     unread = [
         name for name, type_ in zip(table.column_names, table.schema.types, strict=True) if pa.types.is_null(type_)
     ]
@@ -243,7 +241,7 @@ def _converted(array: pa.Array) -> pa.Array:
 
 
 def _stored(array: pa.ExtensionArray) -> pa.Array:
-    """What an extension type is stored as. Of types that are not Arrow's own, nobody knows what that means."""
+    """The storage of one of Arrow's own extension types; what others store has no meaning here."""
     name = array.type.extension_name
     if not name.startswith("arrow."):
         raise pa.ArrowNotImplementedError(f"the extension type {name!r} is unknown here")

@@ -1,7 +1,7 @@
-"""A catalogue: queries that are registered with a running job, and taken back, without a restart.
+"""A catalogue: queries come and go while a job runs, without a restart.
 
-It is a folder with a small file of JSON per change, which the job reads as a stream. So a change takes effect at the
-next micro-batch, and a job that is started again sees the same changes at the same places.
+It is a folder with a small JSON file per change, which the job reads as a stream. A change takes effect at the next
+micro-batch, and a job that starts again sees the same changes in the same places.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Status = Literal["active", "suspended"]
 
 @dataclass(frozen=True)
 class Listed:
-    """A query of a catalogue: whether it is asked for. Whether the job can serve it, the job says (``kind``)."""
+    """A query of a catalogue, active or suspended. Whether the job can serve it is in the answers' ``kind``."""
 
     name: str
     status: Status
@@ -43,7 +43,7 @@ class Catalogue:
     history
         For how long a job keeps events for queries that are registered later, beyond what the declared ones need.
     create
-        Whether a folder that does not exist is made; otherwise it is an error.
+        Whether to create a missing folder; otherwise it is an error.
 
     Examples
     --------
@@ -73,27 +73,27 @@ class Catalogue:
             )
 
     def register(self, query: Query | str) -> None:
-        """Ask for a query over keys, aggregates and events that the job keeps, with any windows from its panes on.
+        """Register a query over keys, aggregates and events that the job keeps, with windows no finer than its panes.
 
         Parameters
         ----------
         query
             What ``pn.query`` made, or SQL text of one or several, each named by ``-- name: xyz`` before it.
         """
-        asked = check_queries(_queries(query))
+        queries = check_queries(_queries(query))
         known = {listed.name for listed in self.list()}
-        for each in asked:
+        for each in queries:
             if each.name in known:
                 raise DeclarationError(f"the catalogue has a query {each.name!r} already. Drop it, or rename this one.")
-        for entry in [registration(each) for each in asked]:
+        for entry in [registration(each) for each in queries]:
             self._write(entry)
 
     def suspend(self, name: str) -> None:
-        """Withdraw a query for a while; what only its windows need is forgotten meanwhile."""
+        """Pause a query; what only its windows need is dropped meanwhile."""
         self._change("suspend", name, "active")
 
     def resume(self, name: str) -> None:
-        """Ask for a suspended query again; its ``coverage`` says how much of each answer was seen."""
+        """Resume a suspended query; ``coverage`` says how much of each answer was seen."""
         self._change("resume", name, "suspended")
 
     def drop(self, name: str) -> None:

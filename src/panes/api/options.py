@@ -1,4 +1,4 @@
-"""What the options of a verb cannot mean for the windows of a plan, said before anything runs."""
+"""Checks of the options of a verb against the windows of a plan, before anything runs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def check_empty(queries: Iterable[Query], empty: bool, strategy: str | None) -> 
 
 
 def check_mode(queries: Iterable[Query], mode: str) -> None:
-    """Refuse corrections where answers are final, all of them at once."""
+    """Refuse corrections where answers are final."""
     for query in queries if mode == "update" else ():
         final = [str(window) for window in query.over if isinstance(window, (Sliding, RowWindow))]
         if not final:

@@ -50,7 +50,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("load", "restore"), "plan.live(load=path)"),
     **dict.fromkeys(("find", "update", "save"), "live = plan.live(), which has it"),
 }
-"""What plans of other systems do, and what it is called here."""
+"""Verbs of other systems, and what to write here."""
 
 
 @helpful("pn.plan([query, another])", "Plans are made by pn.plan.")
@@ -58,7 +58,7 @@ _ELSEWHERE = {
 class Plan:
     """All windows of all queries, planned together. Made by :func:`plan`.
 
-    Print it for a summary; ``explain()`` shows the tree, the costs and what was tried.
+    Print it for a summary; ``explain()`` shows the tree, the costs and the alternatives.
     """
 
     queries: tuple[Query, ...]
@@ -160,7 +160,7 @@ class Plan:
             Whether windows on the clock are also answered where they hold no event (``count`` 0, others null), between
             a key's first and last event. Other windows are answered with events and are as they are.
         strategy
-            Run all of it one way (``native``, ``rewrite`` or ``columnar``), for comparison.
+            Run all of it with one strategy (``native``, ``rewrite`` or ``columnar``), for comparison.
         observation
             A ``pyspark.sql.Observation`` that counts ``events`` and ``null_timestamps``.
 
@@ -210,17 +210,17 @@ class Plan:
         empty
             Whether windows on the clock are also answered where they hold no event, while the key is held.
         late
-            ``count`` counts late events; ``emit`` also lets them out, as rows with ``kind = 'late'`` and the event as
-            JSON in ``detail``.
+            ``count`` counts late events; ``emit`` also emits them, as rows with ``kind = 'late'`` and the event as JSON
+            in ``detail``.
         shards
-            Into how many parts keys are divided. A checkpoint keeps its number.
+            The number of parts that keys are divided into. A checkpoint keeps its number.
         limits
             When keys are evicted from the state, a :class:`Limits`.
         catalogue
             A :class:`Catalogue` of queries that come and go while the stream runs. Answers then carry ``coverage``,
             ``kind`` and ``detail``.
         checkpoint
-            Where the stream will have its checkpoint. One that cannot serve these queries is then refused here, before
+            The stream's checkpoint location. A checkpoint that cannot serve these queries is then refused here, before
             the stream starts, and otherwise in its first micro-batch.
         """
         steps = self._stream_steps(events, mode, layout, empty, late, shards, limits, catalogue, checkpoint)
@@ -256,7 +256,7 @@ class Plan:
             interface (pandas, polars), give a pyarrow Table. Requests have the key columns, a time, and any other
             columns; neither side need be sorted.
         at
-            The column of time of the requests; by default it is called as that of the events. A request without a time
+            The time column of the requests; by default it has the name of that of the events. A request without a time
             finds no event.
         delay
             The watermark delay of the stream that serves the same plan: windows on the clock then are what had been
@@ -303,7 +303,7 @@ class Plan:
         algorithm: str | None = None,
         load: str | os.PathLike[str] | None = None,
     ) -> Live:
-        """Keep the plan in this process: events come in batches, and any window can be asked for at any time.
+        """Keep the plan in this process: events come in batches, and any window can be looked up at any time.
 
         ``live.update(batch)`` takes in events, ``live.lookup(requests)`` gives what :meth:`lookup` would, or answers
         over any other window, and ``live.find("total > 1000", over="15 min")`` the keys that pass a condition.
@@ -316,7 +316,7 @@ class Plan:
             windows of the plan need.
         algorithm
             ``running``, ``landmark``, ``dyadic``, ``tree`` or ``elements`` for all aggregates; by default an adviser
-            chooses for each, by what is asked, and changes its mind.
+            chooses for each, and changes its choice with the requests.
         load
             A file that ``live.save(path)`` of the same plan wrote.
 
@@ -343,7 +343,7 @@ class Plan:
     def with_statistics(self, events: Any) -> Plan:
         """The same queries, planned on what a sample of a Spark DataFrame says about its rate and keys.
 
-        ``run`` does this by itself for plans that were told neither.
+        ``run`` does this by itself for plans without ``rate`` and ``keys``.
         """
         if not self._over_time:
             return self
@@ -365,13 +365,13 @@ class Plan:
     def explain(self, data: Any = None, requests: Any = None, **options: Any) -> str:
         """What runs: the tree of windows with predicted costs; with data, the steps that a run on them takes.
 
-        Nothing is answered. A look at the first events decides here too where it decides for ``run``.
+        Nothing is answered. Where ``run`` would sample the data to choose a plan, so does this.
 
         Parameters
         ----------
         data
             What would be given to ``run`` or, where it is a stream, to ``stream``. Without data, the plan is shown as
-            it looks under the figures that :func:`plan` was given: what a run on a batch starts from.
+            it looks under the figures that :func:`plan` was given, where a run on a batch starts.
         requests
             What ``lookup`` would be given beside the events.
         options
@@ -550,13 +550,13 @@ def plan(
     queries
         What ``pn.query`` made, SQL text as ``pn.sql`` reads it, or several of them.
     rate
-        Expected events per second of event time. Without it (and without ``keys``) a look at the data decides.
+        Expected events per second of event time. Without it (and without ``keys``), a sample of the data decides.
     keys
         Expected number of distinct keys, or one number per key column or tuple of key columns.
     strategy
-        Run all of it one way instead of the cheapest.
+        Run all of it with one strategy instead of the cheapest ones.
     factor_windows
-        Whether the planner may add windows that nobody asked for but others can be read from.
+        Whether the planner may add unrequested windows that others can be read from.
 
     Examples
     --------

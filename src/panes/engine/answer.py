@@ -1,4 +1,4 @@
-"""Run a program on one chunk of sorted partials: sort once (done before), then frames, then kernels.
+"""Run a program on one chunk of sorted events or panes: frames, then kernels, node by node down the tree.
 
 Every runner comes through here: the in-process one with lifted events, Spark's batches with panes from the JVM.
 """
@@ -168,7 +168,7 @@ def _by_level(reading: Reading, window: Window, instances: Frame, level: SortedC
 
 
 _AT_ONCE = 1 << 18
-"""Events that are answered at once: a key may have many more."""
+"""Events answered at once; a key may have many more."""
 _EARLIEST = -(2**63)
 
 
@@ -256,7 +256,7 @@ def answer_events(
     if program.views and all(view.window.per_event for view in program.views):
         for level, rows in parts_per_event(program, instants, key_starts, arguments, kernel=kernel):
             yield from answer_per_event(program, level, rows)
-            del level  # Else there would be two of them while the next one is made.
+            del level  # or two would be held while the next one is built
         return
     yield from _answer(program, _lifted(program, instants, key_starts, arguments, kernel)[0])
 
@@ -325,9 +325,9 @@ def _answer(program: Program, base: SortedColumn) -> Iterator[Answers]:
             provider = base if node.provider is None else levels[node.provider]
             # The plan chose panes and providers that no window cuts, so nothing needs to be checked again.
             instances = frame(node.geometry, provider.positions, emit_all=program.emit_all, check=False)
-            every, asked = program.emit_all, program.by_since(node.views)
+            every, by_since = program.emit_all, program.by_since(node.views)
             partials: dict[int, Partials | Spans] = {}
-            if None in asked or number in readers:
+            if None in by_since or number in readers:
                 partials = {i: provider.partials[i].reduce(instances, some_empty=every) for i in node.needed}
             if number in readers:
                 ends = instances.start + node.geometry.range
@@ -335,7 +335,7 @@ def _answer(program: Program, base: SortedColumn) -> Iterator[Answers]:
                 levels[number] = SortedColumn(Positions(instances.start, ends, starts), partials)
             for done in [p for p, last in readers.items() if last == number]:
                 del levels[done]
-            for since, views in asked.items():
+            for since, views in by_since.items():
                 own, values = instances, partials
                 if since is not None:
                     own = instances.since(since, provider.positions)

@@ -1,4 +1,4 @@
-"""The columns of a join: where each comes from, what it is called, and whether both sides fit; before any job."""
+"""The columns of lookups and joins: positions, names, and whether both sides fit; checked before any job."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from panes.errors import SchemaError
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.lookup_declarations import LookupDeclaration, LookupPart
 
-# The columns of requests: where keys and times stand, and whether what a lookup adds has names of its own.
-
-
 _SIDES = ("the events", "the requests")
 
 
 @dataclass(frozen=True)
 class RequestColumns:
-    """Where the keys stand among the columns of the requests, and the time."""
+    """The positions of the keys and of the time among the columns of the requests."""
 
     keys: tuple[int, ...]
     at: int
@@ -44,7 +41,7 @@ def request_columns(part: LookupPart, events: pa.Schema, requests: pa.Schema) ->
 
 
 def check_added(lookup: LookupDeclaration, requests: pa.Schema) -> None:
-    """Refuse requests of which a column could not be told from another one, or from what the lookup adds."""
+    """Refuse requests with two columns of one name, or one that the lookup adds."""
     _check_twins(requests)
     taken = {name.lower() for name in requests.names}
     for name in lookup.added:

@@ -1,4 +1,4 @@
-"""Answers when asked for: events of a chunk sorted once, then every window for every request at once."""
+"""Answers to requests: the events of a chunk are sorted once, then every window answers all requests at once."""
 
 from __future__ import annotations
 

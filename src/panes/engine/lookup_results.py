@@ -91,7 +91,7 @@ def _pace(window: LookupWindow) -> int:
 
 
 def spread(queries: Sequence[Query], layout: LookupLayout, requests: pa.Table, found: Answers) -> pa.Table:
-    """The requests with what was found for them, in the layout that was asked for."""
+    """The requests with what was found for them, in the wide or the long layout."""
     if layout == "wide":
         for query, window, alias, name in features(queries):
             requests = requests.append_column(name, found[query, window][alias])

@@ -1,7 +1,7 @@
 """What runs on one partition: stored columns, the tree of windows over them, and what is read out of each.
 
-A *store* is what is kept: key columns, components, and the edges between panes. *Views* are what is asked of it: a
-query over a window. Everything here is resolved before rows flow (types, components, kernels' algebra), and travels
+A *store* is what is kept: key columns, components, and the edges between panes. A *view* is a query over one of its
+windows. Everything here is resolved before rows flow (types, components, kernels' algebra), and travels
 to executors as it is.
 """
 

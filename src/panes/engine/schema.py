@@ -17,12 +17,12 @@ from panes.queries.windows import wide_names
 
 
 def position(what: str, column: str, side: str, schema: pa.Schema) -> int:
-    """Where a column stands, whatever the case of its name.
+    """The position of a column, whatever the case of its name.
 
     Parameters
     ----------
     what, side
-        How messages call what asks for the column, as ``by='card'``, and the input, as ``the requests``.
+        How messages name the option, as ``by='card'``, and the input, as ``the requests``.
     """
     found = [i for i, name in enumerate(schema.names) if name.lower() == column.lower()]
     if not found:
@@ -36,7 +36,7 @@ def position(what: str, column: str, side: str, schema: pa.Schema) -> int:
 
 
 def time_position(what: str, column: str, side: str, schema: pa.Schema) -> int:
-    """Where a column of times stands."""
+    """The position of a column of times."""
     found = position(what, column, side, schema)
     type_ = schema.field(found).type
     if not pa.types.is_timestamp(type_):

@@ -1,4 +1,4 @@
-"""The in-process lookup: a table of events and one of requests in, the requests with their answers out."""
+"""``plan.lookup`` on tables in this process: requests in, the same requests with their answers out."""
 
 from __future__ import annotations
 
@@ -19,30 +19,28 @@ from panes.engine.schema import check_columns, field_of, one_type_each
 from panes.engine.sorting import sort_tied_events, tie_columns
 from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import expression
-from panes.inputs import as_table, with_the_rest
+from panes.inputs import as_table, reread, with_the_rest
 from panes.planning.explanation import listed
 from panes.planning.steps import Steps
 from panes.queries.lookup_declarations import LookupDeclaration, LookupPart
 
 
 def lookup_steps(declared: LookupDeclaration, events: Any, requests: Any) -> Steps:
-    """What is to be done to answer every request, after every check.
+    """List what answers every request, after every check.
 
     Parameters
     ----------
     events, requests
         pyarrow Tables, or anything with the Arrow C interface.
     """
-    if isinstance(events, pa.RecordBatchReader):
-        events = events.read_all()  # it can be read once, and every part reads it
-    asked = as_table(requests)
-    check_added(declared, asked.schema)
-    parts = [_Part.of(part, events, asked) for part in declared.parts]
+    events, requests = reread(events), as_table(requests)
+    check_added(declared, requests.schema)
+    parts = [_Part.of(part, events, requests) for part in declared.parts]
     if declared.layout == "long":
         one_type_each((alias, type_) for part in parts for types in part.types for alias, type_ in types.items())
     steps = Steps("plan.lookup in tables")
     read = steps.add("read", "events", lambda: None)
-    asking = steps.add("read", "requests", lambda: asked)
+    asking = steps.add("read", "requests", lambda: requests)
     answers = [part.add(steps, read, asking) for part in parts]
 
     def put_together(requests: pa.Table, *found: Answers) -> pa.Table:
@@ -70,28 +68,28 @@ class _Part:
     bound: BoundLookup
     table: pa.Table
     ties: tuple[str, ...] | None
-    asked: pa.Table
+    requests: pa.Table
     columns: RequestColumns
     types: tuple[Types, ...]
 
     @classmethod
-    def of(cls, part: LookupPart, events: Any, asked: pa.Table) -> _Part:
+    def of(cls, part: LookupPart, events: Any, requests: pa.Table) -> _Part:
         used = part.read.union(*(query.used for query in part.queries))
         table = as_table(events, {name.lower() for name in used})
         schema = table.schema
         check_columns(part.queries, schema)
         bound = bind_lookup(part, types_in(schema))
         types = feature_types(bound, schema)
-        columns = request_columns(part, schema, asked.schema)
+        columns = request_columns(part, schema, requests.schema)
         if not part.rows:
-            return cls(bound, table, None, asked, columns, types)
+            return cls(bound, table, None, requests, columns, types)
         # Without ties=, columns that no query reads order events, too.
         table = table if part.ties else with_the_rest(events, table)
         names = tie_columns(table.schema, part.ties, (*part.by, part.at), part.read)
-        return cls(bound, table, tuple(names), asked, columns, types)
+        return cls(bound, table, tuple(names), requests, columns, types)
 
     def add(self, steps: Steps, read: int, asking: int) -> int:
-        """List what is to be done for the answers to these queries.
+        """List what answers these queries.
 
         Parameters
         ----------
@@ -106,14 +104,14 @@ class _Part:
         return steps.add("answer", detail, self._answers, ordered, windows=titles)
 
     def _sorted(self) -> _Sorted:
-        part, asked = self.bound.part, self.asked
+        part, requests = self.bound.part, self.requests
         table = counting(self.table, part.at, part.kept)
-        instants, instant = instants_of(column_of(table, part.at)), instants_of(whole(asked.column(self.columns.at)))
+        instants, instant = instants_of(column_of(table, part.at)), instants_of(whole(requests.column(self.columns.at)))
         keys = [column_of(table, key) for key in part.by]
-        asked_keys = [whole(asked.column(i)) for i in self.columns.keys]
+        own_keys = [whole(requests.column(i)) for i in self.columns.keys]
         # One numbering for both sides: a request's key may have no event.
-        together = [pa.concat_arrays([a, b.cast(a.type)]) for a, b in zip(keys, asked_keys, strict=True)]
-        ordinals = key_ordinals(together, len(table) + len(asked))
+        together = [pa.concat_arrays([a, b.cast(a.type)]) for a, b in zip(keys, own_keys, strict=True)]
+        ordinals = key_ordinals(together, len(table) + len(requests))
         own, others = ordinals[: len(table)], ordinals[len(table) :]
         order, turn = np.lexsort((instants, own)), np.lexsort((instant, others))
         starts = np.searchsorted(own[order], np.arange(int(ordinals.max(initial=-1)) + 2))
@@ -122,7 +120,7 @@ class _Part:
             sort_tied_events(order, instants[order], starts, table.select(self.ties).columns)
         rows = pa.array(order)
         sorted_arguments = {a: array.take(rows) for a, array in arguments.items()}
-        sorted_keys = [array.take(pa.array(turn)) for array in asked_keys]
+        sorted_keys = [array.take(pa.array(turn)) for array in own_keys]
         lookback = Lookback(self.bound, instants[order], starts, sorted_arguments)
         return _Sorted(lookback, turn, others[turn], instant[turn], sorted_keys)
 
@@ -140,7 +138,7 @@ class _Sorted:
     Parameters
     ----------
     turn
-        Where each of the sorted requests stands in the table.
+        The row of each sorted request in the table.
     ordinals, instants, keys
         Of the sorted requests.
     """

@@ -25,7 +25,7 @@ from panes.row_windows.parts import RowsPart
 
 
 def add_row_windows(steps: Steps, read: int, parts: Sequence[RowsPart], data: Any) -> int:
-    """List what is to be done to answer windows that share one sorted column, after every check.
+    """List what answers windows that share one sorted column, after every check.
 
     Parameters
     ----------

@@ -84,12 +84,12 @@ def _together(steps: Steps, parts: Sequence[int]) -> DataFrame:
         steps.add(
             "union", "what was returned for all windows", lambda *found: reduce(DataFrame.unionByName, found), *parts
         )
-    made: DataFrame = steps.carry_out()
-    return made
+    answers: DataFrame = steps.carry_out()
+    return answers
 
 
 def _prepared(declared: WindowedFunction, events: DataFrame) -> list[Prepared]:
-    """Find every mistake without a job."""
+    """Bind the function to the data, which finds every mistake without a job."""
     query = declared.query
     if not query.timed:
         raise PlanError(

@@ -43,7 +43,7 @@ def whole_keys(batches: Iterable[pa.RecordBatch], keys: int, rows: int) -> Itera
         size += batch.num_rows
     if size:
         together = _together(held)
-        held = []  # Else all rows would be there twice while they are answered.
+        held = []  # or all rows would be held twice while they are answered
         yield together, key_starts(together, keys)
 
 

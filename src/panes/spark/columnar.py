@@ -200,7 +200,7 @@ def wide_per_event(rows: DataFrame, physical: PhysicalPlan, program: Program, so
                     end = pa.array(level.positions.start[some]).view(instant)
                     found = [*(column.take(at) for column in keys), end, *side_by_side(program, level, some)]
                     yield pa.RecordBatch.from_arrays(found, names=listed)
-                del level  # Else there would be two of them while the next one is made.
+                del level  # or two would be held while the next one is built
 
     found = rows.mapInArrow(run, schema)
     shown = [f"{key(store.keys.index(name))} AS {quoted(name)}" for name in physical.queries[0].by]

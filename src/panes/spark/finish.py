@@ -90,7 +90,7 @@ def finish_many(
     remarks: Remarks | None = None,
     number: str | None = None,
 ) -> DataFrame:
-    """The answers of all views of a store, told apart by the number in their first column, in the schema of all.
+    """The answers of all views of a store, in the schema of all queries; the first column has the number of the view.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def _derived(rows: DataFrame, queries: list[tuple[int, Query]], known: set[str],
 
 
 def _having(rows: DataFrame, queries: list[tuple[int, Query]], *, every: bool = True) -> DataFrame:
-    """Drop what a query does not want; ``every`` says whether all rows are of one of the queries."""
+    """Apply each query's ``having``; ``every`` says whether each row belongs to one of the queries."""
     branches = [(number, query.having.sql) for number, query in queries if query.having is not None]
     return rows.where(_by_query(branches, queries, "TRUE", every=every)) if branches else rows
 
@@ -188,7 +188,7 @@ def _by_query(
 
 
 def _apart(query: Query) -> Query:
-    """The query with names of its own for what answers lend to it: other queries may have a column of the usual one."""
+    """The query with private names for ``expires`` and ``number``: another query may have a column of that name."""
     names = {name: own for name, own in ((EXPIRES, _EXPIRES), (NUMBER, _NUMBER)) if query.refers_to(name)}
     if not names:
         return query
@@ -226,16 +226,16 @@ def _select(rows: DataFrame, columns: Sequence[Column | str]) -> DataFrame:
 _ROWS = 1 << 16
 
 
-def check_wide(queries: Sequence[Query], asked: dict[str, bool]) -> None:
+def check_wide(queries: Sequence[Query], options: dict[str, bool]) -> None:
     """Refuse the wide layout of a stream where windows that end together may come out apart.
 
     Parameters
     ----------
-    asked
+    options
         Options of a stream that let answers out one by one, and whether they were given.
     """
     wide_columns(queries)
-    option = next((name for name, given in asked.items() if given), None)
+    option = next((name for name, given in options.items() if given), None)
     if option is not None:
         raise PlanError(
             f"layout='wide' with {option}: rows then come out one by one, and a row of all windows cannot say "

@@ -79,7 +79,7 @@ def from_events(store: StorePlan, program: Program, node: Node, source: Input) -
     at = F.col(quoted(store.at))
     length = max(geometry.range, geometry.slide)
     window = F.window(at, f"{length} microseconds", f"{geometry.slide} microseconds", f"{geometry.offset} microseconds")
-    # Times stand in columns before the grouping, for aggregates that ask; where none does, Spark drops them again.
+    # Times are columns before the grouping, for aggregates that need them; otherwise Spark drops them.
     placed = events.withColumn(_WINDOW, window)
     start = micros(f"{_WINDOW}.start", source.spark_type(store.at))
     placed = placed.selectExpr("*", f"{instant} AS {_INSTANT}", f"{start} AS {START}")

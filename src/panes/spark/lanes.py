@@ -1,8 +1,8 @@
 """Several panes side by side in one row, for streams whose panes are rarely empty.
 
-A row per pane costs the same to hash, shuffle, sort and send to Python however little it holds. Where a key has events
-in most panes, a row for several panes with following numbers moves that many times fewer rows; an event then passes a
-few conditions more. Which panes had events at all is a bit set, so that nothing else needs to tell.
+A row costs the same to hash, shuffle, sort and send to Python however little it holds. Where a key has events in most
+panes, putting several panes with consecutive numbers into one row, one *lane* each, moves that many times fewer rows;
+an event passes a few more conditions. A bit set says which lanes had events.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from panes.frames import Positions
 from panes.spark.naming import floor_to_edges, stored
 from panes.timeline import Edges
 
-# Panes numbered in the order of time: a pane's number is how many edges there are up to its start.
+# A pane's number is how many edges there are up to its start.
 #
-# Edges are counted from the first one of each progression at or after the epoch. Where edges of several progressions
-# coincide, numbers are skipped. A number costs an event no more than one rounded product per progression (two divisions
-# where edges are fine), and takes nothing else to say where its pane starts and ends, so that several panes can share a
-# row.
+# Edges are counted from the first one of each progression at or after the epoch; where edges of several progressions
+# coincide, numbers are skipped. A number costs an event one rounded product per progression (two divisions where edges
+# are fine), and it alone says where its pane starts and ends, so that several panes can share a row.
 
 
 def number_of(edges: Sequence[Edges], instants: Array) -> Array:
@@ -45,7 +44,7 @@ def number_of(edges: Sequence[Edges], instants: Array) -> Array:
 
 
 def bounds_of(edges: Sequence[Edges], blocks: Array, lanes: int) -> Array:
-    """Where the panes of some blocks start, a row per block: each block is that many panes with following numbers.
+    """Where the panes of some blocks start, a row per block: each block is that many panes with consecutive numbers.
 
     A column more than there are lanes: what follows a pane's start is its end. A number that no pane has gets the
     start of the next pane.
@@ -110,7 +109,7 @@ _SPREAD = 6701
 """Blocks are this far apart.
 
 Spark's fast table of groups looks at two places, and what finds none is left to a slow one. Its hash adds the last key
-to 65 times the one before: of the keys 0, 1, ... 99 with following numbers, four groups of five would find none."""
+to 65 times the one before: of the keys 0, 1, ... 99 with consecutive numbers, four groups of five would find none."""
 
 
 def panes_side_by_side(
@@ -122,7 +121,7 @@ def panes_side_by_side(
     lanes: int,
     components: Sequence[Component],
 ) -> DataFrame:
-    """One row per key and block of panes with following numbers: an array per component, with an element per lane.
+    """One row per key and block of panes with consecutive numbers: an array per component, with an element per lane.
 
     Arrays, since a column costs the driver some milliseconds wherever it is named.
 
@@ -160,7 +159,7 @@ def _counted_from(edges: Sequence[Edges], instant: str) -> str:
 
 
 def _number(edges: Sequence[Edges]) -> str:
-    """SQL for the number of a pane, as in :mod:`panes.spark.lanes`."""
+    """SQL for the number of a pane, as ``number_of`` computes it."""
     at = _COUNTED_FROM
     if reduce(Edges.common, edges).period <= _COARSE:
         return _in_pairs(

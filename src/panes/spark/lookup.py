@@ -1,4 +1,4 @@
-"""Lookups on Spark: events and requests shuffled by key once each, sorted together, answered in columns.
+"""``plan.lookup`` on Spark: events and requests shuffled by key once each, sorted together, answered in columns.
 
 A task sees the events and the requests of its keys in the order of time. However many windows there are, an event is
 lifted once; each window is a search among the events and a call of a kernel.
@@ -41,17 +41,17 @@ _VALUES = 1 << 22
 
 
 def lookup_steps(declared: LookupDeclaration, events: DataFrame, requests: DataFrame) -> Steps:
-    """What is to be done to answer every request, after every check and a look at the first events."""
+    """List what answers every request, after every check and a look at the first events."""
     for name, side in (("events", events), ("requests", requests)):
         if side.isStreaming:
             raise PlanError(
                 f"the {name} are a stream, and a lookup is for batches. plan.stream(events) answers sliding windows at "
                 "every event of a stream; requests that come at any time are for plan.live()."
             )
-    asked = pa.schema([arrow_field(field, True) for field in requests.schema])
-    check_added(declared, asked)
+    requested = pa.schema([arrow_field(field, True) for field in requests.schema])
+    check_added(declared, requested)
     # Mistakes first: the share of keys is looked up in a small job.
-    parts = [_Part.of(part, events, asked) for part in declared.parts]
+    parts = [_Part.of(part, events, requested) for part in declared.parts]
     long, added = declared.layout == "long", (*requests.columns, *declared.added)
     if long:
         one_type_each((alias, type_) for part in parts for types in part.types for alias, type_ in types.items())
@@ -93,18 +93,18 @@ class _Part:
     types: tuple[Types, ...]
 
     @classmethod
-    def of(cls, part: LookupPart, events: DataFrame, asked: pa.Schema) -> _Part:
+    def of(cls, part: LookupPart, events: DataFrame, requested: pa.Schema) -> _Part:
         source = examine(part.queries, events)
         known = source.types_of(argument_expressions(enumerate(part.queries), part.kept))
         bound = bind_lookup(part, known.__getitem__)
         types = feature_types(bound, source.schema)
         _check_zone(part, source, types)
-        request_columns(part, source.schema, asked)
+        request_columns(part, source.schema, requested)
         ties = tie_columns(source.schema, part.ties, (*part.by, part.at), part.read) if part.rows else []
         return cls(bound, source, tuple(ties), types)
 
     def add(self, steps: Steps, read: int, asking: int, layout: LookupLayout) -> int:
-        """List what is to be done for the answers to these queries, beside the requests.
+        """List what answers these queries, beside the requests.
 
         Parameters
         ----------
@@ -131,11 +131,11 @@ class _Part:
 
     def _task(self, requests: DataFrame, layout: LookupLayout) -> _Task:
         part = self.bound.part
-        asked = pa.schema([arrow_field(field, True) for field in requests.schema])
-        columns = request_columns(part, self.source.schema, asked)
-        others = tuple(i for i in range(len(asked)) if i not in (*columns.keys, columns.at))
+        requested = pa.schema([arrow_field(field, True) for field in requests.schema])
+        columns = request_columns(part, self.source.schema, requested)
+        others = tuple(i for i in range(len(requested)) if i not in (*columns.keys, columns.at))
         time = field_of(self.source.schema, part.at).type
-        return _Task(self.bound, asked, columns.keys, columns.at, others, len(self.ties), time, self.types, layout)
+        return _Task(self.bound, requested, columns.keys, columns.at, others, len(self.ties), time, self.types, layout)
 
 
 def _check_zone(part: LookupPart, source: Input, features: Sequence[Types]) -> None:
@@ -195,10 +195,10 @@ class _Task:
 
     Parameters
     ----------
-    asked
+    requested
         The columns of the requests.
     keys, at, others
-        Where the keys stand among them, the time, and the rest.
+        The positions of the keys among them, of the time, and of the rest.
     ties
         How many columns order events of one instant.
     time
@@ -208,7 +208,7 @@ class _Task:
     """
 
     bound: BoundLookup
-    asked: pa.Schema
+    requested: pa.Schema
     keys: tuple[int, ...]
     at: int
     others: tuple[int, ...]
@@ -269,7 +269,7 @@ class _Task:
         found = answers_of(self.bound, lookback.ask(ordinal, instants_of(times)), own, self.time, self.types)
         first = keys + 2 + self.of_events
         columns = dict(zip(self.keys, own, strict=True))
-        columns[self.at] = times.view(self.asked.field(self.at).type)
+        columns[self.at] = times.view(self.requested.field(self.at).type)
         columns |= {place: part.column(first + i) for i, place in enumerate(self.others)}
-        requests = pa.table([columns[i] for i in range(len(columns))], names=list(self.asked.names))
+        requests = pa.table([columns[i] for i in range(len(columns))], names=list(self.requested.names))
         return spread(self.bound.part.queries, self.layout, requests, found)

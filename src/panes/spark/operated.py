@@ -61,7 +61,7 @@ def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
     end, marks = _when(stream, events)
     output = _output(declared)
     if stream.alone and len(marks) and _arriving(stream, events).isEmpty():
-        # No task would be given anything, and the operator of all tuples is told of punctuations without any.
+        # No task would get any rows, but an operator of all tuples sees punctuations even without rows.
         arrivals = Arrivals(Positions.of_events(np.zeros(0, np.int64), np.zeros(1, np.int64)), 0, punctuations=marks)
         found = rows_of(declared, submitted(declared, schema.empty_table(), arrivals))
         return events.sparkSession.createDataFrame(found, output)
@@ -136,7 +136,7 @@ def _of_key(stream: WindowInput) -> bool:
 
 
 def _arriving(stream: WindowInput, events: DataFrame, *, marks: bool = False) -> DataFrame:
-    """The rows that are tuples, and marks if they are asked for."""
+    """The rows that are tuples, and optionally the marks."""
     where = "true" if stream.where is None else f"coalesce({stream.where.sql}, false)"
     if stream.mark is not None:
         where = f"CASE WHEN coalesce({quoted(stream.mark.column)}, false) THEN {str(marks).lower()} ELSE {where} END"

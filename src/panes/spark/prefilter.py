@@ -1,7 +1,7 @@
-"""``having`` where answers are made: most of those that nobody wants never travel to the JVM.
+"""``having`` applied in Python, so that most unwanted answers never travel to the JVM.
 
-Spark evaluates ``having`` again on all that come. So this may keep too many and must never drop one too many: where a
-condition fails on some row all rows stay, for Spark to raise or to return null, as the session is configured.
+Spark evaluates ``having`` again on all answers that arrive, so this may keep too many but must never drop a wanted one.
+Where a condition fails on some row, all rows stay: Spark raises or returns null, as the session is configured.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Prefilter:
         at = pa.array(answers.key)
         columns |= {name: column.take(at) for name, column in keys.items() if name.lower() in needed}
         batch = pa.RecordBatch.from_pydict(columns)
-        # Loaded where there is a condition: it brings the SQL parser with it.
+        # Loaded only for a condition: it imports the SQL parser.
         from panes.expressions.bound import Failure
 
         try:

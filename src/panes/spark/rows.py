@@ -101,7 +101,7 @@ class Prepared:
     def finished(self, answers: DataFrame) -> DataFrame:
         """Answers with names, derived columns and ``having``."""
         queries = [flat(part.query) for part in self.parts]
-        # Only their names are asked for.
+        # Only their names matter.
         views = [
             View(number, Window(Geometry(1, 1), window.name), self.keys.bounds[number].readings, None)
             for number, part in enumerate(self.parts)
@@ -112,7 +112,7 @@ class Prepared:
 
 
 def prepare_rows(parts: Sequence[RowsPart], events: DataFrame) -> Prepared:
-    """Find every mistake without a job."""
+    """Bind windows that share a sorted column to the data, which finds every mistake without a job."""
     for part in parts:
         if part.stream.at is None:
             raise PlanError(
@@ -215,7 +215,7 @@ _PLAIN = "UTF8_BINARY"
 
 
 def add_row_windows(steps: Steps, read: int, prepared: Prepared, look_at: int) -> int:
-    """List what is to be done to answer windows over a batch.
+    """List what answers windows by rows over a batch.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def _rows(prepared: Prepared, events: DataFrame) -> DataFrame:
 
 
 def _when(prepared: Prepared, events: DataFrame) -> tuple[int, list[Array]]:
-    """What every task has to know of all rows: until when the clock runs, and when marks for all keys come."""
+    """What every task needs to know of all rows: how far the clock runs, and when marks for all keys come."""
     at = str(prepared.parts[0].stream.at)
     instant = F.expr(micros(quoted(at), prepared.source.spark_type(at))).alias(INSTANT)
     end = ENDLESS

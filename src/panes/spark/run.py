@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -39,6 +39,7 @@ from panes.spark.sampling import sample, worth_a_sample
 
 if TYPE_CHECKING:
     from panes.row_windows.parts import RowsPart
+    from panes.spark.rows import Prepared
 
 
 Plan: TypeAlias = Callable[[Statistics, Strategy | None], PhysicalPlan]
@@ -75,28 +76,34 @@ def run_steps(
     """
     steps = Steps("plan.run on a DataFrame", shuffling=True)
     read, parts = steps.add("read", "events", lambda: events), list[int]()
-    rows: Sequence[Any] = ()
-    if key_sets:
-        from panes.spark.rows import add_row_windows, prepare_rows
-
-        rows = [prepare_rows(some, events) for some in key_sets]
-    counted, times = read, [part.query.at for some in key_sets for part in some]
+    key_sets_bound, bound = _bind_row_windows(key_sets, events), None
     if physical.stores:
         bound, notes = check(physical, events), list[str]()
         if plan is not None:
             bound, notes = _planned_on(bound, plan, "columnar" if empty else strategy, empty=empty)
-        times = [query.at for query in physical.queries]
+    counted = read
     if observation is not None:
-        counted = _add_count(steps, read, dict.fromkeys(times), observation)
-    if physical.stores:
+        queries = physical.queries or [part.query for some in key_sets for part in some]
+        counted = _add_count(steps, read, dict.fromkeys(query.at for query in queries), observation)
+    if bound is not None:
         parts.append(_add_time_windows(steps, counted, bound, layout=layout, empty=empty))
         steps.because(bound.physical, notes)
-    if rows:
-        reading = read if physical.stores else counted
-        parts += [add_row_windows(steps, reading, prepared, look_at=read) for prepared in rows]
+        counted = read  # events are counted once
+    if key_sets:
+        from panes.spark.rows import add_row_windows
+
+        parts += [add_row_windows(steps, counted, prepared, look_at=read) for prepared in key_sets_bound]
     if len(parts) > 1:
         steps.add("union", "the answers of all parts", union_by_name, *parts)
     return steps
+
+
+def _bind_row_windows(key_sets: Sequence[Sequence[RowsPart]], events: DataFrame) -> list[Prepared]:
+    if not key_sets:
+        return []
+    from panes.spark.rows import prepare_rows
+
+    return [prepare_rows(some, events) for some in key_sets]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a sample of a DataFrame says about rate and keys, for plans that were told neither."""
+"""Sample a DataFrame for its rate and number of keys, for plans that were given neither."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def sample(events: DataFrame, queries: tuple[Query, ...], believed: Statistics) 
     """Look at the first events: how much time they span, and how many keys they have.
 
     The head of a DataFrame costs one small task. Data in the order of time, as event logs are, show their real rate
-    there. The first of shuffled data are from everywhere and tell nothing about it, so that it stays as believed.
+    there. The head of shuffled data comes from all over and says nothing about the rate, which then stays as assumed.
     """
     at = queries[0].at
     type_ = next(field.dataType for field in events.schema if field.name.lower() == at.lower())
     key_sets: list[Keys] = sorted({tuple(sorted(query.by)) for query in queries if query.by})
-    # Keys travel as hashes: a sample need not know them, only how many there are.
+    # Keys travel as hashes, since only their number matters.
     hashes = [f"xxhash64({', '.join(map(quoted, keys))})" for keys in key_sets]
-    # As one text per event: values one by one take longer to arrive than the job to run.
+    # One string per event: collecting values one by one takes longer than the job.
     text = f"concat_ws(' ', {', '.join([micros(quoted(at), type_), *hashes])})"
     head = events.where(f"{quoted(at)} IS NOT NULL").selectExpr(text)
     # Collected as it is: below any aggregate, a limit would be taken from every partition.

@@ -41,7 +41,7 @@ _UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check
 
 
 def session(master: str | None, settings: Mapping[str, str], *, stream: bool = False) -> SparkSession:
-    """Spark in this process, or where ``master`` says; under ``spark-submit``, the Spark that was asked for there."""
+    """Spark in this process, or where ``master`` says; under ``spark-submit``, the Spark that it set up."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted and (master is None or master.startswith("local")):
         more = ({} if master is None else {"spark.master": master}) | dict(settings)
@@ -51,11 +51,11 @@ def session(master: str | None, settings: Mapping[str, str], *, stream: bool = F
         builder = builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    made = builder.getOrCreate()
-    if not made.sparkContext.getConf().contains(_ZONE):
+    spark = builder.getOrCreate()
+    if not spark.sparkContext.getConf().contains(_ZONE):
         # Times without a zone mean the same wherever a command runs.
-        made.conf.set(_ZONE, "UTC")
-    return made
+        spark.conf.set(_ZONE, "UTC")
+    return spark
 
 
 def local_session(

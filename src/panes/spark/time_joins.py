@@ -211,7 +211,7 @@ def join_batches(sides: JoinSides) -> DataFrame:
 def _matches(sides: JoinSides) -> DataFrame:
     """Every match of the widest window, once, and the rows without one that the join keeps."""
     declared, width = sides.declared, sides.declared.widest
-    # A side whose rows come out without a match must not be copied, or be told apart afterwards.
+    # A side whose rows come out without a match must not be copied, or its copies must be identified afterwards.
     copied = LEFT if declared.how == "right" else RIGHT
     placed = []
     for (rows, name, _), time in zip(sides.all, sides.micros, strict=True):
@@ -255,7 +255,7 @@ def join_streams(sides: JoinSides) -> DataFrame:
 
 
 def check_watermarks(sides: JoinSides) -> None:
-    """Refuse streams of which nobody knows when they are complete."""
+    """Refuse streams without a watermark."""
     for (rows, _, side), which, called in zip(sides.all, ("left", "right"), sides.declared.at, strict=True):
         check_watermark(rows, rows.columns[side.at], which, called)
 
@@ -279,7 +279,7 @@ def _window_by_window(sides: JoinSides) -> DataFrame:
 
 
 def _joined(sides: JoinSides, left: DataFrame, right: DataFrame, near: str) -> DataFrame:
-    # No watermark ever passes a row without a time: Spark would keep it for ever.
+    # No watermark ever passes a row without a time, so Spark would keep it forever.
     left, right = (
         rows.where(f"{name}{side.at} IS NOT NULL")
         for rows, (_, name, side) in zip((left, right), sides.all, strict=True)
@@ -289,6 +289,6 @@ def _joined(sides: JoinSides, left: DataFrame, right: DataFrame, near: str) -> D
     one, other = (f"CAST({name}{side.at} AS DOUBLE)" for _, name, side in sides.all)
     width = sides.declared.widest / SECOND + _SLACK
     bounds = f"{one} < {other} + {width!r}D AND {other} < {one} + {width!r}D"
-    # In its full outer join of streams, Spark lets null keys match each other unless it is told.
+    # In its full outer join of streams, Spark lets null keys match each other, unless a condition says otherwise.
     known = " AND ".join(f"{LEFT}{i} IS NOT NULL" for i in sides.columns.left.keys)
     return left.join(right, F.expr(f"{sides.alike} AND {known} AND {near} AND {bounds}"), sides.declared.how)
