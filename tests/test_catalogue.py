@@ -41,7 +41,7 @@ def test_nothing_is_written_where_one_query_cannot_be(catalogue):
     catalogue.register(DAILY)
     with pytest.raises(DeclarationError, match="has a query 'daily' already"):
         catalogue.register(f"{DAILY.replace('daily', 'another')};\n{DAILY}")
-    with pytest.raises(DeclarationError, match=r"10rows/event goes by rows.*Declare it when the job starts"):
+    with pytest.raises(DeclarationError, match=r"10rows/event depends on rows.*Declare it when the stream starts"):
         catalogue.register(
             "SELECT COUNT(*) AS n FROM ev TIMESTAMP BY ts [RANGE 1 DAY SLIDE 1 HOUR];"
             "SELECT COUNT(*) AS n FROM ev TIMESTAMP BY ts [ROWS 10]"

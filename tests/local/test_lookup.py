@@ -250,7 +250,7 @@ ERRORS = {
     "of any age": (
         {"select": {"o": pn.aged(pn.count(), half_life="9 days", power=1)}, "over": pn.sliding(pn.rows(3))},
         {},
-        "windows by rows are of any length",
+        "windows of rows have no fixed length",
     ),
     "expires": ({"select": {"n": pn.count(), "e": "expires"}}, {}, "refers to the instant when answers expire"),
     "twins": (

@@ -19,7 +19,7 @@ import panes as pn
 from panes.errors import DeclarationError, PlanError
 from panes.planning.steps import IN_PYTHON
 from panes.spark import rows as by_rows
-from panes.spark import stream as streams
+from panes.spark import shards
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 SCHEMA = "ts timestamp, k string, l string, x long, d decimal(38, 10)"
@@ -230,8 +230,7 @@ class TestStreams:
         assert operators(plan.run(stream)) == operators(plan.stream(stream))
 
     def test_it_sets_nothing(self, stream, monkeypatch):
-        for module in (streams, by_rows):
-            monkeypatch.setattr(module, "prepare", lambda *_: pytest.fail("it set something"))
+        monkeypatch.setattr(shards, "_use_rocksdb", lambda *_: pytest.fail("it set something"))
         plan = pn.plan(query([*CLOCK, *ROWS]))
         assert "state" in plan.explain(stream)
         with pytest.raises(DeclarationError, match=r"stream\(\) has no strategy="):
