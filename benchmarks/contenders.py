@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 import panes as pn
 from benchmarks import CORES
 from benchmarks.data import Dataset
-from panes.aggregates.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, SumOf
 from panes.planning.physical_plan import PhysicalPlan
 from panes.queries.windows import Window
 from panes.testing import spark_answers
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Queries = Sequence[pn.Query]
-
-_SQL = {CountOf: "count", SumOf: "sum", MeanOf: "avg", MinOf: "min", MaxOf: "max"}
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ def _duckdb(query: pn.Query, window: Window, data: Dataset) -> pa.Table:
     arguments = ", ".join(f"{argument} AS a{i}" for i, argument in enumerate(_arguments(query)))
     where = f" WHERE {query.where.sql}" if query.where is not None else ""
     source = f"SELECT {start} AS start, {''.join(f'{key}, ' for key in query.by)}{arguments} FROM '{data.files}'{where}"
-    aggregates = [f"{_function(a)}(a{i}) AS {alias}" for i, (alias, a) in enumerate(query.aggregates)]
+    aggregates = [f"{a.native((f'a{i}',))} AS {alias}" for i, (alias, a) in enumerate(query.aggregates)]
     columns = ", ".join(["start", *query.by, *aggregates])
     return connection().sql(f"SELECT {columns} FROM ({source}) GROUP BY ALL").to_arrow_table()
 
@@ -136,7 +133,7 @@ def _polars(query: pn.Query, window: Window, data: Dataset) -> pl.DataFrame:
     geometry, rows = window.geometry, pl.scan_parquet(data.files)
     if query.where is not None:
         rows = rows.filter(pl.sql_expr(query.where.sql))
-    aggregates = [pl.sql_expr(f"{_function(a)}({a.arguments[0]})").alias(alias) for alias, a in query.aggregates]
+    aggregates = [pl.sql_expr(a.native(a.arguments)).alias(alias) for alias, a in query.aggregates]
     if geometry.tumbling and not geometry.offset:
         start = pl.col(query.at).dt.truncate(f"{geometry.slide}us").alias("start")
         return rows.group_by(start, *query.by).agg(*aggregates).collect()
@@ -157,10 +154,6 @@ def _copies(geometry: Geometry) -> int:
 
 def _arguments(query: pn.Query) -> list[str]:
     return [aggregate.arguments[0] for _, aggregate in query.aggregates]
-
-
-def _function(aggregate: Aggregate) -> str:
-    return _SQL[type(aggregate)]
 
 
 def _labelled(query: pn.Query, window: Window, found: Any) -> pa.Table:

@@ -43,7 +43,7 @@ def test_methods_of_public_classes_are_documented():
         if isinstance(value, type):
             for method, function in vars(value).items():
                 public = not method.startswith("_") and callable(function)
-                if public and value.__module__ != "panes.aggregates.aggregates":
+                if public and value.__module__ != "panes.aggregates.aggregate":
                     assert function.__doc__, f"{name}.{method} has no docstring"
 
 

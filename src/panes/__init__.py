@@ -11,29 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from panes.aggregates.aggregates import Aggregate
+    from panes.aggregates.aged import aged
+    from panes.aggregates.aggregate import Aggregate
     from panes.aggregates.approximate import approx_count_distinct, approx_quantile, top
-    from panes.aggregates.constructors import (
-        aged,
-        aggregate,
-        arg_max,
-        arg_min,
-        corr,
-        count,
-        count_distinct,
-        distinct,
-        first,
-        last,
-        max,
-        mean,
-        min,
-        quantile,
-        recurring,
-        std,
-        sum,
-        trend,
-        var,
-    )
+    from panes.aggregates.collecting import count_distinct, distinct, quantile, recurring
+    from panes.aggregates.custom import aggregate
+    from panes.aggregates.extrema import max, min
+    from panes.aggregates.moments import corr, std, var
+    from panes.aggregates.picks import arg_max, arg_min, first, last
+    from panes.aggregates.sums import count, mean, sum
+    from panes.aggregates.trend import trend
     from panes.api.apply import apply, sort
     from panes.api.catalogue import Catalogue
     from panes.api.join import join
@@ -52,10 +39,16 @@ __version__ = "0.1.0"
 
 # A name is imported when it is first used, so that the command line and Spark's workers load only what they need.
 _HOMES = {
-    "panes.aggregates.aggregates": "Aggregate",
+    "panes.aggregates.aged": "aged",
+    "panes.aggregates.aggregate": "Aggregate",
     "panes.aggregates.approximate": "approx_count_distinct approx_quantile top",
-    "panes.aggregates.constructors": "aged aggregate arg_max arg_min corr count count_distinct distinct first last max "
-    "mean min quantile recurring std sum trend var",
+    "panes.aggregates.collecting": "count_distinct distinct quantile recurring",
+    "panes.aggregates.custom": "aggregate",
+    "panes.aggregates.extrema": "max min",
+    "panes.aggregates.moments": "corr std var",
+    "panes.aggregates.picks": "arg_max arg_min first last",
+    "panes.aggregates.sums": "count mean sum",
+    "panes.aggregates.trend": "trend",
     "panes.api.apply": "apply sort",
     "panes.api.catalogue": "Catalogue",
     "panes.api.join": "join",

@@ -16,12 +16,13 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.aggregates.aging import Decaying, Fading
-from panes.aggregates.extrema import Greatest, Least, Max, Min
-from panes.aggregates.lines import Lines
+from panes.aggregates.bags import Values
+from panes.aggregates.decay import Decaying, Fading
+from panes.aggregates.extrema import Max, Min
 from panes.aggregates.moments import CoMoments, Moments
+from panes.aggregates.picks import Greatest, Least
 from panes.aggregates.sums import Count, Sum
-from panes.aggregates.values import Values
+from panes.aggregates.trend import Lines
 from panes.engine.answer import answer_panes
 from panes.engine.program import Node, Program, Reading, View
 from panes.errors import AlgebraError

@@ -20,7 +20,6 @@ import panes as pn
 from panes.aggregates.sketches import opened
 from panes.errors import AlgebraError, DeclarationError, SchemaError
 from panes.kernels import Reducer
-from panes.queries.catalogue_entries import signature
 from panes.testing import check_aggregate
 from panes.testing.event_tables import draw
 from panes.testing.reference import comparable
@@ -262,8 +261,8 @@ def test_an_aggregate_says_everything_about_itself():
     assert str(pn.approx_count_distinct("u", lg_k=10)) == "approx_count_distinct(u, lg_k=10)"
     assert str(pn.approx_quantile("x * 2", 0.999)) == "approx_quantile(x * 2, 0.999, k=200)"
     assert str(pn.top("s", 3)) == "top(s, 3, lg_k=10)"
-    assert signature(pn.approx_quantile("x", 0.25)) == "approx_quantile('x', q=0.25, k=200)"
-    assert signature(pn.top("x", 3)) == "top('x', n=3, lg_k=10)"
+    assert pn.approx_quantile("x", 0.25).signature == "approx_quantile('x', q=0.25, k=200)"
+    assert pn.top("x", 3).signature == "top('x', n=3, lg_k=10)"
     for aggregate in (DISTINCT, MEDIAN, TOP):
         assert aggregate.native(("x",)) is None
         assert not aggregate.in_jvm

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.engine.program import Reading
 from panes.errors import DeclarationError, DurationError, PanesError, SchemaError
-from panes.queries.catalogue_entries import registration, signature
+from panes.queries.catalogue_entries import registration
 from panes.state.registry import Offer, bind_entry
 from panes.testing import assert_same_answers, brute_force, check_aggregate
 from panes.timeline import MINUTE, Edges
@@ -292,7 +292,7 @@ def test_names_say_everything():
         *ages("1h", 2).values(),
         *ages("2h").values(),
     ]
-    assert len({str(a) for a in drawn}) == len({signature(a) for a in drawn}) == len(drawn)
+    assert len({str(a) for a in drawn}) == len({a.signature for a in drawn}) == len(drawn)
     assert str(pn.aged(pn.count(), half_life="90s", power=3)) == "aged(count(), half_life=1m30s, power=3)"
 
 

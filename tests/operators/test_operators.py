@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panes as pn
+from panes.aggregates.moments import RunningVariance
 from panes.errors import AnswerOverflowError, DeclarationError, StateError
 from panes.operators import PUNCTUATION, Aggregate, EventClock, InputPort, Join, Operator, OperatorModel, Sort
-from panes.operators.accumulators import Variance
 from panes.operators.policies import Partitions, SlidingPolicies, Time, operator_policies
 from panes.queries.measures import Rows
 from tests.operators.drawing import partitions, policies, tumbling, windows
@@ -190,7 +190,7 @@ def _zero(value):
 def test_variances_of_parts_are_merged(values, at):
     """A window in two summaries, beside the standard library."""
     present = [value for value in values if value is not None]
-    parts = [Variance("x", 1, False), Variance("x", 1, False)]
+    parts = [RunningVariance("x", 1, False), RunningVariance("x", 1, False)]
     for number, value in enumerate(values):
         parts[number >= at].insert({"x": value})
     parts[0].merge(parts[1])

@@ -1,41 +1,114 @@
-"""``aged`` by level: counts, sums and means of a nested window in which coarser levels weigh less."""
+"""``aged``: counts, sums and means in which an event weighs less the older it is, by its age or by its level."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from math import inf
+from numbers import Real
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.aggregates import Aggregate, Bound, CountOf, MeanOf, SumOf, brief
-from panes.aggregates.aging import Decaying, Fading, horizon_of
+from panes.aggregates.aggregate import Aggregate, Bound, brief
 from panes.aggregates.component import Component, numbers
+from panes.aggregates.decay import Decaying, Fading, horizon_of
 from panes.aggregates.operations import Array
-from panes.aggregates.sums import Count, Sum
-from panes.timeline import MINUTE, SECOND, Geometry, format_duration
-
-# ``aged``: counts, sums and means in which what is older weighs less.
-
-
-Kind: TypeAlias = Literal["count", "sum", "mean"]
+from panes.aggregates.registry import ELSEWHERE
+from panes.aggregates.sums import Count, Sum, float_sum
+from panes.errors import DeclarationError, DurationError
+from panes.suggestions import helpful
+from panes.timeline import MINUTE, SECOND, DurationLike, Geometry, format_duration, parse_duration
 
 POWERS: Final = (1, 2, 3, 4)
 """The powers of a fading weight: each needs one number more per pane."""
-
-KINDS: Final[dict[type[Aggregate], Kind]] = {CountOf: "count", SumOf: "sum", MeanOf: "mean"}
-"""The aggregates that can be aged: sums of weights, and of weighed values."""
 
 _MOST_HALF_LIVES: Final = 512
 """The JVM weighs events of a window by how much later than its start they are: 2^512 is as much as doubles bear."""
 
 
+@helpful(
+    "pn.aged(pn.sum('amount'), half_life='1 hour')",
+    value="aggregate",
+    halflife="half_life",
+    **{k: v for k, v in ELSEWHERE.items() if " " in v},
+)
+def aged(
+    aggregate: Aggregate,
+    *,
+    half_life: DurationLike | None = None,
+    power: int | None = None,
+    weights: Iterable[float] | None = None,
+) -> Aggregate:
+    """A count, sum or mean in which an event weighs less the older it is at the end of the window.
+
+    Parameters
+    ----------
+    aggregate
+        ``count()``, ``count(x)``, ``sum(x)`` or ``mean(x)``. The answer is a double.
+    half_life
+        The age at which an event weighs one half.
+    power
+        Without it, weights decay exponentially: ``2^(-age / half_life)``. With 1, 2, 3 or 4 they fade as
+        ``(1 - age / H)^power``, to nothing at the horizon H that gives one half at the half-life; windows may be no
+        longer than H.
+    weights
+        Instead of a half-life, over nested windows: one weight per level, the finest first, for what the level adds to
+        those below it.
+
+    Examples
+    --------
+    >>> from panes.aggregates.sums import count, sum
+    >>> print(aged(sum("amount"), half_life="1 hour"), aged(count(), half_life="5 min", power=2))
+    aged(sum(amount), half_life=1h) aged(count(), half_life=5m, power=2)
+    >>> print(aged(sum("amount"), weights=[1, 0.5, 0.25]))
+    aged(sum(amount), weights=1, 0.5, 0.25)
+    >>> aged(sum("amount"), half_life="0s")
+    Traceback (most recent call last):
+    ...
+    panes.errors.DurationError: half_life='0s' is not positive: ... Write for example '1 hour'.
+    """
+    if not getattr(aggregate, "ages", False):
+        raise DeclarationError(
+            f"{aggregate} cannot be aged: only counts, sums and means are sums of weights. Write for example "
+            "pn.aged(pn.sum('amount'), half_life='1 hour')."
+        )
+    if weights is not None:
+        if half_life is not None or power is not None:
+            raise DeclarationError("weights= is a weight per level, half_life= one per age. Give one of them.")
+        return LevelledOf(aggregate.arguments, kind=aggregate.name, weights=_weights(weights))
+    if half_life is None:
+        raise DeclarationError(
+            f"nothing says how {aggregate} ages. Give half_life='1 hour', or over a nested window weights=[1, 0.5]."
+        )
+    micros = parse_duration(half_life)
+    if micros <= 0:
+        raise DurationError(
+            f"half_life={half_life!r} is not positive: it is the age at which an event weighs one half. Write for "
+            "example '1 hour'."
+        )
+    if power is not None and (not isinstance(power, int) or isinstance(power, bool) or power not in POWERS):
+        raise DeclarationError(
+            f"power={power!r}: write 1, 2, 3 or 4 for weights that fade to nothing, or leave it out for exponential "
+            "decay. Other powers have no partials that could be merged."
+        )
+    return AgedOf(aggregate.arguments, kind=aggregate.name, half_life=micros, power=power or 0)
+
+
+def _weights(weights: Iterable[float]) -> tuple[float, ...]:
+    listed = list(weights) if isinstance(weights, Iterable) else []
+    if not listed or any(isinstance(w, bool) or not isinstance(w, Real) or not 0 <= float(w) < inf for w in listed):
+        raise DeclarationError(f"weights={weights!r}: write a number from 0 on for each level, the finest first.")
+    return tuple(map(float, listed))
+
+
 @dataclass(frozen=True, kw_only=True)
 class AgedOf(Aggregate):
-    """A count, sum or mean with weights at the end of each window, by half-life; ``power`` 0 is exponential decay."""
+    """A ``count``, ``sum`` or ``mean`` with weights at the end of each window; ``power`` 0 is exponential decay."""
 
-    kind: Kind
+    kind: str
     half_life: int
     power: int = 0
 
@@ -43,13 +116,13 @@ class AgedOf(Aggregate):
     by_time: ClassVar[bool] = True
 
     @property
-    def weight(self) -> int:  # type: ignore[override]  # noqa: D102
+    def weight(self) -> int:  # type: ignore[override]
         return (3 + self.power) * (2 if self.kind == "mean" else 1)
 
-    def builds_in_jvm(self, widest: int) -> bool:  # noqa: D102
+    def builds_in_jvm(self, widest: int) -> bool:
         return bool(self.power) or widest <= _MOST_HALF_LIVES * self.half_life
 
-    def misfit(self, window: Geometry) -> str | None:  # noqa: D102
+    def misfit(self, window: Geometry) -> str | None:
         if not self.power or window.range <= (horizon := horizon_of(self.half_life, self.power)):
             return None
         # The least half-life whose horizon is as far as the window is long, in whole seconds if it is not tiny.
@@ -61,7 +134,7 @@ class AgedOf(Aggregate):
             "a shorter window, or leave power= out: exponential decay has no such end."
         )
 
-    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:
         if self.kind != "count":
             self._require_number(types[1])
         count, total = (self._component(arguments, types, counted=counted) for counted in (True, False))
@@ -83,8 +156,32 @@ class AgedOf(Aggregate):
 
         return _bound((total, count), mean, mean_sql)
 
-    def native(self, arguments: tuple[str, ...]) -> None:  # noqa: D102
+    def native(self, arguments: tuple[str, ...]) -> None:
         return None
+
+    def reference(self, rows: Sequence[Any], **window: Any) -> float | None:
+        if not rows:
+            return 0.0 if self.kind == "count" else None
+        ages = [window["end"] - when[0] for when, _ in rows]
+        # A decaying mean is the same in any unit of weights: seen from the youngest event, not all of them vanish.
+        youngest = min(ages) if self.kind == "mean" and not self.power else 0
+        weights = [self._weight(age - youngest) for age in ages]
+        if self.kind == "count":
+            return math.fsum(weights)
+        # What decays never weighs nothing, so that infinity stays; what has faded counts no more.
+        pairs = zip(weights, (float(x) for _, x in rows), strict=True)
+        total = float_sum(
+            [weight * x if math.isfinite(x) else x for weight, x in pairs if weight > 0 or not self.power]
+        )
+        if self.kind == "sum":
+            return total
+        return total / math.fsum(weights) if any(weights) else None
+
+    def _weight(self, age: int) -> float:
+        if not self.power:
+            return math.pow(2.0, -age / self.half_life)
+        horizon = self.half_life / (1 - 2 ** (-1 / self.power))
+        return math.pow((horizon - age) / horizon, self.power)
 
     def _component(
         self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...], *, counted: bool
@@ -117,29 +214,33 @@ def _or_null(values: Array, stored: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, kw_only=True)
 class LevelledOf(Aggregate):
-    """A count, sum or mean with a fixed weight for what each level adds to those below it, the finest first."""
+    """A ``count``, ``sum`` or ``mean`` with a weight for what each level adds to those below it, the finest first."""
 
-    kind: Kind
+    kind: str
     weights: tuple[float, ...]
 
     name: ClassVar[str] = "aged"
     levels: ClassVar[bool] = True
     weight: ClassVar[int] = 2
 
-    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:
         if self.kind != "count":
             self._require_number(types[0])
         count = Count(arguments, types)
         # As doubles, since weights are.
         total = Sum((f"CAST({arguments[0]} AS DOUBLE)",), (pa.float64(),))
-        components: dict[Kind, tuple[Component, ...]] = {
+        components: dict[str, tuple[Component, ...]] = {
             "count": (count,),
             "sum": (total, count),
             "mean": (total, count),
         }
         return Bound(components[self.kind], pa.float64(), self._lower, by_level=True)
 
-    def native(self, arguments: tuple[str, ...]) -> None:  # noqa: D102
+    @property
+    def needs_levels(self) -> int:
+        return len(self.weights)
+
+    def native(self, arguments: tuple[str, ...]) -> None:
         return None
 
     def _lower(self, *levels: Sequence[pa.Array]) -> pa.Array:
@@ -151,6 +252,19 @@ class LevelledOf(Aggregate):
             return pa.array(total, mask=~some)
         with np.errstate(divide="ignore", invalid="ignore"):
             return pa.array(total / n, mask=~some | (n == 0))
+
+    def reference(self, rows: Sequence[Any], **window: Any) -> float | None:
+        pairs = zip(self.weights, rows, strict=False)
+        weighed = [(weight, float(x) if self.kind != "count" else 1.0) for weight, level in pairs for (x,) in level]
+        n = math.fsum(weight for weight, _ in weighed)
+        if self.kind == "count":
+            return n
+        if not weighed or (self.kind == "mean" and n == 0):
+            return None
+        finite = all(math.isfinite(x) for _, x in weighed)
+        with np.errstate(invalid="ignore"):
+            total = math.fsum(w * x for w, x in weighed) if finite else float(np.sum([w * x for w, x in weighed]))
+        return total / n if self.kind == "mean" else total
 
     def _weighed(self, parts: Sequence[pa.Array]) -> Array:
         with np.errstate(invalid="ignore"):

@@ -1,25 +1,28 @@
-"""Aggregates by sketches: about right, in bounded memory, whatever the number of distinct values.
+"""``approx_count_distinct``, ``approx_quantile`` and ``top``: about right, in bounded memory, out of sketches.
 
-Spark has functions of these names too. They are other sketches with other answers (and errors of their own), so that
-none of them stands in for these.
+Spark has functions of these names, too, over other sketches with other answers and errors: none of them stands in for
+these.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
-from panes.aggregates.aggregates import Aggregate, Bound
-from panes.aggregates.constructors import ELSEWHERE
+from panes.aggregates.aggregate import Aggregate, Bound
 from panes.aggregates.operations import State
 from panes.aggregates.ordering import is_ordered
+from panes.aggregates.registry import arguments_of, constructor
 from panes.aggregates.sketches import (
     Cardinality,
     Frequencies,
     Ranks,
+    Sketched,
     distinct_counts,
     library,
     most_frequent,
@@ -28,95 +31,16 @@ from panes.aggregates.sketches import (
     top_type,
 )
 from panes.errors import DeclarationError
-from panes.suggestions import helpful
 
-_ORDERED = "a number, string, binary, boolean, date or timestamp"
-
-
-@dataclass(frozen=True)
-class _Approximate(Aggregate):
-    @property
-    def in_jvm(self) -> bool:
-        return False
-
-    def native(self, arguments: tuple[str, ...]) -> None:
-        return None
+Read: TypeAlias = Callable[[list[Any]], pa.Array]
 
 
-@dataclass(frozen=True)
-class ApproxCountDistinctOf(_Approximate):
-    """``approx_count_distinct(x)``."""
-
-    lg_k: int = 12
-
-    name: ClassVar[str] = "approx_count_distinct"
-
-    @property
-    def idempotent(self) -> bool:  # noqa: D102
-        return True
-
-    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
-        self._require(is_ordered(types[0]), types[0], _ORDERED)
-        component = Cardinality(arguments, types, lg_k=self.lg_k)
-
-        def answer(state: State) -> pa.Array:
-            return distinct_counts(opened(state))
-
-        return Bound((component,), pa.int64(), lambda x: answer(component.decode(x).state), answer=answer)
-
-    def __str__(self) -> str:
-        return f"{self.name}({self.arguments[0]}, lg_k={self.lg_k})"
+# What a user writes
 
 
-@dataclass(frozen=True)
-class ApproxQuantileOf(_Approximate):
-    """``approx_quantile(x, q)``. Several of one argument are read out of one sketch."""
-
-    q: float = 0.5
-    k: int = 200
-
-    name: ClassVar[str] = "approx_quantile"
-
-    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
-        type_ = types[0]
-        fits = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
-        self._require(bool(fits), type_, "a number")
-        component = Ranks(arguments, types, k=self.k)
-
-        def answer(state: State) -> pa.Array:
-            return quantiles(opened(state), self.q)
-
-        return Bound((component,), pa.float64(), lambda x: answer(component.decode(x).state), answer=answer)
-
-    def __str__(self) -> str:
-        return f"{self.name}({self.arguments[0]}, {self.q!r}, k={self.k})"
-
-
-@dataclass(frozen=True)
-class TopOf(_Approximate):
-    """``top(x, n)``. Several of one argument are read out of one sketch."""
-
-    n: int = 10
-    lg_k: int = 10
-
-    name: ClassVar[str] = "top"
-
-    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:  # noqa: D102
-        self._require(is_ordered(types[0]), types[0], _ORDERED)
-        component = Frequencies(arguments, types, lg_k=self.lg_k)
-
-        def answer(state: State) -> pa.Array:
-            return most_frequent(opened(state), self.n, types[0])
-
-        return Bound((component,), top_type(types[0]), lambda x: answer(component.decode(x).state), answer=answer)
-
-    def __str__(self) -> str:
-        return f"{self.name}({self.arguments[0]}, {self.n}, lg_k={self.lg_k})"
-
-
-@helpful(
+@constructor(
     "pn.approx_count_distinct('user')",
-    **ELSEWHERE,
+    sql="APPROX_COUNT_DISTINCT",
     rsd="the error is set by lg_k=, from 4 to 26: 1.1 % for 12, and two more halve it.",
 )
 def approx_count_distinct(value: str, *, lg_k: int = 12) -> Aggregate:
@@ -138,19 +62,19 @@ def approx_count_distinct(value: str, *, lg_k: int = 12) -> Aggregate:
     approx_count_distinct(user, lg_k=12)
     """
     library()
-    return ApproxCountDistinctOf(_argument(value), lg_k=_whole("lg_k", lg_k, 4, 26))
+    return ApproxCountDistinctOf(arguments_of(value), lg_k=_whole("lg_k", lg_k, 4, 26))
 
 
-@helpful(
+@constructor(
     "pn.approx_quantile('latency', 0.99)",
-    **ELSEWHERE,
+    sql="APPROX_PERCENTILE",
     **dict.fromkeys(("p", "percentile", "percentage", "quantile"), "q"),
     accuracy="the error is set by k=, the size of the sketch: 1.33 % for 200, and twice as much halves it.",
 )
 def approx_quantile(value: str, q: float, *, k: int = 200) -> Aggregate:
     """About the value that the part ``q`` of all values does not exceed: 0.5 for the median, 1 for the greatest.
 
-    The answer is one of the values, as a double. Nulls and NaN are passed over. Needs ``panes[sketches]``.
+    The answer is one of the values, as a double. Nulls and NaN are skipped. Needs ``panes[sketches]``.
 
     Parameters
     ----------
@@ -177,10 +101,10 @@ def approx_quantile(value: str, q: float, *, k: int = 200) -> Aggregate:
             f"approx_quantile({value}, q={q!r}): a quantile is a number from 0 to 1. Write 0.99 for the 99th "
             "percentile."
         )
-    return ApproxQuantileOf(_argument(value), q=float(q), k=_whole("k", k, 8, 65535))
+    return ApproxQuantileOf(arguments_of(value), q=float(q), k=_whole("k", k, 8, 65535))
 
 
-@helpful("pn.top('page', 10)", **ELSEWHERE, **dict.fromkeys(("k", "limit", "count"), "n"))
+@constructor("pn.top('page', 10)", sql="APPROX_TOP_K", **dict.fromkeys(("k", "limit", "count"), "n"))
 def top(value: str, n: int = 10, *, lg_k: int = 10) -> Aggregate:
     """The most frequent values, with about how often each occurs: a list of ``item``, ``count`` and ``error``.
 
@@ -209,15 +133,7 @@ def top(value: str, n: int = 10, *, lg_k: int = 10) -> Aggregate:
             f"top({value}, n={n}): a sketch of lg_k={lg_k} keeps {capacity} items. Ask for fewer, or write a larger "
             "lg_k."
         )
-    return TopOf(_argument(value), n=int(n), lg_k=int(lg_k))
-
-
-def _argument(value: str) -> tuple[str, ...]:
-    if not isinstance(value, str):
-        raise DeclarationError(
-            f"{value!r} is not a column or expression. Write its name or SQL as a string, as 'price * qty'."
-        )
-    return (value,)
+    return TopOf(arguments_of(value), n=int(n), lg_k=int(lg_k))
 
 
 def _whole(what: str, value: int, least: int, most: int | None = None) -> int:
@@ -225,3 +141,89 @@ def _whole(what: str, value: int, least: int, most: int | None = None) -> int:
         allowed = f"from {least} to {most}" if most else f"of at least {least}"
         raise DeclarationError(f"{what}={value!r}: write a whole number {allowed}.")
     return int(value)
+
+
+# The aggregates
+
+
+@dataclass(frozen=True)
+class _Approximate(Aggregate):
+    """An aggregate that is read out of a sketch of one argument."""
+
+    @property
+    def in_jvm(self) -> bool:
+        return False
+
+    def native(self, arguments: tuple[str, ...]) -> None:
+        return None
+
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:
+        component, type_, read = self._sketch(arguments, types)
+
+        def answer(state: State) -> pa.Array:
+            return read(opened(state))
+
+        return Bound((component,), type_, lambda x: answer(component.decode(x).state), answer=answer)
+
+    @abstractmethod
+    def _sketch(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> tuple[Sketched, pa.DataType, Read]:
+        """The component, the type of answers, and what reads them out of sketches."""
+
+    def _require_ordered(self, type_: pa.DataType) -> None:
+        self._require(is_ordered(type_), type_, "a number, string, binary, boolean, date or timestamp")
+
+
+@dataclass(frozen=True)
+class ApproxCountDistinctOf(_Approximate):
+    """``approx_count_distinct(x)``."""
+
+    lg_k: int = 12
+
+    name: ClassVar[str] = "approx_count_distinct"
+
+    @property
+    def idempotent(self) -> bool:
+        return True
+
+    def _sketch(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> tuple[Sketched, pa.DataType, Read]:
+        self._require_ordered(types[0])
+        return Cardinality(arguments, types, lg_k=self.lg_k), pa.int64(), distinct_counts
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.arguments[0]}, lg_k={self.lg_k})"
+
+
+@dataclass(frozen=True)
+class ApproxQuantileOf(_Approximate):
+    """``approx_quantile(x, q)``. Several of one argument are read out of one sketch."""
+
+    q: float = 0.5
+    k: int = 200
+
+    name: ClassVar[str] = "approx_quantile"
+
+    def _sketch(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> tuple[Sketched, pa.DataType, Read]:
+        self._require_number(types[0])
+        return Ranks(arguments, types, k=self.k), pa.float64(), lambda sketches: quantiles(sketches, self.q)
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.arguments[0]}, {self.q!r}, k={self.k})"
+
+
+@dataclass(frozen=True)
+class TopOf(_Approximate):
+    """``top(x, n)``. Several of one argument are read out of one sketch."""
+
+    n: int = 10
+    lg_k: int = 10
+
+    name: ClassVar[str] = "top"
+
+    def _sketch(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> tuple[Sketched, pa.DataType, Read]:
+        (type_,) = types
+        self._require_ordered(type_)
+        component = Frequencies(arguments, types, lg_k=self.lg_k)
+        return component, top_type(type_), lambda sketches: most_frequent(sketches, self.n, type_)
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.arguments[0]}, {self.n}, lg_k={self.lg_k})"

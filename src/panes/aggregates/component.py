@@ -1,27 +1,26 @@
-"""Spans of events once some events are left out."""
+"""A component: one stored column of partials, declared once.
+
+``sum(temp) where temp > -60`` is a component. Its Arrow storage, its Spark SQL, its lift from single events and its
+algebra are one class, so that the JVM, the in-process runner and a state store cannot drift apart. Aggregates are read
+out of components: ``mean`` out of ``count`` and ``sum``.
+
+A component stores one Arrow value per partial, a struct where it needs several numbers. A null means that no event of
+the partial had a value; kernels see the identity there, and which answers are null follows from counting the partials
+that are not (see ``panes.engine``).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array, Operations, State
-
-# A component: one stored column of partials, declared once.
-#
-# ``sum(temp) where temp > -60`` is a component. Its Arrow storage, its Spark SQL, its lift from single events and
-# its algebra stand in one class, so that the JVM, the in-process runner and (later) a state store cannot drift apart.
-# Aggregates are read out of components: ``mean`` out of ``count`` and ``sum``.
-#
-# A component stores one Arrow value per partial, a struct where it needs several numbers. A null means that no
-# event of the partial had a value; kernels see the identity there, and nulls of answers are decided by counting
-# the partials that were not null (see ``panes.engine``).
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Collected:
     @cached_property
     def coded(self) -> tuple[Array, Array]:
         """The different numbers in order, and of each value its place among them."""
-        # The whole column is sorted: not before somebody asks.
+        # Sorts the whole column, so only when needed.
         if self.known is not None:
             return np.arange(len(self.known)), self.numbers
         distinct, place = np.unique(self.numbers, return_inverse=True)
@@ -135,7 +134,7 @@ class Component(ABC):
         raise NotImplementedError(f"only Python can build {self.name}")
 
     def build_from(self, instant: str, start: str, only: str | None = None) -> str:
-        """The same for a component that asks when events happen; any other one has no use for that.
+        """The same for a component that depends on when events happen; others ignore the time.
 
         Parameters
         ----------
@@ -233,21 +232,36 @@ def any_valid(valid: Array) -> Array:
     return count
 
 
-# Components that store several numbers: structs as states and back, and the Spark SQL that makes and folds them.
+class StructComponent(Component):
+    """A component that stores several numbers: a struct with a field for each array of its state."""
 
+    @property
+    @abstractmethod
+    def operations(self) -> Operations:
+        """The algebra of its states."""
 
-def parts_of(stored: pa.Array, valid: Array | None, identity: tuple[Any, ...]) -> State:
-    """The fields of stored structs as a state, the identity where a struct is null."""
-    parts = tuple(numbers(stored.field(i), none) for i, none in enumerate(identity))
-    if valid is None:
-        return parts
-    return tuple(
-        np.where(valid, part, none).astype(part.dtype, copy=False) for part, none in zip(parts, identity, strict=True)
-    )
+    def decode(self, stored: pa.Array) -> Decoded:
+        """Stored partials made ready for kernels."""
+        return Decoded(self.operations, self.state_of(stored), validity(stored), self.stored)
+
+    def state_of(self, stored: pa.Array) -> State:
+        """The fields of stored structs as a state, the identity where a struct is null."""
+        valid, identity = validity(stored), self.operations.identity
+        parts = tuple(numbers(stored.field(i), none) for i, none in enumerate(identity))
+        if valid is None:
+            return parts
+        return tuple(
+            np.where(valid, part, none).astype(part.dtype, copy=False)
+            for part, none in zip(parts, identity, strict=True)
+        )
+
+    def stored(self, state: State, nulls: Array | None) -> pa.Array:
+        """A state as one struct per element, null where the mask says so."""
+        return as_struct(state, nulls, self.storage)
 
 
 def as_struct(state: State, nulls: Array | None, type_: pa.DataType) -> pa.Array:
-    """A state as one struct per element, null where the mask says so."""
+    """Arrays as one struct per element, null where the mask says so."""
     mask = None if nulls is None else pa.array(nulls)
     arrays = [pa.array(part, field.type) for part, field in zip(state, type_, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=mask)
@@ -272,15 +286,3 @@ def fold_sql(stored: str, together: str) -> str:
     partials = f"collect_list({stored})"  # leaves nulls out
     folded = f"aggregate(slice({partials}, 2, size({partials})), {partials}[0], (a, b) -> {together})"
     return f"CASE WHEN count({stored}) > 0 THEN {folded} END"
-
-
-def spans_of_kept(kept: Array, lo: Array, hi: Array) -> Iterator[tuple[int, int]]:
-    """Where spans begin and end once only some rows are kept.
-
-    Examples
-    --------
-    >>> list(spans_of_kept(np.array([True, False, True, False]), np.array([0, 1, 3]), np.array([3, 4, 4])))
-    [(0, 2), (1, 2), (2, 2)]
-    """
-    before = np.concatenate([[0], np.cumsum(kept)])
-    return zip(before[lo].tolist(), before[hi].tolist(), strict=True)

@@ -1,24 +1,39 @@
-"""The components behind ``first``, ``last``, ``arg_min`` and ``arg_max``: the least or greatest pair (order, value).
-
-Between the two may stand what a query declares as ``ties=``; what that leaves equal is decided by the value, so that
-the answer never depends on how the data were split. Rows where order or value is null are passed over.
-"""
+"""``min`` and ``max`` of every ordered type, in Spark's order: NaN is largest."""
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from panes.aggregates.accumulator import Accumulator, Start, holds_nan, order_key, values_of
+from panes.aggregates.aggregate import Aggregate, Bound
 from panes.aggregates.component import Component, Decoded, call, validity
-from panes.aggregates.operations import Array, Operations, State, from_ufunc
-from panes.aggregates.ordering import GREATEST, LEAST, Codes, codes, empty_of, is_integer_like, lasting_codes
+from panes.aggregates.operations import Operations, from_ufunc
+from panes.aggregates.ordering import GREATEST, LEAST, Codes, codes, is_integer_like, is_ordered, lasting_codes
+from panes.aggregates.registry import arguments_of, constructor
 
-# The components ``min(x)`` and ``max(x)``, for every ordered type, in Spark's order (NaN is largest).
+# What a user writes
+
+
+@constructor("pn.min('temp')", sql="MIN")
+def min(value: str) -> Aggregate:
+    """The smallest value, of any ordered type; NaN is larger than every number, as in Spark."""
+    return MinOf(arguments_of(value))
+
+
+@constructor("pn.max('temp')", sql="MAX")
+def max(value: str) -> Aggregate:
+    """The largest value, of any ordered type; NaN is larger than every number, as in Spark."""
+    return MaxOf(arguments_of(value))
+
+
+# What is stored
 
 
 _INT64 = np.iinfo(np.int64)
@@ -91,112 +106,103 @@ class Max(_Extremum):
     objects: ClassVar[Operations] = LARGEST_OBJECT
 
 
+# Tuple by tuple
+
+
+class RunningMin:
+    """The smallest value."""
+
+    __slots__ = ("attribute", "best")
+
+    def __init__(self, attribute: str) -> None:
+        self.attribute = attribute
+        self.best: Any = None
+
+    def insert(self, item: Any) -> None:
+        """Compare."""
+        self._offer(item[self.attribute])
+
+    def insert_all(self, items: Sequence[Any]) -> None:
+        """Compare with the best of them."""
+        values = values_of(self.attribute, items)
+        if values:
+            self._offer(self._best(values))
+
+    def _best(self, values: list[Any]) -> Any:
+        # NaN is smaller than nothing, so it stays only where it is the first.
+        smallest = builtins.min(values)
+        return smallest if smallest == smallest else builtins.min(values, key=order_key)
+
+    def merge(self, other: RunningMin) -> None:
+        """Compare."""
+        self._offer(other.best)
+
+    def _offer(self, value: Any) -> None:
+        if value is not None and (self.best is None or value < self.best or self.best != self.best):
+            self.best = value
+
+    def value(self) -> Any:
+        """The smallest so far."""
+        return self.best
+
+
+class RunningMax(RunningMin):
+    """The largest value."""
+
+    __slots__ = ()
+
+    def _best(self, values: list[Any]) -> Any:
+        return builtins.max(values, key=order_key) if holds_nan(values) else builtins.max(values)
+
+    def _offer(self, value: Any) -> None:
+        if value is not None and (self.best is None or value > self.best or value != value):
+            self.best = value
+
+
+# The aggregates
+
+
 @dataclass(frozen=True)
-class _Pick(Component):
-    operations: ClassVar[Operations]
-
-    @property
-    def _ties(self) -> list[str]:
-        return [f"tie{i}" for i in range(len(self.types) - 2)]
-
-    @property
-    def storage(self) -> pa.DataType:
-        return pa.struct(list(zip(("order", *self._ties, "value"), self.types, strict=True)))
-
-    def build(self, only: str | None = None) -> str:
-        order, value = self.arguments[0], self.arguments[-1]
-        named = zip(("order", *self._ties, "value"), self.arguments, strict=True)
-        fields = ", ".join(f"'{name}', {sql}" for name, sql in named)
-        pair = f"named_struct({fields})"
-        return call(self._function, f"CASE WHEN {order} IS NOT NULL AND {value} IS NOT NULL THEN {pair} END", only)
-
-    def merge(self, stored: str) -> str:
-        return f"{self._function}({stored})"
-
-    @property
-    def _function(self) -> str:
-        return "min" if self.operations is SMALLEST else "max"
+class _ExtremumOf(Aggregate):
+    component: ClassVar[type[Component]]
+    running: ClassVar[type[Accumulator]]
+    least_or_greatest: ClassVar[Callable[..., Any]]
 
     @property
     def idempotent(self) -> bool:
         return True
 
-    def lift(self, *values: pa.Array) -> pa.Array:
-        missing = pc.or_(values[0].is_null(), values[-1].is_null())
-        return pa.StructArray.from_arrays(list(values), names=["order", *self._ties, "value"], mask=missing)
+    def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:
+        self._require(is_ordered(types[0]), types[0], "a type with an order (number, string, date, timestamp, ...)")
+        return Bound((self.component(arguments, types),), types[0], lambda x: x, lambda x: x)
 
-    def decode(self, stored: pa.Array) -> Decoded:
-        # A pair becomes its rank among the pairs of the column; equal pairs are interchangeable.
-        valid = validity(stored)
-        keys = [codes(stored.field("value")).values]
-        for name in reversed(self._ties):
-            tie = stored.field(name)
-            known = tie.is_valid().to_numpy(zero_copy_only=False)
-            keys += [np.where(known, codes(tie).values, 0), known]
-        by_rank = np.lexsort((*keys, codes(stored.field("order")).values))
-        rank = np.empty(len(by_rank), dtype=np.int64)
-        rank[by_rank] = np.arange(len(by_rank))
-        if valid is not None:
-            rank[~valid] = self.operations.identity[0]
+    def native(self, arguments: tuple[str, ...]) -> str:
+        return f"{self.name}({arguments[0]})"
 
-        def restore(state: State, nulls: Array | None) -> pa.Array:
-            if nulls is None:
-                return stored.take(pa.array(by_rank[state[0]]))
-            rows = np.zeros(len(nulls), np.int64)
-            rows[~nulls] = by_rank[state[0][~nulls]]
-            return stored.take(pa.array(rows, mask=nulls))
+    def reference(self, rows: Sequence[Any], **window: Any) -> Any:
+        return self.least_or_greatest((x for (x,) in rows), key=order_key, default=None)
 
-        return Decoded(self.operations, (rank,), valid, restore)
-
-    def decode_lasting(self, stored: pa.Array) -> Decoded:
-        # A pair as it is, and whether there is one: its rank would hold for one column only.
-        valid = validity(stored)
-        some = np.ones(len(stored), np.bool_) if valid is None else valid
-        order, value = (lasting_codes(stored.field(part)) for part in ("order", "value"))
-        ties = [lasting_codes(stored.field(name)) for name in self._ties]
-        between, none = list[Array](), list[Any]()
-        for name, coded, type_ in zip(self._ties, ties, self.types[1:-1], strict=True):
-            known = stored.field(name).is_valid().to_numpy(zero_copy_only=False)
-            between += [known, np.where(known, coded.values, empty_of(type_))]
-            none += [False, empty_of(type_)]
-        state = (some, order.values, *between, value.values)
-        nothing = (False, empty_of(self.types[0]), *none, empty_of(self.types[-1]))
-
-        def restore(found: State, nulls: Array | None) -> pa.Array:
-            parts = [order.restore(found[1], nulls)]
-            for coded, known, codes_ in zip(ties, found[2:-1:2], found[3:-1:2], strict=True):
-                missing = ~known.astype(np.bool_, copy=False)
-                parts.append(coded.restore(codes_, missing if nulls is None else missing | nulls))
-            parts.append(value.restore(found[-1], nulls))
-            mask = None if nulls is None else pa.array(nulls)
-            return pa.StructArray.from_arrays(parts, fields=list(self.storage), mask=mask)
-
-        before = np.less if self.operations is SMALLEST else np.greater
-        operations = Operations(nothing, partial(_better, before), idempotent=True)
-        return Decoded(operations, state, valid, restore)
+    def accumulator(self, *attributes: Any) -> Start:
+        return partial(self.running, *attributes)
 
 
 @dataclass(frozen=True)
-class Least(_Pick):
-    """The pair with the least order, and the least value among those."""
+class MinOf(_ExtremumOf):
+    """``min(x)``."""
 
-    kind: ClassVar[str] = "least"
-    operations: ClassVar[Operations] = SMALLEST
+    name: ClassVar[str] = "min"
+    component: ClassVar[type[Component]] = Min
+    running: ClassVar[type[Accumulator]] = RunningMin
+    least_or_greatest: ClassVar[Callable[..., Any]] = staticmethod(builtins.min)
+    threshold: ClassVar[Literal["min"]] = "min"
 
 
 @dataclass(frozen=True)
-class Greatest(_Pick):
-    """The pair with the greatest order, and the greatest value among those."""
+class MaxOf(_ExtremumOf):
+    """``max(x)``."""
 
-    kind: ClassVar[str] = "greatest"
-    operations: ClassVar[Operations] = LARGEST
-
-
-def _better(before: np.ufunc, left: State, right: State) -> State:
-    """Of two pairs the one that comes before the other, or the only one."""
-    (some, *parts), (some_right, *parts_right) = left, right
-    first = before(parts_right[-1], parts[-1])
-    for part, other in zip(reversed(parts[:-1]), reversed(parts_right[:-1]), strict=True):
-        first = before(other, part) | ((other == part) & first)
-    taken = some_right & (~some | first.astype(np.bool_, copy=False))
-    return tuple(np.where(taken, b, a) for a, b in zip(left, right, strict=True))
+    name: ClassVar[str] = "max"
+    component: ClassVar[type[Component]] = Max
+    running: ClassVar[type[Accumulator]] = RunningMax
+    least_or_greatest: ClassVar[Callable[..., Any]] = staticmethod(builtins.max)
+    threshold: ClassVar[Literal["max"]] = "max"

@@ -1,4 +1,4 @@
-"""What a kernel may know of an aggregate: its algebra over columns of state.
+"""The algebra of an aggregate over columns of state: all that a kernel knows of it.
 
 A *state* is a tuple of equally long NumPy arrays, one element per partial. A kernel never asks for an
 aggregate's name; it asks whether ``subtract`` exists (a group), or whether ``combine(a, a) == a`` holds
@@ -37,7 +37,7 @@ class Operations:
         its ``reduceat`` and ``accumulate``.
     fold
         ``fold(state, lo, hi)``: each span ``[lo, hi)``, which holds a row, combined at once. Present where a combine
-        takes microseconds, as for sketches, and many together take less than one after another.
+        takes microseconds, as for sketches, and a bulk call is cheaper.
     """
 
     identity: tuple[Any, ...]

@@ -1,4 +1,12 @@
-"""Values of any ordered type as text and back, for sketches that keep text."""
+"""Values of any ordered type as numbers in the same order, so that one kernel serves all; and as text, for sketches.
+
+Integers, booleans, dates and timestamps are their own 64-bit integers. Strings, binaries and decimals become their rank
+among the distinct values of the column. Floats stay floats: their order in Spark (NaN is largest) is that of ``fmin``
+and ``maximum``.
+
+Ranks mean something within one column only. Where columns come one after another, values have *lasting* codes instead:
+strings, binaries and unscaled decimals as Python objects, and floats as integers in the same order.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +21,6 @@ import pyarrow.compute as pc
 
 from panes.aggregates.integers import decimals, unscaled
 from panes.aggregates.operations import Array
-
-# Values of any ordered type as numbers in the same order, so that one kernel serves them all.
-#
-# Integers, booleans, dates and timestamps are their own 64-bit integers. Strings, binaries and decimals become
-# their rank among the distinct values of the column. Floats stay floats: their order in Spark (NaN is largest) is
-# that of ``fmin`` and ``maximum``.
-#
-# Ranks mean something within one column only. Where columns come one after another, values have *lasting* codes
-# instead: strings, binaries and unscaled decimals as Python objects, and floats as integers in the same order.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,11 @@
-"""The component behind ``approx_quantile``: a KLL sketch of the values as doubles.
+"""Components whose partials are sketches: bytes where they are stored, opened where they are combined.
 
-Karnin, Lang, Liberty: Optimal Quantile Approximation in Streams (FOCS 2016). It throws coins that cannot be seeded, so
-that answers beyond some ``k`` values differ from run to run within the error. NaN has no rank and is passed over.
+The sketches are those of Apache DataSketches, in its own serial format, which newer versions of the library (and the
+ones in other languages) read. A sketch is never changed once it was handed out, since kernels keep and combine partials
+as they like: combining makes a new one.
+
+A combine takes microseconds, not nanoseconds. So a sketch is made per pane out of all its events (``gather``), not per
+event; many are combined at once where they lie side by side (``fold``); and one that is only passed on is not opened.
 """
 
 from __future__ import annotations
@@ -18,21 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panes.aggregates.component import Component, Decoded, as_doubles, numbers, spans_of_kept
+from panes.aggregates.bags import collected
+from panes.aggregates.component import Component, Decoded, as_doubles, numbers
 from panes.aggregates.operations import Array, Operations, State
 from panes.aggregates.ordering import as_integers, codes, from_texts, is_integer_like, to_texts
-from panes.aggregates.values import collected
 from panes.errors import DeclarationError
-
-# A component whose partials are sketches: bytes where they are stored, opened where they are combined.
-#
-# The sketches are those of Apache DataSketches, in its own serial format, which newer versions of the library (and
-# the ones in other languages) read. A sketch is never changed once it was handed out, since kernels keep and combine
-# partials as they like: combining makes a new one.
-#
-# A combine takes microseconds, not nanoseconds. So a sketch is made per pane out of all its events (``gather``), not
-# per event; many are combined at once where they lie side by side (``fold``); and one that is only passed on is not
-# opened.
 
 
 def library() -> Any:
@@ -48,7 +42,7 @@ def library() -> Any:
 
 
 class Sketch:
-    """A sketch in the form in which it came, and in the other one once somebody asked for it."""
+    """A sketch in the form in which it came, and in the other one once needed."""
 
     __slots__ = ("_data", "_kind", "_opened")
 
@@ -83,7 +77,7 @@ class Sketched(Component):
     in_jvm: ClassVar[bool] = False
 
     @property
-    def storage(self) -> pa.DataType:  # noqa: D102
+    def storage(self) -> pa.DataType:
         # Offsets of 32 bits would end at two gigabytes.
         return pa.large_binary()
 
@@ -108,19 +102,19 @@ class Sketched(Component):
     def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterable[Any | None]:
         """The object of each span of values; None for a span without any."""
 
-    def lift(self, *values: pa.Array) -> pa.Array:  # noqa: D102
+    def lift(self, *values: pa.Array) -> pa.Array:
         # Events with the same value have the same sketch.
         encoded = values[0].dictionary_encode()
         at = np.arange(len(encoded.dictionary))
         state = self.gather(at, at + 1, encoded.dictionary).state
         return self.restore(state, None).take(encoded.indices)
 
-    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> Decoded:  # noqa: D102
+    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> Decoded:
         return self._decoded(
             None if opened is None else Sketch(self, opened=opened) for opened in self.of_spans(lo, hi, values[0])
         )
 
-    def decode(self, stored: pa.Array) -> Decoded:  # noqa: D102
+    def decode(self, stored: pa.Array) -> Decoded:
         return self._decoded(None if data is None else Sketch(self, data=data) for data in stored.to_pylist())
 
     def restore(self, state: State, nulls: Array | None) -> pa.Array:
@@ -195,23 +189,23 @@ class Cardinality(Sketched):
     kind: ClassVar[str] = "cardinality"
 
     @property
-    def name(self) -> str:  # noqa: D102
+    def name(self) -> str:
         return f"{self.kind}({self.arguments[0]}, lg_k={self.lg_k})"
 
     @property
-    def idempotent(self) -> bool:  # noqa: D102
+    def idempotent(self) -> bool:
         return True
 
-    def open(self, data: Any) -> Any:  # noqa: D102
+    def open(self, data: Any) -> Any:
         return library().cpc_sketch.deserialize(data)
 
-    def together(self, opened: Sequence[Any]) -> Any:  # noqa: D102
+    def together(self, opened: Sequence[Any]) -> Any:
         union = library().cpc_union(self.lg_k)
         for sketch in opened:
             union.update(sketch)
         return union.get_result()
 
-    def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:  # noqa: D102
+    def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:
         make = library().cpc_sketch
         for items in _numbers_of(lo, hi, values) if _is_number(values.type) else _texts_of(lo, hi, values):
             if not items:
@@ -248,7 +242,7 @@ def _numbers_of(lo: Array, hi: Array, values: pa.Array) -> Iterator[list[Any]]:
 
 def _texts_of(lo: Array, hi: Array, values: pa.Array) -> Iterator[list[Any]]:
     bags = collected(lo, hi, values)
-    # The library passes over empty text.
+    # The library skips empty text.
     texts = pc.binary_join_element_wise("'", to_texts(bags.domain), "").to_pylist()
     for begin, end in pairwise(bags.offsets.tolist()):
         yield [texts[which] for which in bags.code[begin:end].tolist()]
@@ -275,13 +269,13 @@ class Frequencies(Sketched):
     kind: ClassVar[str] = "frequencies"
 
     @property
-    def name(self) -> str:  # noqa: D102
+    def name(self) -> str:
         return f"{self.kind}({self.arguments[0]}, lg_k={self.lg_k})"
 
-    def open(self, data: Any) -> Any:  # noqa: D102
+    def open(self, data: Any) -> Any:
         return library().frequent_strings_sketch.deserialize(data)
 
-    def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:  # noqa: D102
+    def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:
         bags = collected(lo, hi, values)
         items, make = to_texts(bags.domain).to_pylist(), library().frequent_strings_sketch
         which, count = bags.code.tolist(), bags.n.tolist()
@@ -339,6 +333,12 @@ def most_frequent(sketches: Iterable[Any | None], n: int, type_: pa.DataType) ->
     return pa.ListArray.from_arrays(pa.array(offsets), listed, type=answer, mask=mask)
 
 
+# The component behind ``approx_quantile``: a KLL sketch of the values as doubles.
+#
+# Karnin, Lang, Liberty: Optimal Quantile Approximation in Streams (FOCS 2016). It throws coins that cannot be seeded,
+# so that answers beyond some ``k`` values differ from run to run within the error. NaN has no rank and is skipped.
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ranks(Sketched):
     """Which values stand about where when all are sorted."""
@@ -348,13 +348,13 @@ class Ranks(Sketched):
     kind: ClassVar[str] = "ranks"
 
     @property
-    def name(self) -> str:  # noqa: D102
+    def name(self) -> str:
         return f"{self.kind}({self.arguments[0]}, k={self.k})"
 
-    def open(self, data: Any) -> Any:  # noqa: D102
+    def open(self, data: Any) -> Any:
         return library().kll_doubles_sketch.deserialize(data)
 
-    def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:  # noqa: D102
+    def of_spans(self, lo: Array, hi: Array, values: pa.Array) -> Iterator[Any | None]:
         doubles = numbers(as_doubles(values), np.nan)
         kept = ~np.isnan(doubles)
         doubles, make = doubles[kept], library().kll_doubles_sketch
@@ -374,3 +374,15 @@ def quantiles(sketches: Iterable[Any | None], q: float) -> pa.Array:
         q, methodcaller("get_quantile", q, True)
     )
     return pa.array([None if sketch is None else read(sketch) for sketch in sketches], pa.float64())
+
+
+def spans_of_kept(kept: Array, lo: Array, hi: Array) -> Iterator[tuple[int, int]]:
+    """Where spans begin and end once only some rows are kept.
+
+    Examples
+    --------
+    >>> list(spans_of_kept(np.array([True, False, True, False]), np.array([0, 1, 3]), np.array([3, 4, 4])))
+    [(0, 2), (1, 2), (2, 2)]
+    """
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return zip(before[lo].tolist(), before[hi].tolist(), strict=True)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from panes.aggregates.constructors import count
+from panes.aggregates.sums import count
 from panes.engine.sorting import tie_columns
 from panes.errors import DeclarationError
 from panes.expressions.expression import ExpressionLike

@@ -7,10 +7,8 @@ from typing import Any
 
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from panes.aggregates.aggregates import Aggregate, CountOf, MaxOf, MeanOf, MinOf, PickOf, SumOf, VarianceOf
-from panes.aggregates.approximate import ApproxCountDistinctOf, ApproxQuantileOf, TopOf
-from panes.aggregates.collecting import CountDistinctOf, DistinctOf, QuantileOf
-from panes.aggregates.fits import CorrelationOf
+from panes.aggregates.aggregate import Aggregate
+from panes.aggregates.registry import to_sql
 from panes.dialect.selecting import label
 from panes.dialect.statement import read_statements
 from panes.dialect.tokens import tokenized
@@ -20,15 +18,6 @@ from panes.expressions.expression import Expression, column, literal
 from panes.queries.measures import Delta, Punctuation
 from panes.queries.query import Query
 from panes.queries.windows import AnyWindow, RowWindow, Sliding
-
-_SIMPLE: Mapping[type[Aggregate], str] = {
-    SumOf: "SUM",
-    MeanOf: "AVG",
-    MinOf: "MIN",
-    MaxOf: "MAX",
-    DistinctOf: "COLLECT_SET",
-    CorrelationOf: "CORR",
-}
 
 
 def write_statement(query: Query, stream: str) -> str:
@@ -104,28 +93,10 @@ def _spelt(value: Expression, in_place: Mapping[str, str]) -> str:
 
 
 def _call(query: Query, aggregate: Aggregate) -> str:
-    arguments = ", ".join(aggregate.arguments)
-    if isinstance(aggregate, CountOf):
-        return "COUNT(*)" if aggregate.arguments == ("1",) else f"COUNT({arguments})"
-    if isinstance(aggregate, CountDistinctOf):
-        return f"COUNT(DISTINCT {arguments})"
-    if isinstance(aggregate, QuantileOf) and not aggregate.element:
-        return f"PERCENTILE({arguments}, {aggregate.q!r})"
-    if type(aggregate) in _SIMPLE:
-        return f"{_SIMPLE[type(aggregate)]}({arguments})"
-    if isinstance(aggregate, VarianceOf) and aggregate.ddof in (0, 1):
-        return f"{'STDDEV' if aggregate.root else 'VAR'}_{'SAMP' if aggregate.ddof else 'POP'}({arguments})"
-    if isinstance(aggregate, PickOf):
-        if aggregate.timed:
-            return f"{'LAST' if aggregate.largest else 'FIRST'}({arguments})"
-        return f"{'MAX' if aggregate.largest else 'MIN'}_BY({arguments})"
-    if isinstance(aggregate, ApproxCountDistinctOf):
-        return f"APPROX_COUNT_DISTINCT({arguments})"
-    if isinstance(aggregate, ApproxQuantileOf):
-        return f"APPROX_PERCENTILE({arguments}, {aggregate.q!r})"
-    if isinstance(aggregate, TopOf):
-        return f"APPROX_TOP_K({arguments}, {aggregate.n})"
-    raise DeclarationError(f"query {query.name!r}: SQL has no {aggregate}, so the query cannot be written as text.")
+    text = to_sql(aggregate)
+    if text is None:
+        raise DeclarationError(f"query {query.name!r}: SQL has no {aggregate}, so the query cannot be written as text.")
+    return text
 
 
 def _windows(query: Query) -> tuple[str, list[str]]:

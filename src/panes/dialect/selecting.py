@@ -1,48 +1,23 @@
-"""What stands behind SELECT and HAVING: aggregates, and expressions over them."""
+"""SELECT and HAVING: aggregates, and expressions over them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from inspect import signature
+from functools import cache
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from panes.aggregates import approximate as make_approximate
-from panes.aggregates import constructors as make
-from panes.aggregates.aggregates import Aggregate
+from panes.aggregates.aggregate import Aggregate
+from panes.aggregates.registry import SqlName, sql_names
 from panes.dialect.tokens import PANES, fail
 from panes.errors import DeclarationError, ExpressionError, nearest
 from panes.expressions.expression import Expression
 from panes.expressions.parsing import checked
 from panes.expressions.writing import write
 from panes.queries.query import EXPIRES, RESERVED
-
-AGGREGATES: Mapping[type[exp.Expression], Callable[..., Aggregate]] = {
-    exp.Sum: make.sum,
-    exp.Avg: make.mean,
-    exp.Min: make.min,
-    exp.Max: make.max,
-    exp.Variance: make.var,
-    exp.VariancePop: lambda value: make.var(value, ddof=0),
-    exp.Stddev: make.std,
-    exp.StddevSamp: make.std,
-    exp.StddevPop: lambda value: make.std(value, ddof=0),
-    exp.First: make.first,
-    exp.Last: make.last,
-    exp.ArgMin: make.arg_min,
-    exp.ArgMax: make.arg_max,
-    exp.ApproxDistinct: make_approximate.approx_count_distinct,
-    exp.ArrayUniqueAgg: make.distinct,
-    exp.Corr: make.corr,
-    exp.Median: lambda value: make.quantile(value, 0.5),
-}
-KNOWN = (
-    "COUNT, SUM, AVG, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, FIRST, LAST, MIN_BY, MAX_BY, CORR, "
-    "PERCENTILE, MEDIAN, COLLECT_SET, APPROX_COUNT_DISTINCT, APPROX_PERCENTILE, APPROX_TOP_K"
-)
 
 _START, _END = "window.start", "window.end"
 _PLACES = {
@@ -187,74 +162,38 @@ class Selected:
         """The aggregate that a tree is, if it is nothing else."""
         if isinstance(tree, exp.Paren):
             return self._aggregate(tree.this, tokens)
-        every, tokens = tokens, _of(tree, tokens)
+        tokens = _of(tree, tokens)
         if isinstance(tree, (exp.Window, exp.Filter)):
             word = "OVER" if isinstance(tree, exp.Window) else "FILTER"
             instead = "Write a condition into the argument, as SUM(CASE WHEN a > 1 THEN x END)."
             fail(self.text, tokens, f"{word} behind an aggregate is not supported. {instead}")
-        if isinstance(tree, exp.Count):
-            return self._count(tree, tokens)
-        if type(tree) is exp.Quantile:  # Sketches are quantiles, too.
-            return self._quantile(tree, tokens, every)
-        if isinstance(tree, (exp.ApproxQuantile, exp.ApproxTopK)):
-            return self._approximate(tree, tokens)
-        if type(tree) not in AGGREGATES:
+        names = _names_of(tree)
+        if not names:
             return None
-        extra = [name for name, value in tree.args.items() if value and name not in ("this", "expression")]
-        if extra or isinstance(tree.this, exp.Distinct):
-            fail(
-                self.text,
-                tokens,
-                "DISTINCT stands in COUNT alone, and aggregates have one argument, or MIN_BY, MAX_BY and CORR two.",
-            )
-        arguments = [tree.args[name] for name in ("this", "expression") if tree.args.get(name) is not None]
-        checked = [self._checked(argument, _of(argument, tokens)).sql for argument in arguments]
-        make_one = AGGREGATES[type(tree)]
+        distinct, given = _given(tree)
+        name = next((each for each in names if each.name.endswith(" DISTINCT") == distinct), None)
+        if name is None:
+            fail(self.text, tokens, "DISTINCT stands only in COUNT(DISTINCT x).")
+        if name.takes_all and len(given) == 1 and isinstance(given[0], exp.Star):
+            return name.make(**name.options)
+        if len(given) != len(name.parameters):
+            star = f"{name.call('*')} or " if name.takes_all else ""
+            fail(self.text, tokens, f"write {star}{name.call(*name.example)}, and nothing behind it.")
+        arguments = [
+            self._checked(part, _of(part, tokens)).sql if kind is str else self._number(part, kind, name, tokens)
+            for part, kind in zip(given, name.parameters.values(), strict=True)
+        ]
         try:
-            signature(make_one).bind(*checked)
-        except TypeError:
-            fail(self.text, tokens, "aggregates have one argument, MIN_BY, MAX_BY and CORR two.")
-        return make_one(*checked)
-
-    def _count(self, tree: exp.Count, tokens: Sequence[Token]) -> Aggregate:
-        if isinstance(tree.this, exp.Distinct):
-            if len(tree.this.expressions) != 1 or tree.this.args.get("on"):
-                fail(self.text, tokens, "COUNT(DISTINCT ...) takes one argument: write COUNT(DISTINCT x).")
-            (value,) = tree.this.expressions
-            return make.count_distinct(self._checked(value, _of(value, tokens)).sql)
-        if tree.expressions or tree.this is None:
-            fail(self.text, tokens, "write COUNT(*) or COUNT(x).")
-        if isinstance(tree.this, exp.Star):
-            return make.count()
-        return make.count(self._checked(tree.this, _of(tree.this, tokens)).sql)
-
-    def _quantile(self, tree: exp.Quantile, tokens: Sequence[Token], every: Sequence[Token]) -> Aggregate:
-        part = tree.args.get("quantile")
-        if _arguments_of("PERCENTILE", every) > 2:
-            # Spark's counts of each value; the parser drops them.
-            fail(self.text, tokens, "PERCENTILE takes a value and a number here: write PERCENTILE(x, 0.5).")
-        if not isinstance(part, exp.Literal) or part.is_string:
-            fail(self.text, tokens, "PERCENTILE takes a value and a number: write PERCENTILE(x, 0.5).")
-        try:
-            return make.quantile(self._checked(tree.this, _of(tree.this, tokens)).sql, float(part.name))
+            return name.make(*arguments, **name.options)
         except DeclarationError as error:
             fail(self.text, tokens, str(error))
 
-    def _approximate(self, tree: exp.ApproxQuantile | exp.ApproxTopK, tokens: Sequence[Token]) -> Aggregate:
-        """Aggregates whose second argument is a number; the size of a sketch has no SQL."""
-        quantile = isinstance(tree, exp.ApproxQuantile)
-        number = tree.args.get("quantile" if quantile else "expression")
-        extra = [name for name, value in tree.args.items() if value and name not in ("this", "quantile", "expression")]
-        if extra or not isinstance(number, exp.Literal) or number.is_string or not (quantile or number.is_int):
-            usage = "APPROX_PERCENTILE(x, 0.5)" if quantile else "APPROX_TOP_K(x, 10)"
-            fail(self.text, tokens, f"write {usage}, with a number and nothing behind it.")
-        value = self._checked(tree.this, _of(tree.this, tokens)).sql
-        try:
-            if quantile:
-                return make_approximate.approx_quantile(value, float(number.name))
-            return make_approximate.top(value, int(number.name))
-        except DeclarationError as error:
-            fail(self.text, tokens, str(error))
+    def _number(self, part: exp.Expression, kind: type, name: SqlName, tokens: Sequence[Token]) -> int | float:
+        """A number that an aggregate takes behind its columns."""
+        if not isinstance(part, exp.Literal) or part.is_string or (kind is int and not part.is_int):
+            fail(self.text, tokens, f"write {name.call(*name.example)}, with a number and nothing behind it.")
+        number: int | float = kind(part.name)
+        return number
 
     def _expression(self, tree: exp.Expression, tokens: Sequence[Token]) -> Expression:
         """An expression over aggregates, keys and the window; aggregates in it get a name, or are found by theirs."""
@@ -287,11 +226,10 @@ class Selected:
             return Expression(write(checked(tree, "".join(_spelt(self.text, tokens)))))
         except (ExpressionError, RecursionError) as error:
             reason = "it is nested too deeply." if isinstance(error, RecursionError) else str(error).splitlines()[0]
-            if "an aggregate reads many rows" in reason:
+            if "an aggregate reads many rows" in reason or any(_names_of(call) for call in tree.find_all(exp.Func)):
                 # That error speaks to users of Python.
-                reason = (
-                    f"an aggregate stands here within another, or where events are chosen, or it is none of {KNOWN}."
-                )
+                known = ", ".join(sorted({each.name for each in sql_names() if " " not in each.name}))
+                reason = f"an aggregate stands here within another, or where events are chosen, or is none of {known}."
             fail(self.text, tokens, reason)
         except DeclarationError as error:
             fail(self.text, tokens, str(error))
@@ -335,19 +273,31 @@ def _of(tree: exp.Expression, tokens: Sequence[Token]) -> Sequence[Token]:
     return tokens[begin:end] or tokens
 
 
-def _arguments_of(name: str, tokens: Sequence[Token]) -> int:
-    """The largest number of arguments in any call of a function."""
-    most = 0
-    for i, token in enumerate(tokens):
-        if token.text.upper() == name and i + 1 < len(tokens) and tokens[i + 1].token_type is TokenType.L_PAREN:
-            depth, count = 0, 1
-            for later in tokens[i + 1 :]:
-                depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(later.token_type, 0)
-                count += depth == 1 and later.token_type is TokenType.COMMA
-                if not depth:
-                    break
-            most = max(most, count)
-    return most
+def _names_of(tree: object) -> list[SqlName]:
+    """The aggregates that a call may be: COUNT is one with DISTINCT and one without."""
+    if not isinstance(tree, exp.Func):
+        return []
+    function = _function(tree)
+    return [each for each in sql_names() if _function_of(each.call(*each.example)) == function]
+
+
+def _function(tree: object) -> type | str:
+    """Which function is called: its class, or the name of one that the parser does not know."""
+    return tree.name.upper() if isinstance(tree, exp.Anonymous) else type(tree)
+
+
+@cache
+def _function_of(call: str) -> type | str:
+    return _function(parse_one(call, dialect=PANES))
+
+
+def _given(call: exp.Expression) -> tuple[bool, list[exp.Expression]]:
+    """Whether a call says DISTINCT, and its arguments in order."""
+    values = [each for value in call.args.values() for each in (value if isinstance(value, list) else [value])]
+    parts = [each for each in values if isinstance(each, exp.Expression)]
+    if len(parts) == 1 and isinstance(parts[0], exp.Distinct):
+        return True, [*parts[0].expressions, *filter(None, [parts[0].args.get("on")])]
+    return False, parts
 
 
 def _spelt(text: str, tokens: Sequence[Token]) -> str:

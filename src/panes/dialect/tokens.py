@@ -16,6 +16,11 @@ from panes.expressions.parsing import joined_strings
 T = TypeVar("T")
 
 
+def _percentile(arguments: list[exp.Expression]) -> exp.Expression:
+    """All arguments: sqlglot drops the third one."""
+    return exp.Anonymous(this="PERCENTILE", expressions=arguments)
+
+
 class Panes(Spark):
     """Spark's SQL, with the names that other systems have for the same aggregates, and EXPLAIN as a word of its own."""
 
@@ -23,11 +28,16 @@ class Panes(Spark):
         KEYWORDS = {word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"}  # noqa: RUF012
 
     class Parser(Spark.Parser):  # type: ignore[misc,valid-type]  # noqa: D106
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse for name, parse in Spark.Parser.FUNCTION_PARSERS.items() if name != "PERCENTILE"
+        }
         FUNCTIONS = {  # noqa: RUF012
             **Spark.Parser.FUNCTIONS,
             # sqlglot takes a second argument for a flag, and drops what is none.
             "FIRST": exp.First.from_arg_list,
             "LAST": exp.Last.from_arg_list,
+            "PERCENTILE": _percentile,
+            "QUANTILE": _percentile,
             "MEAN": exp.Avg.from_arg_list,
             "STD": exp.StddevSamp.from_arg_list,
             "STDEV": exp.StddevSamp.from_arg_list,

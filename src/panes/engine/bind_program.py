@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from panes.aggregates.aggregates import Aggregate
+from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.component import Component
 from panes.aggregates.sums import Count
 from panes.engine.program import Node, Program, Reading, View, components_of

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from panes.aggregates.bags import Bags, pack_bags
 from panes.aggregates.component import Collected, Component, Decoded, any_valid
 from panes.aggregates.operations import Array, State
-from panes.aggregates.values import Bags, pack_bags
 from panes.frames import Frame, Positions
 from panes.frames.positions import ranges
 from panes.kernels import Reducer

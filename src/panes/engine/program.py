@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from panes.aggregates.aggregates import Bound
+from panes.aggregates.aggregate import Bound
 from panes.aggregates.component import Component
 from panes.queries.windows import Window
 from panes.timeline import Edges, Geometry

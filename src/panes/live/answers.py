@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.collecting import QuantileOf
 from panes.aggregates.operations import Array
 from panes.engine.columns import NEVER, instants_of, whole
 from panes.engine.lookback import Asked, BoundLookup, Found, Instances, Lookback
@@ -163,12 +162,11 @@ class LiveLookup(Asked):
             c in columns and self._part.in_place(c, by_rows=by_rows) for c in reading.components
         )
 
-    def _read(self, reading: Reading, found: Instances, aggregate: object) -> pa.Array:
+    def _read(self, reading: Reading, found: Instances, aggregate: Any) -> pa.Array:
         bound, key = reading.bound, np.maximum(self._key, 0)
         columns = [self._part.columns[c] for c in reading.components]
         rows = key, found.lo, found.hi
         if (quantile := self._quantiles.get(reading.alias)) is not None:
-            assert isinstance(aggregate, QuantileOf)
             return aggregate.read(columns[0].answers(*rows), quantile)
         if bound.answer is not None:
             return bound.answer(*(column.state(*rows) for column in columns))

@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from panes.aggregates.bags import SortedBags
 from panes.aggregates.component import Component, Decoded, validity
 from panes.aggregates.integers import MACHINE
 from panes.aggregates.operations import Array, State
 from panes.aggregates.ordering import GREATEST, Codes, lasting_codes
-from panes.aggregates.values import SortedBags
 from panes.errors import PlanError, nearest
 from panes.live.adviser import Adviser, rates_of
 from panes.live.algorithm import Elements, LiveAlgorithm

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panes.aggregates.aggregates import is_number
+from panes.aggregates.aggregate import is_number
 from panes.aggregates.operations import Array
 from panes.engine.columns import whole
 from panes.engine.schema import field_of

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.aggregates import Aggregate, CountOf, MaxOf, MinOf, SumOf, is_number
+from panes.aggregates.aggregate import Aggregate, is_number
 from panes.aggregates.component import numbers
 from panes.aggregates.integers import unscaled
 from panes.aggregates.operations import Array
@@ -31,7 +31,7 @@ _INT64 = np.iinfo(np.int64)
 
 def check_aggregate(aggregate: object) -> Aggregate:
     """Reject an aggregate that no index serves."""
-    if isinstance(aggregate, (CountOf, SumOf, MaxOf, MinOf)):
+    if isinstance(aggregate, Aggregate) and aggregate.threshold is not None:
         return aggregate
     raise DeclarationError(
         f"{aggregate} cannot have an index. Write pn.count(), pn.count(x), pn.sum(x), pn.max(x) or pn.min(x); without "
@@ -41,16 +41,16 @@ def check_aggregate(aggregate: object) -> Aggregate:
 
 def indexed(aggregate: Aggregate, type_: pa.DataType, levels: Levels) -> IndexedAggregate:
     """What an index keeps of an aggregate over an argument of some type."""
-    if isinstance(aggregate, CountOf):
+    if aggregate.threshold == "count":
         return IndexedCount(levels) if aggregate.arguments == ("1",) else IndexedSum(levels, None)
     if not is_number(type_):
         raise SchemaError(
             f"{aggregate} needs a number to compare with a threshold, but its argument is of type {type_}. Cast it, "
             "or aggregate another column."
         )
-    if isinstance(aggregate, SumOf):
+    if aggregate.threshold == "sum":
         return IndexedFloatSum(levels) if pa.types.is_floating(type_) else IndexedSum(levels, type_)
-    return IndexedExtreme(str(aggregate), type_, least=isinstance(aggregate, MinOf))
+    return IndexedExtreme(str(aggregate), type_, least=aggregate.threshold == "min")
 
 
 class IndexedAggregate(ABC):

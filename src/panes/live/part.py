@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.aggregates import Aggregate
-from panes.aggregates.collecting import QuantileOf
+from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.custom import Custom
 from panes.aggregates.operations import Array
 from panes.engine.bind_program import types_in
@@ -37,7 +36,7 @@ _LITTLE = 1 << 12
 
 def has_column(aggregate: Aggregate) -> bool:
     """Whether partials of an aggregate are shared between windows; others are made of the events when asked for."""
-    whole_bags = aggregate.collects and not isinstance(aggregate, QuantileOf)
+    whole_bags = aggregate.collects and not aggregate.by_rank
     return not (aggregate.levels or aggregate.in_order or whole_bags)
 
 

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.aggregates import is_number
-from panes.aggregates.collecting import QuantileOf
+from panes.aggregates.aggregate import Aggregate, is_number
 from panes.aggregates.component import numbers
 from panes.aggregates.operations import Array
 from panes.engine.columns import NEVER, instants_of, whole
@@ -109,7 +108,7 @@ def _times(part: Part, what: str, name: str, table: pa.Table) -> Array:
     return instants_of(whole(table.column(place)))
 
 
-def quantiles_of(aggregates: Sequence[tuple[str, object]], q: Quantiles | None, table: pa.Table) -> dict[str, Array]:
+def quantiles_of(aggregates: Sequence[tuple[str, Aggregate]], q: Quantiles | None, table: pa.Table) -> dict[str, Array]:
     """The quantile that each request wants, of the output columns where it is not the declared one.
 
     Parameters
@@ -121,7 +120,7 @@ def quantiles_of(aggregates: Sequence[tuple[str, object]], q: Quantiles | None, 
     """
     if q is None:
         return {}
-    known = [alias for alias, aggregate in aggregates if isinstance(aggregate, QuantileOf)]
+    known = [alias for alias, aggregate in aggregates if aggregate.by_rank]
     given: Mapping[str, Any] = q if isinstance(q, Mapping) else dict.fromkeys(known, q)
     if not given or set(given) - set(known):
         raise DeclarationError(

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.aggregates import Aggregate
+from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.operations import Array
 from panes.engine.columns import whole
 from panes.errors import DeclarationError

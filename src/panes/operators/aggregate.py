@@ -14,13 +14,11 @@ from functools import partial
 from math import gcd
 from typing import Any, ClassVar, Final
 
-from panes.aggregates.aggregates import Aggregate as Declared
+from panes.aggregates.aggregate import Aggregate as Declared
 from panes.errors import DeclarationError
-from panes.operators.accumulators import TwoStacks
 from panes.operators.attributes import KeyReader
 from panes.operators.clocks import Clock
 from panes.operators.events import Event
-from panes.operators.grouping import GroupedSummary, Groups, Summary, computed, output_function, several
 from panes.operators.operator import Operator, check_same, partition_attributes
 from panes.operators.operator_model import (
     GENERATING,
@@ -31,6 +29,7 @@ from panes.operators.operator_model import (
     InputPort,
     OperatorModel,
 )
+from panes.operators.output_functions import computed, output_function
 from panes.operators.policies import (
     Attribute,
     By,
@@ -43,6 +42,7 @@ from panes.operators.policies import (
     argument_text,
     policies_text,
 )
+from panes.operators.summaries import GroupedSummary, Groups, Summary, TwoStacks
 from panes.operators.window import Window
 from panes.queries.eviction import Evict
 from panes.queries.measures import Rows
@@ -294,10 +294,10 @@ class Aggregate(Operator):
         return computed(self._functions, self._group_of, window.tuples(partition))
 
     def _answer(self, partition: Hashable, groups: Groups) -> None:
-        keys = several(partition, self._partition_names)
+        keys = _several(partition, self._partition_names)
         names, grouped = self._names, self._group_of is not None
         for group, values in groups.items():
-            of_group = several(group, self._group_names) if grouped else ()
+            of_group = _several(group, self._group_names) if grouped else ()
             # A group-by attribute may be a partition-by attribute too: it has one value.
             self.submit(dict(zip(names, (*keys, *of_group, *values))))  # noqa: B905 - strict= takes its time
         self.submit(PUNCTUATION)
@@ -334,3 +334,8 @@ def _check_names(aliases: list[str], attributes: list[Attribute]) -> None:
         raise DeclarationError(
             f"{taken[0]!r} is an output attribute of select=, and one that groups or partitions. Rename it in select=."
         )
+
+
+def _several(value: Any, names: Sequence[Any]) -> Any:
+    """The values of some attributes: the value itself where there is one attribute."""
+    return (value,) if len(names) == 1 else value

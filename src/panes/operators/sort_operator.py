@@ -10,8 +10,8 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
+from panes.aggregates.accumulator import order_key
 from panes.errors import DeclarationError
-from panes.operators.accumulators import ordered
 from panes.operators.clocks import Clock
 from panes.operators.events import Event
 from panes.operators.operator import Operator, check_same, partition_attributes
@@ -198,7 +198,7 @@ def sort_key(order: Sequence[tuple[str, bool]]) -> Callable[[Any], tuple[Any, ..
 
 
 def _place(value: Any) -> tuple[Any, ...]:
-    return (False,) if value is None else (True, *ordered(value))
+    return (False,) if value is None else (True, *order_key(value))
 
 
 class _Descending:

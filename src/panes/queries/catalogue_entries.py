@@ -7,10 +7,9 @@ keeps, and its conditions are SQL of the documented subset.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from panes.aggregates.aggregates import Aggregate
 from panes.errors import DeclarationError, PanesError
 from panes.queries.query import Query
 from panes.queries.windows import Bounds, RowWindow, Window
@@ -60,26 +59,6 @@ class Entry:
         return json.dumps(data)
 
 
-def signature(aggregate: Aggregate) -> str:
-    """Return what an aggregate computes as text, equal for equal aggregates.
-
-    Examples
-    --------
-    >>> import panes as pn
-    >>> signature(pn.std("temp"))
-    "var('temp', root=True, ddof=1)"
-    """
-    fixed = {field.name: getattr(aggregate, field.name) for field in fields(aggregate) if field.name != "arguments"}
-    options = [f"{name}={value!r}" for name, value in fixed.items() if _plain(value)]
-    return f"{aggregate.name}({', '.join([*map(repr, aggregate.arguments), *options])})"
-
-
-def _plain(value: object) -> bool:
-    """Whether an option is a number or text, or a tuple of them."""
-    values = value if isinstance(value, tuple) else (value,)
-    return all(isinstance(one, (bool, int, float, str)) for one in values)
-
-
 def registration(query: Query) -> Entry:
     """Return a query as an entry; reject one that no running stream could serve as a view."""
     for declared in query.over:
@@ -99,7 +78,7 @@ def registration(query: Query) -> Entry:
                 f"query {query.name!r}: the sliding window {window.name} has an answer per event, which a running "
                 "stream cannot add. Declare it when the stream starts, or register a hopping window with a short pace."
             )
-    select = tuple((alias, signature(aggregate)) for alias, aggregate in query.aggregates)
+    select = tuple((alias, aggregate.signature) for alias, aggregate in query.aggregates)
     where = None if query.where is None else query.where.sql
     # On the clock, groups inside a window are further keys.
     return Entry("register", query.name, query.at, (*query.by, *query.groups), select, where, query.windows)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from panes.aggregates.aggregates import Aggregate
+from panes.aggregates.aggregate import Aggregate
 from panes.errors import DeclarationError
 from panes.expressions.expression import Expression, disjunction, expression
 from panes.queries.eviction import Evict

@@ -7,8 +7,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
-from panes.aggregates.aged import LevelledOf
-from panes.aggregates.aggregates import Aggregate, CustomOf
+from panes.aggregates.aggregate import Aggregate
 from panes.errors import DeclarationError, nearest
 from panes.expressions.expression import Expression, expression
 from panes.queries.eviction import BY_OPERATOR, Evict
@@ -309,9 +308,9 @@ def _check_levels(query: Query) -> None:
                 "every slide a multiple of the next shorter one (symmetric=True checks it)."
             )
         for _, aggregate in query.aggregates:
-            if isinstance(aggregate, LevelledOf) and len(aggregate.weights) != len(window.ranges):
+            if aggregate.needs_levels not in (None, len(window.ranges)):
                 raise DeclarationError(
-                    f"query {query.name!r}: {aggregate} has {len(aggregate.weights)} weights, and {window} has "
+                    f"query {query.name!r}: {aggregate} has {aggregate.needs_levels} weights, and {window} has "
                     f"{len(window.ranges)} levels. Give one weight per level, the finest first."
                 )
 
@@ -425,7 +424,7 @@ def _check_eviction(query: Query) -> None:
 def _check_ties(query: Query) -> None:
     """On the clock, ``ties=`` does not order the rows that an aggregate of the user's own sees."""
     clock = _on_the_clock(query)
-    custom = next((value for _, value in query.aggregates if isinstance(value, CustomOf)), None)
+    custom = next((value for _, value in query.aggregates if value.by_order), None)
     if query.ties and clock is not None and custom is not None:
         raise DeclarationError(
             f"query {query.name!r}: ties= does not reach {custom} over {clock}: on the clock, an aggregate of your own "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from panes.aggregates.aggregates import Aggregate as Declared
+from panes.aggregates.aggregate import Aggregate as Declared
 from panes.aggregates.ordering import is_ordered
 from panes.engine.schema import field_of
 from panes.errors import DeclarationError, SchemaError, nearest

@@ -14,12 +14,12 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.aggregates import Aggregate
+from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.operations import Array
 from panes.engine.program import Reading, View
 from panes.errors import DeclarationError, nearest
 from panes.expressions.expression import Expression, expression
-from panes.queries.catalogue_entries import Entry, read_entry, signature
+from panes.queries.catalogue_entries import Entry, read_entry
 from panes.queries.query import Query
 from panes.timeline import Edges
 
@@ -119,7 +119,7 @@ def _readings(entry: Entry, offer: Offer, condition: Expression | None) -> tuple
         if query.where == condition:
             exists = counted
             declared |= {
-                (alias, signature(aggregate)): (aggregate, reading)
+                (alias, aggregate.signature): (aggregate, reading)
                 for (alias, aggregate), reading in zip(query.aggregates, readings, strict=True)
             }
     chosen = []

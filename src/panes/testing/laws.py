@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.aggregates import Aggregate, Bound
+from panes.aggregates.aggregate import Aggregate, Bound
 from panes.aggregates.component import Component, Decoded, numbers
 from panes.aggregates.operations import Array, Operations, State, concatenate, take
 from panes.engine.partials import partials_of

@@ -6,18 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from panes.aggregates.aggregates import (
-    Aggregate,
-    CountOf,
-    MaxOf,
-    MeanOf,
-    MinOf,
-    PickOf,
-    SumOf,
-    VarianceOf,
-)
-from panes.aggregates.collecting import CountDistinctOf, DistinctOf, QuantileOf
-from panes.aggregates.fits import CorrelationOf
+from panes.aggregates.aggregate import Aggregate
 from panes.queries.lookup_declarations import answered, declare_lookup, features
 from panes.queries.query import Query
 from panes.queries.windows import Sliding, Window
@@ -31,7 +20,7 @@ if TYPE_CHECKING:
 #
 # A sliding window is a join there: every instant of an event with all events of its window.
 #
-# Written with PySpark's functions alone; nothing of ``panes.spark`` or of the planner takes part.
+# Only ``native`` comes from Panes, Spark's own form of each aggregate; ``panes.spark`` and the planner take no part.
 
 
 def spark_answers(queries: Query | Iterable[Query], events: DataFrame) -> DataFrame:
@@ -133,35 +122,17 @@ def _finished(query: Query, window: Window, answers: DataFrame) -> DataFrame:
 
 
 def spark_aggregate(query: Query, aggregate: Aggregate, streaming: bool) -> Column:
-    """Spark's own aggregate, written with PySpark's functions."""
+    """Spark's own aggregate."""
     from pyspark.sql import functions as F
 
-    value = F.expr(aggregate.arguments[0])
-    if isinstance(aggregate, VarianceOf):
-        function = {
-            (False, 0): F.var_pop,
-            (False, 1): F.var_samp,
-            (True, 0): F.stddev_pop,
-            (True, 1): F.stddev_samp,
-        }[aggregate.root, aggregate.ddof]
-        return function(value)
-    if isinstance(aggregate, PickOf):
-        order = F.col(_quoted(query.at)) if aggregate.timed else F.expr(aggregate.arguments[1])
-        present = order.isNotNull() & value.isNotNull()
-        best = F.max if aggregate.largest else F.min
-        ties = [F.col(_quoted(name)) for name in (query.ties if aggregate.timed else ())]
-        return best(F.when(present, F.struct(order.alias("by"), *ties, value.alias("__value")))).getField("__value")
-    if isinstance(aggregate, QuantileOf):
-        return F.percentile(value, aggregate.q)
-    if isinstance(aggregate, DistinctOf):
-        return F.array_sort(F.collect_set(value))
-    if isinstance(aggregate, CountDistinctOf):
+    order = [_quoted(name) for name in (query.at, *query.ties)] if aggregate.by_time else []
+    text = aggregate.native((*order, *aggregate.arguments))
+    if text is None:
+        raise NotImplementedError(f"Spark has no {aggregate}")
+    if streaming and text.startswith("count(DISTINCT "):
         # Streams have no distinct aggregates.
-        return F.size(F.collect_set(value)).cast("bigint") if streaming else F.count_distinct(value)
-    if isinstance(aggregate, CorrelationOf):
-        return F.corr(value, F.expr(aggregate.arguments[1]))
-    simple = {CountOf: F.count, SumOf: F.sum, MeanOf: F.avg, MinOf: F.min, MaxOf: F.max}
-    return simple[type(aggregate)](value)
+        return F.size(F.collect_set(F.expr(aggregate.arguments[0]))).cast("bigint")
+    return F.expr(text)
 
 
 def _quoted(column: str) -> str:

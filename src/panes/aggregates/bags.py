@@ -2,7 +2,7 @@
 
 A partial is a bag: every value that occurred, once, in order, with how often it did. All aggregates over one column
 read one such component, whatever they ask of it. Bags grow with what they hold, so kernels do not combine them:
-:class:`Bags` says what may be asked of many spans of a column at once.
+:class:`Bags` says what they are asked, for many spans of a column at once.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def pack_bags(bag: Array, code: Array, n: Array, bags: int, domain: pa.Array) ->
     )
 
 
-def ordered(values: pa.Array) -> Codes:
+def ordered_codes(values: pa.Array) -> Codes:
     """Values as numbers in their order. -0.0 is 0.0, and NaN equals itself.
 
     Examples
     --------
-    >>> ordered(pa.array([-0.0, 2.5])).values, ordered(pa.array(["b", "a", "b"])).values
+    >>> ordered_codes(pa.array([-0.0, 2.5])).values, ordered_codes(pa.array(["b", "a", "b"])).values
     (array([0. , 2.5]), array([1, 0, 1]))
     """
     coded = codes(values)
@@ -89,12 +89,12 @@ def collected(lo: Array, hi: Array, values: pa.Array) -> Collected:
     width = hi - lo
     if not values.null_count and len(lo) == len(values) and (lo == np.arange(len(lo))).all() and (width == 1).all():
         # Every value is a bag of its own: there is nothing to bring together.
-        coded = ordered(values)
+        coded = ordered_codes(values)
         return Collected(coded.values, np.ones(len(lo), np.int64), np.arange(len(lo) + 1), coded.restore)
     bag = np.repeat(np.arange(len(lo)), width)
     rows = np.arange(len(bag)) + np.repeat(lo - (np.cumsum(width) - width), width)
     present = values.is_valid().to_numpy(zero_copy_only=False)[rows]
-    bag, coded = bag[present], ordered(values.take(pa.array(rows[present])))
+    bag, coded = bag[present], ordered_codes(values.take(pa.array(rows[present])))
     each = Collected(coded.values, np.ones(len(bag), np.int64), _offsets(bag, len(lo)), coded.restore)
     if int(width.max(initial=0)) <= 1:
         return each
@@ -119,22 +119,22 @@ class Values(Component):
     in_jvm: ClassVar[bool] = False
 
     @property
-    def storage(self) -> pa.DataType:  # noqa: D102
+    def storage(self) -> pa.DataType:
         return _storage(self.types[0])
 
-    def lift(self, *values: pa.Array) -> pa.Array:  # noqa: D102
+    def lift(self, *values: pa.Array) -> pa.Array:
         rows = np.arange(len(values[0]))
         alone = self.gather(rows, rows + 1, *values)
         return pack_bags(np.repeat(rows, np.diff(alone.offsets)), alone.code, alone.n, len(rows), alone.domain)
 
-    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> Collected:  # noqa: D102
+    def gather(self, lo: Array, hi: Array, *values: pa.Array) -> Collected:
         return collected(lo, hi, values[0])
 
-    def collect(self, stored: pa.Array) -> Collected:  # noqa: D102
+    def collect(self, stored: pa.Array) -> Collected:
         offsets = np.zeros(len(stored) + 1, np.int64)
         np.cumsum(pc.list_value_length(stored).fill_null(0).to_numpy(zero_copy_only=False), out=offsets[1:])
         entries = stored.flatten()
-        coded = ordered(entries.field("value"))
+        coded = ordered_codes(entries.field("value"))
         return Collected(coded.values, entries.field("n").to_numpy(zero_copy_only=False), offsets, coded.restore)
 
     def decode(self, stored: pa.Array) -> Decoded:
@@ -151,7 +151,7 @@ class Values(Component):
 
         return Decoded(Operations(identity=(_NOTHING,), combine=_together), (bags,), validity(stored), restore)
 
-    def decode_lasting(self, stored: pa.Array) -> Decoded:  # noqa: D102
+    def decode_lasting(self, stored: pa.Array) -> Decoded:
         raise NotImplementedError(f"{self.name} numbers the values of one column: collect them instead")
 
 

@@ -23,26 +23,16 @@ from typing import ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from panes.aggregates.component import (
-    Component,
-    Decoded,
-    as_struct,
-    call,
-    fold_sql,
-    numbers,
-    parts_of,
-    struct_sql,
-    validity,
-)
-from panes.aggregates.lines import micros_of
+from panes.aggregates.component import StructComponent, call, fold_sql, numbers, struct_sql
 from panes.aggregates.operations import Array, Operations, State
+from panes.aggregates.trend import micros_of
 
 _NEVER: Final = 2**62
-"""Where an instant stands that was never set: farther than any event."""
+"""An instant that was never set: farther than any event."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Aging(Component):
+class _Aging(StructComponent):
     """Times and values weighed by time.
 
     Parameters
@@ -56,19 +46,7 @@ class _Aging(Component):
     def lift(self, *values: pa.Array) -> pa.Array:
         time, value = values
         worth = np.ones(len(time)) if self.counted else numbers(value.cast(pa.float64(), safe=False), 0.0)
-        return self._stored(self._single(micros_of(time), worth), value.is_null().to_numpy(zero_copy_only=False))
-
-    def decode(self, stored: pa.Array) -> Decoded:
-        valid, operations = validity(stored), self._operations
-        return Decoded(operations, parts_of(stored, valid, operations.identity), valid, self._stored)
-
-    def _stored(self, state: State, nulls: Array | None) -> pa.Array:
-        return as_struct(state, nulls, self.storage)
-
-    @property
-    @abstractmethod
-    def _operations(self) -> Operations:
-        """The algebra of its states."""
+        return self.stored(self._single(micros_of(time), worth), value.is_null().to_numpy(zero_copy_only=False))
 
     @abstractmethod
     def _single(self, instants: Array, worth: Array) -> State:
@@ -101,34 +79,34 @@ class Decaying(_Aging):
     kind: ClassVar[str] = "decaying"
 
     @property
-    def name(self) -> str:  # noqa: D102
+    def name(self) -> str:
         return f"decaying({self._what}, half_life={self.half_life})"
 
     @property
-    def storage(self) -> pa.DataType:  # noqa: D102
+    def storage(self) -> pa.DataType:
         return pa.struct([("at", pa.int64()), ("total", pa.float64())])
 
     @property
-    def _operations(self) -> Operations:
+    def operations(self) -> Operations:
         return _decaying(self.half_life)
 
     def _single(self, instants: Array, worth: Array) -> State:
         return instants, worth
 
-    def build_from(self, instant: str, start: str, only: str | None = None) -> str:  # noqa: D102
+    def build_from(self, instant: str, start: str, only: str | None = None) -> str:
         present = self._present(only)
         weight = f"power(2D, ({instant} - {start}) / {float(self.half_life)}D)"
         parts = {"at": call("min", start, present), "total": call("sum", f"{self._worth} * {weight}", present)}
         return f"CASE WHEN {call('count', '1', present)} > 0 THEN {struct_sql(parts)} END"
 
-    def merge(self, stored: str) -> str:  # noqa: D102
+    def merge(self, stored: str) -> str:
         later = "greatest(a.at, b.at)"
         together = {"at": later, "total": " + ".join(self.seen_sql(side, later) for side in ("a", "b"))}
         return fold_sql(stored, struct_sql(together))
 
     def vantage(self, stored: pa.Array, end: Array) -> Array:
         """Where totals are compared: their quotient is the same at any instant, and here neither has vanished."""
-        return parts_of(stored, validity(stored), self._operations.identity)[0]
+        return self.state_of(stored)[0]
 
     def vantage_sql(self, stored: str, end: str) -> str:
         """The same in Spark SQL."""
@@ -136,7 +114,7 @@ class Decaying(_Aging):
 
     def seen(self, stored: pa.Array, end: Array) -> Array:
         """Totals as seen at the end of windows; zero where there were no values."""
-        at, total = parts_of(stored, validity(stored), self._operations.identity)
+        at, total = self.state_of(stored)
         return _decayed(total, end - at, self.half_life)
 
     def seen_sql(self, stored: str, end: str) -> str:
@@ -157,21 +135,21 @@ class Fading(_Aging):
     kind: ClassVar[str] = "fading"
 
     @property
-    def name(self) -> str:  # noqa: D102
+    def name(self) -> str:
         return f"fading({self._what}, horizon={self.horizon}, power={self.power})"
 
     @property
-    def storage(self) -> pa.DataType:  # noqa: D102
+    def storage(self) -> pa.DataType:
         return pa.struct([("at", pa.int64()), *((f"m{k}", pa.float64()) for k in range(self.power + 1))])
 
     @property
-    def _operations(self) -> Operations:
+    def operations(self) -> Operations:
         return _fading(self.horizon, self.power)
 
     def _single(self, instants: Array, worth: Array) -> State:
         return (instants, worth, *(np.zeros(len(worth)) for _ in range(self.power)))
 
-    def build_from(self, instant: str, start: str, only: str | None = None) -> str:  # noqa: D102
+    def build_from(self, instant: str, start: str, only: str | None = None) -> str:
         present = self._present(only)
         since = f"(({instant} - {start}) / {self.horizon}D)"
         parts = {"at": call("min", start, present), "m0": call("sum", self._worth, present)}
@@ -181,7 +159,7 @@ class Fading(_Aging):
             parts[f"m{k}"] = call("sum", moved, present)
         return f"CASE WHEN {call('count', '1', present)} > 0 THEN {struct_sql(parts)} END"
 
-    def merge(self, stored: str) -> str:  # noqa: D102
+    def merge(self, stored: str) -> str:
         together = {"at": "least(a.at, b.at)"}
         for k in range(self.power + 1):
             together[f"m{k}"] = " + ".join(self._moved_sql(*sides, k) for sides in (("a", "b"), ("b", "a")))
@@ -203,7 +181,7 @@ class Fading(_Aging):
 
     def seen(self, stored: pa.Array, end: Array) -> Array:
         """Totals as seen at the end of windows no longer than the horizon; zero where there were no values."""
-        at, *sums = parts_of(stored, validity(stored), self._operations.identity)
+        at, *sums = self.state_of(stored)
         left, p = (self.horizon - (end - at)) / self.horizon, self.power
         with np.errstate(invalid="ignore", over="ignore"):
             terms = [comb(p, k) * left ** (p - k) * sums[k] for k in range(p + 1)]
