@@ -81,8 +81,8 @@ class Aggregate(ABC):
     """Whether it looks at each level of a nested window separately."""
     ages: ClassVar[bool] = False
     """Whether it is made of sums over events, each of which may have a weight: ``aged`` takes it."""
-    threshold: ClassVar[Literal["count", "sum", "max", "min"] | None] = None
-    """Which index of thresholds can hold it."""
+    indexed: ClassVar[Literal["count", "sum", "max", "min"] | None] = None
+    """What an index of ``live.find`` keeps of it; None where it has none."""
 
     def __getattr__(self, name: str) -> Any:
         written = {

@@ -194,7 +194,7 @@ class MinOf(_ExtremumOf):
     component: ClassVar[type[Component]] = Min
     running: ClassVar[type[Accumulator]] = RunningMin
     least_or_greatest: ClassVar[Callable[..., Any]] = staticmethod(builtins.min)
-    threshold: ClassVar[Literal["min"]] = "min"
+    indexed: ClassVar[Literal["min"]] = "min"
 
 
 @dataclass(frozen=True)
@@ -205,4 +205,4 @@ class MaxOf(_ExtremumOf):
     component: ClassVar[type[Component]] = Max
     running: ClassVar[type[Accumulator]] = RunningMax
     least_or_greatest: ClassVar[Callable[..., Any]] = staticmethod(builtins.max)
-    threshold: ClassVar[Literal["max"]] = "max"
+    indexed: ClassVar[Literal["max"]] = "max"

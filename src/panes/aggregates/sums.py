@@ -76,7 +76,7 @@ class CountOf(Aggregate):
 
     name: ClassVar[str] = "count"
     ages: ClassVar[bool] = True
-    threshold: ClassVar[Literal["count"]] = "count"
+    indexed: ClassVar[Literal["count"]] = "count"
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:
         return Bound((Count(arguments, types),), pa.int64(), lambda n: n, lambda n: n)
@@ -100,7 +100,7 @@ class SumOf(Aggregate):
 
     name: ClassVar[str] = "sum"
     ages: ClassVar[bool] = True
-    threshold: ClassVar[Literal["sum"]] = "sum"
+    indexed: ClassVar[Literal["sum"]] = "sum"
 
     def bind(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> Bound:
         self._require_number(types[0])

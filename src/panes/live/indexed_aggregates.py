@@ -31,7 +31,7 @@ _INT64 = np.iinfo(np.int64)
 
 def check_aggregate(aggregate: object) -> Aggregate:
     """Reject an aggregate that no index serves."""
-    if isinstance(aggregate, Aggregate) and aggregate.threshold is not None:
+    if isinstance(aggregate, Aggregate) and aggregate.indexed is not None:
         return aggregate
     raise DeclarationError(
         f"{aggregate} cannot have an index. Write pn.count(), pn.count(x), pn.sum(x), pn.max(x) or pn.min(x); without "
@@ -41,16 +41,16 @@ def check_aggregate(aggregate: object) -> Aggregate:
 
 def indexed(aggregate: Aggregate, type_: pa.DataType, levels: Levels) -> IndexedAggregate:
     """What an index keeps of an aggregate over an argument of some type."""
-    if aggregate.threshold == "count":
+    if aggregate.indexed == "count":
         return IndexedCount(levels) if aggregate.arguments == ("1",) else IndexedSum(levels, None)
     if not is_number(type_):
         raise SchemaError(
             f"{aggregate} needs a number to compare with a threshold, but its argument is of type {type_}. Cast it, "
             "or aggregate another column."
         )
-    if aggregate.threshold == "sum":
+    if aggregate.indexed == "sum":
         return IndexedFloatSum(levels) if pa.types.is_floating(type_) else IndexedSum(levels, type_)
-    return IndexedExtreme(str(aggregate), type_, least=aggregate.threshold == "min")
+    return IndexedExtreme(str(aggregate), type_, least=aggregate.indexed == "min")
 
 
 class IndexedAggregate(ABC):
