@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.operations import Array
 from panes.engine.columns import NEVER, instants_of, whole
 from panes.engine.lookback import Asked, BoundLookup, Found, Instances, Lookback
@@ -162,7 +163,7 @@ class LiveLookup(Asked):
             c in columns and self._part.in_place(c, by_rows=by_rows) for c in reading.components
         )
 
-    def _read(self, reading: Reading, found: Instances, aggregate: Any) -> pa.Array:
+    def _read(self, reading: Reading, found: Instances, aggregate: Aggregate) -> pa.Array:
         bound, key = reading.bound, np.maximum(self._key, 0)
         columns = [self._part.columns[c] for c in reading.components]
         rows = key, found.lo, found.hi
