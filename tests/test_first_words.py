@@ -191,8 +191,8 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         r"longer than upto='1 hour'. Write pn.cumulate\('1 hour', upto='1 day'\)",
     ),
     "rows as text": (lambda: pn.sliding("100 rows"), r"'100 rows' is not a duration. Write pn.rows\(100\)"),
-    "rows as text, live": (lambda: live().lookup(ONE, over="10 rows"), r"Write pn.rows\(10\) for so many rows"),
-    "rows as text, alone": (lambda: query(over="10 rows"), r"Write pn.rows\(10\) for so many rows"),
+    "rows as text, live": (lambda: live().lookup(ONE, over="10 rows"), r"Write pn.rows\(10\) for a number of rows"),
+    "rows as text, alone": (lambda: query(over="10 rows"), r"Write pn.rows\(10\) for a number of rows"),
     "a time zone": (
         lambda: pn.tumbling("1 day", tz="Europe/Berlin"),
         "the clock is that of UTC; shift it with offset=",
@@ -237,7 +237,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "Flink's groups": (
         lambda: pn.sql("SELECT COUNT(*) AS n FROM ev GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)"),
-        r"such a window stands in FROM, as FROM TABLE\(TUMBLE\(TABLE ev",
+        r"this belongs in FROM, as FROM TABLE\(TUMBLE\(TABLE ev",
     ),
     # Advice for windows by rows.
     "the last rows but those of a minute": (
@@ -308,7 +308,7 @@ def test_a_bare_number_could_be_minutes_or_rows(size: Any) -> None:
         ("run", "pn.plan(query).run(data)"),
         ("col", "a string"),
         ("tumblng", "did you mean pn.tumbling?"),
-        ("nothing_at_all", "dir(panes) lists what there is"),
+        ("nothing_at_all", "dir(panes) lists all names"),
     ],
 )
 def test_a_name_that_is_called_otherwise_elsewhere(word: str, write: str) -> None:

@@ -3,20 +3,20 @@
 ::
 
     PanesError
-     ├── DeclarationError      a query, window or aggregate that cannot mean anything
+     ├── DeclarationError      a query, window or aggregate without a meaning
      │    ├── DurationError    a duration that cannot be read, or is not positive
      │    ├── ExpressionError  an expression outside the SQL subset, or with wrong types
-     │    └── SqlError         a statement that cannot be read, with the place of the mistake
-     ├── SchemaError           the data do not have the columns or types that the queries need
-     ├── OrderError            tuples or instants do not come in the order that a window needs
-     ├── PlanError             the plan cannot be run the way it was asked to run
+     │    └── SqlError         a statement that cannot be read, with the position of the mistake
+     ├── SchemaError           the data lack columns or types that the queries need
+     ├── OrderError            tuples or instants are not in the order that a window needs
+     ├── PlanError             the plan cannot run with these options or on these data
      ├── StateError            a checkpoint cannot serve the queries, or was not written by Panes
-     ├── AlgebraError          an aggregate does not have the law that was asked of it
+     ├── AlgebraError          an aggregate lacks a law (group, idempotent, ...) that is needed
      └── AnswerOverflowError   an exact integer or decimal answer does not fit its type
 
     StateWarning               (a warning) the state of a stream may grow with the data
 
-A message says what is wrong, why, and what to write instead.
+A message says what is wrong, where, and what to write instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PanesError(Exception):
 
 
 class DeclarationError(PanesError, ValueError):
-    """A query, window or aggregate was declared in a way that cannot mean anything."""
+    """A query, window or aggregate is declared in a way that has no meaning."""
 
 
 class DurationError(DeclarationError):
@@ -46,15 +46,15 @@ class SqlError(DeclarationError):
 
 
 class SchemaError(PanesError, ValueError):
-    """The data do not have the columns or the types that the queries need."""
+    """The data lack columns or types that the queries need."""
 
 
 class OrderError(PanesError, ValueError):
-    """Tuples or instants do not come in the order that a window needs."""
+    """Tuples or instants are not in the order that a window needs."""
 
 
 class PlanError(PanesError, ValueError):
-    """The plan cannot be run the way it was asked to run."""
+    """The plan cannot run with these options or on these data."""
 
 
 class StateError(PanesError, RuntimeError):
@@ -66,7 +66,7 @@ class StateWarning(UserWarning):
 
 
 class AlgebraError(PanesError, TypeError):
-    """An aggregate does not have the law (group, idempotent, ...) that was asked of it."""
+    """An aggregate lacks a law (group, idempotent, ...) that is needed."""
 
 
 class AnswerOverflowError(PanesError, ArithmeticError):
@@ -74,7 +74,7 @@ class AnswerOverflowError(PanesError, ArithmeticError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known name is closest to a misspelt one, or list the known names.
+    """Return which known name is closest to a misspelt one, or all known names.
 
     Examples
     --------

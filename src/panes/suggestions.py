@@ -1,4 +1,4 @@
-"""Errors for calls that do not fit: a wrong keyword is answered with the right one."""
+"""Messages for wrong names and calls: they suggest the right keyword, or what replaces a name of another library."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
 from panes.errors import DeclarationError, nearest
-
-# What is called otherwise elsewhere: a name that Panes does not have is answered with the one that it has.
-
 
 _ELSEWHERE = {
     # Aggregates of Spark, SQL, pandas and polars.
@@ -62,11 +59,11 @@ _ELSEWHERE = {
     **dict.fromkeys(("evictor", "ttl"), "pn.evict(keys=1000), or pn.Limits(...) of a stream"),
     "interval_join": "pn.join(left, right, on=..., at=..., over=['5 min'])",
 }
-"""By the word without underscores and case."""
+"""What to write for the names of other libraries, which are compared without underscores and case."""
 
 
 def missing(name: str, known: Iterable[str]) -> str:
-    """What to say of a name that ``panes`` does not have.
+    """Return the message for a name that ``panes`` does not have.
 
     Examples
     --------
@@ -83,11 +80,11 @@ def missing(name: str, known: Iterable[str]) -> str:
     if own and _letters(name) not in words:
         return f"{said}: did you mean pn.{own[0]}?"
     word = difflib.get_close_matches(_letters(name), words, n=1, cutoff=0.8)
-    return f"{said}: write {words[word[0]]}." if word else f"{said}; dir(panes) lists what there is."
+    return f"{said}: write {words[word[0]]}." if word else f"{said}; dir(panes) lists all names."
 
 
 def attribute(owner: object, name: str, written: Mapping[str, str]) -> Any:
-    """For ``__getattr__``: what to write instead of an attribute that is not there; others fail as they always do.
+    """Raise what ``__getattr__`` raises for a missing attribute, with what to write instead if it is known.
 
     Examples
     --------
@@ -98,7 +95,7 @@ def attribute(owner: object, name: str, written: Mapping[str, str]) -> Any:
     """
     if name in written:
         raise AttributeError(f"{type(owner).__name__} has no attribute {name!r}: write {written[name]}.")
-    # A property that failed with an AttributeError comes here, too, and says so once more.
+    # A property that raised an AttributeError also comes here, and raises it again.
     return object.__getattribute__(owner, name)
 
 
@@ -110,24 +107,24 @@ F = TypeVar("F", bound=Callable[..., Any])
 More: TypeAlias = "str | Callable[..., str | None]"
 
 _SHORT = 100
-"""How much of a value a message quotes."""
+"""The longest text of a value that a message quotes."""
 
 
 def helpful(
     example: str | None = None, note: str | None = None, /, *, more: More | None = None, **renamed: str
 ) -> Callable[[F], F]:
-    """Let a public function or class explain calls that do not fit its parameters.
+    """Make a public function or class explain calls that do not match its parameters.
 
     Parameters
     ----------
     example
-        A call that is right, for messages.
+        A correct call.
     note
-        What every message begins with: what the function is, where its name means something else elsewhere.
+        How every message begins, for a function whose name means something else in other libraries.
     more
-        What to say of an argument by position that is one too many; or a function that says it of all of them, or None.
+        What to say about one positional argument too many; or a function from all of them to the text, or None.
     renamed
-        What users of other systems call a parameter, and its name here; or a sentence that says what to write.
+        The names of parameters in other systems, each with its name here or a sentence that says what to write.
 
     Examples
     --------
@@ -159,15 +156,15 @@ def _checked(
         try:
             signature.bind(*args, **kwargs)
         except TypeError:
-            told = _explained(name, signature, args, kwargs, renamed, example, more)
-            raise DeclarationError(told if note is None else f"{note} {told}") from None
+            message = _explained(name, signature, args, kwargs, renamed, example, more)
+            raise DeclarationError(message if note is None else f"{note} {message}") from None
         return function(*args, **kwargs)
 
     return call
 
 
 def arguments_of(function: Callable[..., object], owner: object, /, *args: object, **kwargs: object) -> dict[str, Any]:
-    """The arguments of a call of a method, with its defaults; a call that does not fit fails as it does itself.
+    """Return the arguments of a method call, with defaults; a call that does not match raises what the method raises.
 
     Examples
     --------
@@ -188,9 +185,9 @@ def arguments_of(function: Callable[..., object], owner: object, /, *args: objec
 
 
 def each_of(value: Any) -> tuple[Any, ...]:
-    """What a user lists, or the one thing that stands alone.
+    """Return the members of a list, or a single value as the only one.
 
-    A column of Spark's passes for iterable until somebody iterates; it is one thing, and refused like any other.
+    A Spark column looks iterable but is not, so it counts as a single value.
 
     Examples
     --------
@@ -206,7 +203,7 @@ def each_of(value: Any) -> tuple[Any, ...]:
 
 
 def shown(value: object) -> str:
-    """What a user gave, as messages quote it; what would fill a screen by its type.
+    """Return a value as messages quote it; a long one by its type.
 
     Examples
     --------
@@ -216,7 +213,7 @@ def shown(value: object) -> str:
     if isinstance(value, (list, tuple)):
         text = f"[{', '.join(map(shown, value))}]"
     else:
-        # Aggregates and windows are written as they are named.
+        # Aggregates and windows have short names.
         text = str(value) if type(value).__module__.startswith("panes.") else repr(value)
     return text if len(text) <= _SHORT and "\n" not in text else f"a {type(value).__name__}"
 
@@ -258,7 +255,7 @@ def _explained(
 
 
 def _meant(key: str, parameters: Collection[str], renamed: dict[str, str]) -> str:
-    """What a keyword that is not there stands for; ``groupBy`` and ``group_by`` are one word."""
+    """Return what an unknown keyword stands for; ``groupBy`` and ``group_by`` are the same word."""
     found = {_letters(other): meant for other, meant in renamed.items()} | {_letters(own): own for own in parameters}
     meant = found.get(_letters(key))
     if meant is None or (" " not in meant and meant not in parameters):

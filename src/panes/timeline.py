@@ -1,7 +1,6 @@
-"""Time as Panes sees it: int64 microseconds since the epoch, half-open spans, window geometry.
+"""Durations, instants and the geometry of windows, as integers: microseconds since the epoch, half-open intervals.
 
-Everything here is integers and standard library. The planner measures windows in any unit
-(the papers' examples use minutes and ticks); the runners use microseconds.
+Runners use microseconds; the planner measures windows in any unit (the papers' examples use minutes and ticks).
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def parse_duration(value: DurationLike) -> int:
     >>> parse_duration("3 months")
     Traceback (most recent call last):
     ...
-    panes.errors.DurationError: '3 months' has no fixed length: a month or a year is not always ...
+    panes.errors.DurationError: '3 months' has no fixed length: the length of a month or a year varies. ...
     """
     if isinstance(value, timedelta):
         return _bounded(value, value.days * DAY + value.seconds * SECOND + value.microseconds)
@@ -101,12 +100,12 @@ def _part_of_duration(whole: str, number: str, unit: str) -> int:
         raise DurationError(f"{whole!r} is ambiguous: M may be minutes or months. Write 'm' or 'minutes'.")
     if unit.lower() in _MONTHS:
         raise DurationError(
-            f"{whole!r} has no fixed length: a month or a year is not always as many days. "
+            f"{whole!r} has no fixed length: the length of a month or a year varies. "
             "Write it in days or weeks, as '30 days'."
         )
     size = _UNITS.get(unit.lower())
     if unit.lower() in ("row", "rows", "event", "events"):
-        raise DurationError(f"{whole!r} is not a duration. Write pn.rows({number}) for so many rows.")
+        raise DurationError(f"{whole!r} is not a duration. Write pn.rows({number}) for a number of rows.")
     if size is None:
         raise DurationError(
             f"{whole!r} has the unknown unit {unit!r}. Units: us, ms, s, m (minutes), h, d, w, or their full names."
@@ -122,7 +121,7 @@ def _part_of_duration(whole: str, number: str, unit: str) -> int:
 
 
 def format_duration(micros: int) -> str:
-    """Write microseconds as the shortest exact duration, readable by ``parse_duration``.
+    """Write microseconds as the shortest exact duration, which ``parse_duration`` reads back.
 
     Examples
     --------
@@ -164,7 +163,7 @@ def parse_instant(value: InstantLike) -> int:
 
 
 def format_instant(micros: int) -> str:
-    """Write an instant in UTC, readable by ``parse_instant`` where it is in the years 1 to 9999.
+    """Write an instant in UTC; ``parse_instant`` reads back those of the years 1 to 9999.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def format_instant(micros: int) -> str:
     try:
         return str(datetime(1970, 1, 1) + timedelta(microseconds=micros))
     except OverflowError:
-        # Messages have to tell of instants that Python's calendar does not reach.
+        # Messages may name instants beyond Python's calendar.
         return f"{micros:,} µs after 1970"
 
 
@@ -189,15 +188,15 @@ class Edges:
         object.__setattr__(self, "offset", self.offset % self.period)
 
     def floor(self, instant: int) -> int:
-        """The last edge at or before an instant."""
+        """Return the last edge at or before an instant."""
         return instant - (instant - self.offset) % self.period
 
     def within(self, other: Edges) -> bool:
-        """Whether every edge of this one is an edge of the other."""
+        """Whether all edges are also edges of the other."""
         return self.period % other.period == 0 and (self.offset - other.offset) % other.period == 0
 
     def common(self, other: Edges) -> Edges:
-        """The sparsest edges that hold both: the gcd of the periods and of the difference of offsets."""
+        """Return the sparsest edges that include both: the gcd of the periods and of the difference of offsets."""
         return Edges(math.gcd(self.period, other.period, self.offset - other.offset), self.offset)
 
 
@@ -231,12 +230,12 @@ class Geometry:
         return self.range == self.slide
 
     def edges(self) -> tuple[Edges, ...]:
-        """Where instances start and end: one progression, or two when the range is no multiple of the slide."""
+        """Return where instances start and end: one progression, or two if the range is not a multiple of the slide."""
         starts, ends = Edges(self.slide, self.offset), Edges(self.slide, self.offset + self.range)
         return (starts,) if starts == ends else (starts, ends)
 
     def instances(self, instant: int) -> builtins.range:
-        """The numbers m of the instances that hold an instant.
+        """Return the numbers m of the instances that hold an instant.
 
         Examples
         --------
@@ -249,7 +248,7 @@ class Geometry:
 
 
 def common_tick(geometries: Iterable[Geometry]) -> int:
-    """The largest tick in which every range, slide and difference of offsets is whole.
+    """Return the largest tick in which every range, slide and difference of offsets is whole.
 
     Examples
     --------

@@ -402,7 +402,7 @@ def test_declarations_that_cannot_be(declared: dict[str, Any], error: type[Excep
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({"condition": "value"}, "has to be BOOLEAN"),
+        ({"condition": "value"}, "must be BOOLEAN"),
         ({"condition": "valeu > 1"}, "did you mean 'value'"),
         ({"condition": "x > 1"}, "neither a key nor an output column"),
         ({"over": "11s"}, "begins at"),

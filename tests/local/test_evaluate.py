@@ -83,7 +83,7 @@ def test_wrong_types_fail_before_rows_flow(sql):
 def test_conditions_have_to_be_boolean():
     assert require_boolean("a > 1 OR b", TABLE.schema).sql == "a > 1 OR b"
     for sql in ("a", "s", "NULL"):
-        with pytest.raises(ExpressionError, match="has to be BOOLEAN"):
+        with pytest.raises(ExpressionError, match="must be BOOLEAN"):
             require_boolean(sql, TABLE.schema)
 
 

@@ -166,7 +166,7 @@ def test_coverage_grows_until_the_window_has_seen_its_range() -> None:
         ('{"format": 1, "action": "run", "name": "q"}', "the action 'run' is not one of"),
         (json.dumps({**json.loads(counted(pn.tumbling("20us")).to_json()), "where": "rand() > 0.5"}), "rand"),
         (json.dumps({**json.loads(counted(pn.tumbling("20us")).to_json()), "over": [{"range": "1"}]}), "microseconds"),
-        (counted(pn.tumbling("20us"), where="key"), "has to be BOOLEAN"),
+        (counted(pn.tumbling("20us"), where="key"), "must be BOOLEAN"),
         ("[" * 100_000, "not a catalogue entry"),
         (json.dumps({**json.loads(counted(pn.tumbling("20us")).to_json()), "name": "\ud800"}), "surrogates"),
         (json.dumps({**json.loads(counted(pn.tumbling("20us")).to_json()), "by": "key"}), "by must be a list"),

@@ -1,4 +1,4 @@
-"""SQL: queries read from text in the dialects of neighboring systems, and written back as text.
+"""SQL: read queries from the dialects of neighbouring systems, and write them back.
 
 ``statement`` reads a statement clause by clause; ``selecting`` reads what it selects, ``read_windows`` its windows.
 ``printing`` writes a query. ``window_kinds`` is the table that reading and writing windows share. Imports ``queries``

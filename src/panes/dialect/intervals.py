@@ -60,7 +60,7 @@ def read_whole(words: Cursor, meaning: str) -> int:
     token = words.next()
     text = token.text
     if token.token_type is not TokenType.NUMBER or not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
-        words.fail(f"{meaning} has to be a whole number, no longer than {_DIGITS} digits.", [token])
+        words.fail(f"{meaning} must be a whole number of at most {_DIGITS} digits.", [token])
     return -int(text) if negative else int(text)
 
 
@@ -77,7 +77,7 @@ def read_unit(words: Cursor) -> int:
 
 
 def _number(text: str) -> Fraction | None:
-    """A number, possibly with a sign and a decimal point; None for any other text."""
+    """Read a number with an optional sign and decimal point; None for any other text."""
     if len(text) > _DIGITS or not set(text) <= set("+-.0123456789"):
         return None
     try:

@@ -16,8 +16,8 @@ from panes.queries.windows import AnyWindow, Bounds
 T = TypeVar("T")
 
 _ELSEWHERE = {
-    "sliding": "Azure's SlidingWindow answers when an event comes and also when one leaves, which does not run "
-    "here. Write HoppingWindow(minute, 60, 1), or FROM stream [RANGE 60 MINUTES] for an answer per event.",
+    "sliding": "Azure's SlidingWindow answers when an event enters and also when one leaves, which is not supported. "
+    "Write HoppingWindow(minute, 60, 1), or FROM stream [RANGE 60 MINUTES] for an answer per event.",
 }
 """Window functions of other systems that mean something else, and what to write instead."""
 
@@ -108,7 +108,7 @@ def read_azure_function(words: Cursor, bounds: Bounds, name: str | None = None) 
         optional = f", and may have {' and '.join(function.optional)}" if function.optional else ""
         words.fail(f"{function.name} needs {' and '.join(function.arguments)}{optional}.", call)
     if not WINDOW_KINDS[kind].bounds and bounds != "[)":
-        words.fail(f"{function.name} holds its events, whatever the bounds: leave Bounds out.", call)
+        words.fail(f"{function.name} has no bounds: leave Bounds out.", call)
     values = {allowed[part]: length for part, length in lengths.items()}
     return _declare(words, call, kind, values, bounds, name)
 

@@ -1,4 +1,4 @@
-"""A statement: SELECT ... FROM a stream WHERE ... GROUP BY keys and windows HAVING ..."""
+"""Read statements: ``SELECT ... FROM a stream WHERE ... GROUP BY keys and windows HAVING ...``."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ _INSTEAD = {
     "UNION": "write several statements, with ; between them.",
     "INTERSECT": "write several statements, with ; between them.",
     "EXCEPT": "write several statements, with ; between them.",
-    "QUALIFY": "write the condition behind HAVING.",
-    "JOIN": "a query reads one stream. Join before, and query the result.",
-    "CROSS": "a query reads one stream. Join before, and query the result.",
-    "LEFT": "a query reads one stream. Join before, and query the result.",
-    "INNER": "a query reads one stream. Join before, and query the result.",
-    "RIGHT": "a query reads one stream. Join before, and query the result.",
-    "FULL": "a query reads one stream. Join before, and query the result.",
-    "NATURAL": "a query reads one stream. Join before, and query the result.",
-    ",": "a query reads one stream. Join before, and query the result.",
+    "QUALIFY": "write the condition after HAVING.",
+    "JOIN": "a query reads one stream. Join first, and query the result.",
+    "CROSS": "a query reads one stream. Join first, and query the result.",
+    "LEFT": "a query reads one stream. Join first, and query the result.",
+    "INNER": "a query reads one stream. Join first, and query the result.",
+    "RIGHT": "a query reads one stream. Join first, and query the result.",
+    "FULL": "a query reads one stream. Join first, and query the result.",
+    "NATURAL": "a query reads one stream. Join first, and query the result.",
+    ",": "a query reads one stream. Join first, and query the result.",
 }
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What a statement says.
+    """A statement, read.
 
     Parameters
     ----------
     stream
-        What it reads from.
+        The stream that it reads.
     explain
-        Whether it asks for the plan and not for answers.
+        Whether it begins with ``EXPLAIN``.
     """
 
     query: Query
@@ -62,17 +62,17 @@ class Statement:
 
 
 def read_statements(text: str, *, at: str | None = None, bounds: Bounds = "[)") -> list[Statement]:
-    """All statements of a text, which are about one stream.
+    """Read all statements of a text; they read one stream.
 
     Parameters
     ----------
     at
-        The column of event time, for statements that name none.
+        The event time column of statements that name none.
     bounds
-        Which bound belongs to a window, where a window does not say it itself.
+        Which bounds belong to windows that do not say so themselves.
     """
     if not isinstance(text, str):
-        raise SqlError(f"{text!r} is no SQL: give text.")
+        raise SqlError(f"{text!r} is not SQL text.")
     tokens = tokenized(text)
     found: list[Statement] = []
     names = _names(text, tokens)
@@ -86,11 +86,11 @@ def read_statements(text: str, *, at: str | None = None, bounds: Bounds = "[)") 
             fail(text, words[:1], "this statement is nested too deeply.")
         if found[-1].stream.lower() != found[0].stream.lower():
             streams = f"{found[0].stream}, {found[-1].stream}"
-            instead = "Give the statements of each stream a text of their own."
+            instead = "Call pn.sql once for each stream."
             fail(
                 text,
                 words[:1],
-                f"the statements read from several streams ({streams}), and a plan is of one. {instead}",
+                f"the statements read several streams ({streams}), and a plan reads one. {instead}",
             )
     if not found:
         raise SqlError("there is no statement. Write SELECT ... FROM stream GROUP BY key, TumblingWindow(minute, 5).")
@@ -98,7 +98,7 @@ def read_statements(text: str, *, at: str | None = None, bounds: Bounds = "[)") 
 
 
 def _names(text: str, tokens: Sequence[Token]) -> dict[int, str]:
-    """What ``-- name: xyz`` before a statement, or behind the semicolon before it, calls it: by where it begins."""
+    """Return the names that comments ``-- name: xyz`` give to statements, by the position where these begin."""
     names: dict[int, str] = {}
     begins, comments = True, list[str]()
     for token in tokens:
@@ -110,7 +110,7 @@ def _names(text: str, tokens: Sequence[Token]) -> dict[int, str]:
             if not colon or word.strip().lower() != "name":
                 continue
             if not begins or not name.strip() or "\n" in name.strip():
-                fail(text, [token], "a comment -- name: xyz, of one line, stands before the statement that it names.")
+                fail(text, [token], "a comment -- name: xyz is one line before the statement that it names.")
             names[token.start] = name.strip()
         begins, comments = False, []
     return names
@@ -133,7 +133,7 @@ class _Reader:
         explain = words.took("EXPLAIN")
         words.expect("SELECT", "A statement is SELECT ... FROM stream GROUP BY key, TumblingWindow(minute, 5).")
         if words.sees("DISTINCT"):
-            words.fail("answers of windows are distinct by themselves: leave it out.")
+            words.fail("answers of windows are always distinct: leave it out.")
         items = self._listed("FROM")
         words.expect("FROM", "A query reads FROM a stream.")
         stream = self._from()
@@ -157,17 +157,17 @@ class _Reader:
         filtered = selected.having(self._with_window(having)) if having else None
         if not selected.aggregates:
             everything = [token for item in items for token in item]
-            words.fail("an aggregate is missing: what to compute in every window, as COUNT(*) AS n.", everything)
+            words.fail("there is no aggregate. Write what to compute in every window, as COUNT(*) AS n.", everything)
         event_time = self._at or self._default_at
         if event_time is None:
             words.fail(
-                "the statement does not say which column is the event time. Write FROM stream TIMESTAMP BY ts, or give "
+                "the statement does not say which column is the event time. Write FROM stream TIMESTAMP BY ts, or pass "
                 "at='ts'.",
                 words.tokens[:1],
             )
         for key, place in self._keys.items():
             if key.lower() == event_time.lower():
-                words.fail("this is the event time, so that every event would be a group. Leave it out.", place)
+                words.fail("this is the event time, so every event would be a group. Leave it out.", place)
         try:
             made = query(
                 name,
@@ -186,7 +186,7 @@ class _Reader:
         return Statement(made, stream, explain)
 
     def _listed(self, *closing: str) -> list[list[Token]]:
-        """Members of a list, up to a clause."""
+        """Return the members of a list, up to a clause."""
         words, found = self._words, []
         while True:
             found.append(words.inside(*closing, *_CLAUSES))
@@ -196,7 +196,7 @@ class _Reader:
                 return found
 
     def _clause(self, word: str) -> list[Token]:
-        """The words of a condition."""
+        """Return the words of a condition, none if there is no such clause."""
         words = self._words
         if not words.took(word):
             return []
@@ -206,7 +206,7 @@ class _Reader:
         if words.sees(","):
             words.fail(f"{word} has one condition: write AND or OR.")
         if found[-1].token_type is TokenType.ALIAS:
-            words.fail("a condition has no name.", found[-1:])
+            words.fail("a condition cannot have a name.", found[-1:])
         return found
 
     def _from(self) -> str:
@@ -229,12 +229,12 @@ class _Reader:
             if words.took("TIMESTAMP", "BY"):
                 self._set_time(words.name("the column of event time"))
                 if words.sees("."):
-                    words.fail("event time is a column of its own. Select the field into a column first.")
+                    words.fail("event time must be a column. Select the field into a column first.")
             elif words.sees("["):
                 begin = words.at
                 self._add(words, [read_bracket(words, self._bounds)], words.tokens[begin : words.at])
             elif words.took("AS") or (not words.ended and self._words.tokens[words.at].token_type in NAMES):
-                words.fail("a stream needs no other name here: leave it out.")
+                words.fail("a stream cannot be renamed here: leave the name out.")
             else:
                 return stream
 
@@ -253,33 +253,33 @@ class _Reader:
             self._add(words, [read_azure_function(words, self._bounds)], tokens)
         elif called and first.upper() in flink_functions():
             words.fail(
-                "such a window stands in FROM, as FROM TABLE(TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '10' MINUTES)), "
+                "this belongs in FROM, as FROM TABLE(TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '10' MINUTES)), "
                 "and the groups are window_start and window_end.",
                 tokens,
             )
         elif called:
             words.fail(
-                "a group is a column or a window, as device or TumblingWindow(minute, 5). Compute it into a column "
-                "before.",
+                "a group is a column or a window, as device or TumblingWindow(minute, 5). Compute it in a column "
+                "first.",
                 tokens,
             )
         else:
             key = words.name("a key column or a window")
             if key.lower() in [known.lower() for known in self._keys]:
-                words.fail(f"the statement groups by {key!r} already: name it once.", tokens)
+                words.fail(f"the statement already groups by {key!r}: name it once.", tokens)
             if key.lower() not in _OF_THE_WINDOW or not self._table_function:
                 self._keys[key] = tokens
         words.end("a group is one column or one window.")
 
     def _add(self, words: Cursor, windows: list[AnyWindow], tokens: Sequence[Token]) -> None:
-        """The windows of one clause; other systems mean other things by a second one."""
+        """Add the windows of one clause; a second clause means different things in other systems."""
         if self._windows:
             instead = "Write Windows(TumblingWindow(minute, 5), HoppingWindow(hour, 1, 5)) for several."
-            words.fail(f"the statement has a window already. {instead}", tokens)
+            words.fail(f"the statement already has a window. {instead}", tokens)
         self._windows += windows
 
     def _with_window(self, tokens: list[Token]) -> list[Token]:
-        """The same words, with ``window`` for the call that the statement groups by: Spark takes it for the window."""
+        """Replace the window call of GROUP BY by ``window``, as Spark does."""
         call, found, at = self._call, list[Token](), 0
         while at < len(tokens):
             words = tokens[at : at + len(call)]
@@ -295,7 +295,7 @@ class _Reader:
 
     def _set_time(self, at: str, tokens: Sequence[Token] | None = None) -> None:
         if self._at is not None and self._at.lower() != at.lower():
-            self._words.fail(f"the event time is {self._at!r} and {at!r} at once. Name one column.", tokens)
+            self._words.fail(f"the event time is both {self._at!r} and {at!r}. Name one column.", tokens)
         self._at = at
 
     def _refuse_rest(self) -> None:
@@ -306,9 +306,9 @@ class _Reader:
 
 
 def _alias(words: Cursor, tokens: list[Token]) -> tuple[list[Token], str | None, list[Token]]:
-    """The words of an expression, and the name it is given."""
+    """Return the words of an expression, its name, and all words of both."""
     if tokens[-1].token_type is TokenType.ALIAS:
-        words.fail("a name is missing behind AS.", tokens[-1:])
+        words.fail("a name is missing after AS.", tokens[-1:])
     if len(tokens) > 2 and tokens[-2].token_type is TokenType.ALIAS:
         last = tokens[-1]
         if last.token_type is not TokenType.STRING:
@@ -319,4 +319,4 @@ def _alias(words: Cursor, tokens: list[Token]) -> tuple[list[Token], str | None,
 
 
 _ENDING = NAMES | {TokenType.R_PAREN, TokenType.NUMBER, TokenType.STRING, TokenType.END}
-"""What an expression may end with, so that a name behind it is its alias."""
+"""What an expression may end with if a name after it is its alias."""

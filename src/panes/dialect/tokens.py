@@ -1,4 +1,4 @@
-"""The words of a statement, one after another, and errors that show where they stand."""
+"""A cursor over the words of a statement, and errors that show where in the text they are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _percentile(arguments: list[exp.Expression]) -> exp.Expression:
 
 
 class Panes(Spark):
-    """Spark's SQL, with the names that other systems have for the same aggregates, and EXPLAIN as a word of its own."""
+    """Spark SQL, with the names of aggregates in other systems, and EXPLAIN as a word of its own."""
 
     class Tokenizer(Spark.Tokenizer):  # noqa: D106
         KEYWORDS = {word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"}  # noqa: RUF012
@@ -33,7 +33,7 @@ class Panes(Spark):
         }
         FUNCTIONS = {  # noqa: RUF012
             **Spark.Parser.FUNCTIONS,
-            # sqlglot takes a second argument for a flag, and drops what is none.
+            # sqlglot takes the second argument for a flag, and drops any other value.
             "FIRST": exp.First.from_arg_list,
             "LAST": exp.Last.from_arg_list,
             "PERCENTILE": _percentile,
@@ -53,7 +53,7 @@ _OPENING = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType
 
 
 def tokenized(text: str) -> list[Token]:
-    """The words of a text; an open quote or comment is an error."""
+    """Split a text into words; an open quote or comment is an error."""
     try:
         return joined_strings(text, PANES.tokenize(text))
     except TokenError as error:
@@ -63,7 +63,7 @@ def tokenized(text: str) -> list[Token]:
 
 
 def fail(text: str, tokens: Sequence[Token], what: str) -> NoReturn:
-    """Raise an error that shows where some words stand."""
+    """Raise an error that shows where some words are."""
     if not tokens:
         raise SqlError(what)
     first, last = tokens[0].start, tokens[-1].end
@@ -77,12 +77,12 @@ def fail(text: str, tokens: Sequence[Token], what: str) -> NoReturn:
 
 
 class Cursor:
-    """A place among the words of a statement.
+    """A position in the words of a statement.
 
     Parameters
     ----------
     text
-        All of the text, which errors quote.
+        The whole text, which errors quote.
     tokens
         The words of this statement.
     """
@@ -96,19 +96,19 @@ class Cursor:
         return self.at >= len(self.tokens)
 
     def sees(self, *words: str) -> bool:
-        """Whether the next words are these, in any case; a quoted name is none of them."""
+        """Whether the next words are these, in any case; a quoted name is not."""
         found = self.tokens[self.at : self.at + len(words)]
         return len(found) == len(words) and all(map(_is, found, words))
 
     def took(self, *words: str) -> bool:
-        """Step over these words where they come next."""
+        """Step over these words if they come next, and return whether they did."""
         if not self.sees(*words):
             return False
         self.at += len(words)
         return True
 
     def expect(self, word: str, instead: str) -> Token:
-        """Step over a word that has to come next; ``instead`` says what to write."""
+        """Step over a word that must come next; ``instead`` says what to write."""
         if not self.sees(word):
             self.fail(f"expected {word} here. {instead}")
         return self.next()
@@ -151,22 +151,22 @@ class Cursor:
             if token.token_type in _OPENING:
                 depth.append(_OPENING[token.token_type])
             elif token.token_type in _OPENING.values() and (not depth or depth.pop() is not token.token_type):
-                self.fail("this closes nothing that is open.", [token])
+                self.fail("there is no opening parenthesis for this.", [token])
             self.at += 1
         if depth:
-            self.fail("a parenthesis is opened here and never closed.", self.tokens[begin : begin + 1])
+            self.fail("this parenthesis is never closed.", self.tokens[begin : begin + 1])
         return list(self.tokens[begin : self.at])
 
     def arguments(self) -> list[Cursor]:
-        """Step over a list in parentheses; each of its members as words of its own."""
-        opening = self.expect("(", "Its arguments stand in parentheses.")
+        """Step over a list in parentheses, and return a cursor over each member."""
+        opening = self.expect("(", "Arguments are in parentheses.")
         found: list[Cursor] = []
         if self.took(")"):
             return found
         while True:
             members = self.inside(")")
             if not members:
-                self.fail("something is missing here.")
+                self.fail("an argument is missing here.")
             found.append(Cursor(self.text, members))
             if self.took(")"):
                 return found
@@ -174,13 +174,13 @@ class Cursor:
                 self.fail("this parenthesis is never closed.", [opening])
 
     def end(self, what: str) -> None:
-        """Refuse further words."""
+        """Reject further words."""
         if not self.ended:
             self.fail(what, self.tokens[self.at :])
 
 
 def checked(words: Cursor, call: Sequence[Token], make: Callable[[], T]) -> T:
-    """What is made of some words; what is wrong with it is shown there."""
+    """Make a value of some words; show an error of its constructor where they are."""
     try:
         return make()
     except DeclarationError as error:
@@ -190,12 +190,12 @@ def checked(words: Cursor, call: Sequence[Token], make: Callable[[], T]) -> T:
 
 
 def same(words: Sequence[Token], others: Sequence[Token]) -> bool:
-    """Whether words say the same: text as it is, everything else in any case."""
+    """Whether words are equal: strings exactly, everything else in any case."""
     return [_folded(token) for token in words] == [_folded(token) for token in others]
 
 
 def split(tokens: Iterable[Token]) -> list[list[Token]]:
-    """Statements: what lies between semicolons."""
+    """Split words into statements at semicolons."""
     found: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
@@ -217,7 +217,7 @@ def _is(token: Token, word: str) -> bool:
 
 
 def _wordlike(token: Token) -> bool:
-    """A keyword of SQL that may be a name all the same, as ``window`` or ``date``."""
+    """Whether a word is a keyword of SQL that may also be a name, as ``window`` or ``date``."""
     reserved = ("SELECT", "FROM", "WHERE", "HAVING", "BY", "AND", "OR", "NOT", "AS", "ORDER", "LIMIT", "NULL")
     word = token.text
     return token.token_type is not TokenType.STRING and word.isidentifier() and word.upper() not in reserved

@@ -1,4 +1,4 @@
-"""Windows in brackets, as CQL writes them behind the stream: each form with how it is read and how it is written."""
+"""Windows in brackets, as CQL writes them after the stream: how each form is read and written."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Bracket:
     begins
         The words that it may begin with.
     read
-        Reads the words after those, given which of them it began with and the bounds of windows that name none.
+        Reads the words after those, given which of them it began with and the default bounds.
     write
-        Returns the text of a kind with arguments, or None if the form cannot say them. Text that reads back as another
-        window does no harm: whoever writes a window checks that.
+        Returns the text of a kind with arguments, or None if the form cannot express them. It may return text that
+        reads back as another window: the caller checks that.
     """
 
     begins: tuple[tuple[str, ...], ...]
@@ -70,13 +70,13 @@ def _read_rows(words: Cursor) -> Rows:
 
 def _checked_rows(words: Cursor, number: int) -> Rows:
     if number <= 0:
-        words.fail("a number of rows has to be positive.", words.tokens[: words.at])
+        words.fail("a number of rows must be positive.", words.tokens[: words.at])
     return checked(words, words.tokens[: words.at], lambda: rows(number))
 
 
 def _positive(words: Cursor, length: int) -> int:
     if length <= 0:
-        words.fail("a range and its pace have to be positive.", words.tokens[: words.at])
+        words.fail("a range and its pace must be positive.", words.tokens[: words.at])
     return length
 
 
@@ -129,7 +129,7 @@ def _read_preceding(words: Cursor, *, by_rows: bool) -> int:
     else:
         distance = read_interval(words) if words.sees("INTERVAL") else read_count(words)
     if distance < 0:
-        words.fail("nothing after the current row is known yet: write 0 or more.", words.tokens[: words.at])
+        words.fail("rows after the current one are not known yet: write 0 or more.", words.tokens[: words.at])
     words.expect("PRECEDING", _FRAME)
     return distance
 

@@ -1,4 +1,4 @@
-"""The table of window kinds: how SQL spells each of them. Reading and writing both go by it.
+"""The table of window kinds in SQL, which reading and writing share.
 
 A new kind of window, or a new spelling of one, is an entry of ``WINDOW_KINDS``.
 """
@@ -24,7 +24,7 @@ Style: TypeAlias = Literal["azure", "flink", "spark"]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A window function: its name, and the constructor's argument that each of its own stands for, in its order.
+    """A window function: its name, and the constructor's argument for each of its own, in its order.
 
     Parameters
     ----------

@@ -179,7 +179,7 @@ class _Binder:
         """Bind an operand of AND, OR, NOT or the condition of a CASE."""
         bound = self.bind(node)
         if bound.type not in (BOOLEAN, NULL):
-            raise self.error(node, f"it is {name_of(bound.type)}, and a condition has to be BOOLEAN")
+            raise self.error(node, f"it is {name_of(bound.type)}, and a condition must be BOOLEAN")
         return converted(bound, BOOLEAN)
 
     def logic(self, node: exp.Expression) -> Bound:

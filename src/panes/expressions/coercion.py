@@ -19,7 +19,7 @@ INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 FLOATS: Final = (pa.float32(), DOUBLE)
 _TIMES: Final = (DATE, LOCAL_TIMESTAMP, TIMESTAMP)
 WIDEST: Final = 38
-"""The most digits that a decimal has."""
+"""The most digits of a decimal."""
 _SMALLEST_SCALE: Final = 6
 _DIGITS: Final = dict(zip(INTEGERS, (3, 5, 10, 20), strict=True))
 _NAMES: Final[dict[pa.DataType, str]] = {

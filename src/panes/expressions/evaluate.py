@@ -55,14 +55,14 @@ def require_boolean(value: ExpressionLike, schema: pa.Schema) -> Expression:
     >>> require_boolean("a + 1", pa.schema({"a": pa.int32()}))
     Traceback (most recent call last):
     ...
-    panes.errors.ExpressionError: 'a + 1' is INT, and a condition has to be BOOLEAN: compare it, as 'a + 1 > 0'.
+    panes.errors.ExpressionError: 'a + 1' is INT, and a condition must be BOOLEAN: compare it, as 'a + 1 > 0'.
     """
     condition = expression(value)
     kind = result_type(condition, schema)
     if kind != BOOLEAN:
         sql = condition.sql
         raise ExpressionError(
-            f"{sql!r} is {name_of(kind)}, and a condition has to be BOOLEAN: compare it, as '{sql} > 0'."
+            f"{sql!r} is {name_of(kind)}, and a condition must be BOOLEAN: compare it, as '{sql} > 0'."
         )
     return condition
 

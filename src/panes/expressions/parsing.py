@@ -1,4 +1,4 @@
-"""Text to tree: sqlglot reads Spark SQL, the whitelist checks it, parentheses and other spellings fall away."""
+"""Text in, tree out: sqlglot parses Spark SQL, a whitelist checks it, and other spellings are made one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 from panes.errors import ExpressionError
 from panes.expressions.writing import SPARK, operands, path, type_name
 
-# What an expression may consist of; everything else is refused with the fragment, the reason and the subset.
+# What an expression may consist of; everything else is rejected with the fragment, the reason and the subset.
 
 
 SUPPORTED: Final = (
@@ -73,7 +73,7 @@ _CHANGING: Final = frozenset(_CHANGING_WORDS.split())
 
 
 def refuse(text: str, start: int | None, fragment: str, reason: str) -> ExpressionError:
-    """The error for a fragment of an expression, underlined where its place is known."""
+    """Return the error for a fragment of an expression, underlined if its position is known."""
     lines = [f"cannot use {text!r}: {reason}.", *_underlined(text, start, fragment), SUPPORTED]
     return ExpressionError("\n".join(lines))
 
@@ -87,7 +87,7 @@ def _underlined(text: str, start: int | None, fragment: str) -> list[str]:
 
 
 def check(tree: exp.Expression, text: str) -> None:
-    """Refuse a tree that holds anything but deterministic scalar expressions of the subset."""
+    """Reject a tree with anything but deterministic scalar expressions of the subset."""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -179,10 +179,10 @@ def _cast(node: exp.Expression) -> str | None:
     if name.startswith("DECIMAL"):
         parts = [part.strip() for part in name[len("DECIMAL(") : -1].split(",")]
         if not all(part.isascii() and part.isdecimal() and len(part) < 3 for part in parts):
-            return f"{name} needs 1 to 38 digits, and at most as many behind the point"
+            return f"{name} needs 1 to 38 digits, and at most as many after the point"
         precision, scale = map(int, parts)
         if not 0 <= scale <= precision <= 38 or precision == 0:
-            return f"{name} needs 1 to 38 digits, and at most as many behind the point"
+            return f"{name} needs 1 to 38 digits, and at most as many after the point"
     return None
 
 
@@ -221,7 +221,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeE
 
 @lru_cache(maxsize=4096)
 def tree_of(text: str) -> exp.Expression:
-    """Read an expression as a tree of the subset without parentheses; shared, so never to be changed.
+    """Parse an expression into a tree of the subset without parentheses. The tree is shared: never change it.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def tree_of(text: str) -> exp.Expression:
 
 
 def checked(tree: exp.Expression, text: str) -> exp.Expression:
-    """A tree of the subset out of one that sqlglot has read; ``text`` is what errors quote."""
+    """Return a tree that sqlglot has parsed as one of the subset; ``text`` is what errors quote."""
     _refuse_chains(tree, text)
     tree = _normalised(tree)
     check(tree, text)
@@ -259,7 +259,7 @@ def _parsed(text: str) -> exp.Expression:
         raise _unreadable(text, error) from error
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Expression):
-        raise ExpressionError(f"cannot read {text!r}: it does not hold an expression. {SUPPORTED}")
+        raise ExpressionError(f"cannot read {text!r}: it has no expression. {SUPPORTED}")
     return tree
 
 
@@ -284,14 +284,14 @@ def _unreadable(text: str, error: ParseError) -> ExpressionError:
     details = error.errors[0] if error.errors else {}
     highlight, before = details.get("highlight") or "", details.get("start_context") or ""
     # sqlglot names its own classes in messages about missing operands: a user does not know them.
-    description = str(details.get("description") or "it is no SQL expression").split(" for <class")[0]
+    description = str(details.get("description") or "it is not a SQL expression").split(" for <class")[0]
     start = len(before) if text.startswith(before + highlight) else None
     place = f"line {details.get('line')}, column {details.get('col')}: " if details else ""
     return refuse(text, start, highlight, f"{place}{description[:1].lower()}{description[1:]}")
 
 
 def _refuse_chains(tree: exp.Expression, text: str) -> None:
-    """Ask for parentheses where sqlglot and Spark bind differently, so that nothing is read in two ways."""
+    """Require parentheses where the precedence of sqlglot and Spark differs."""
     for node in tree.walk():
         for operand in (node.args.get("this"), node.args.get("expression")):
             if isinstance(node, _COMPARISONS) and isinstance(operand, _COMPARISONS):
@@ -306,7 +306,7 @@ def _refuse_chains(tree: exp.Expression, text: str) -> None:
 
 
 def _normalised(tree: exp.Expression) -> exp.Expression:
-    """Take the parentheses and comments away, and write NOT LIKE as NOT of LIKE."""
+    """Remove parentheses and comments, and write NOT LIKE as NOT of LIKE."""
     holder = exp.Paren(this=tree)  # so that the root, too, has a parent in which it can be replaced
     for node in list(holder.find_all(exp.Paren, exp.Like)):
         if isinstance(node, exp.Like) and node.args.get("negate"):

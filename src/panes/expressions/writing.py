@@ -1,4 +1,4 @@
-"""Tree to text: the one spelling of an expression, with just the parentheses that Spark needs.
+"""Tree in, text out: the one spelling of an expression, with just the parentheses that Spark needs.
 
 sqlglot's own generator keeps the parentheses of the user. Here they are put in by precedence, and also
 wherever Spark's grammar binds otherwise than sqlglot's (chains of comparisons, ``||`` beside ``+``), so
@@ -74,7 +74,7 @@ _TYPES: Final[dict[str, str]] = {
     "TIMESTAMP": "TIMESTAMP",
     "TIMESTAMPLTZ": "TIMESTAMP",
 }
-# Words with which something else than a name begins or goes on, in sqlglot's grammar or in Spark's.
+# Words that may begin or continue something other than a name, in the grammar of sqlglot or of Spark.
 _WORDS: Final = """
     all and anti any array as asc between binary both by case cast collate cross cube current current_catalog
     current_database current_date current_role current_schema current_time current_timestamp current_user date datetime
@@ -91,7 +91,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def operands(node: exp.Expression) -> list[exp.Expression]:
-    """The operands of a node in the order in which they are written."""
+    """Return the operands of a node in the order in which they are written."""
     if isinstance(node, exp.Case):
         branches = [part for branch in node.args["ifs"] for part in (branch.this, branch.args["true"])]
         return [part for part in (node.this, *branches, node.args.get("default")) if part is not None]
@@ -103,7 +103,7 @@ def operands(node: exp.Expression) -> list[exp.Expression]:
 
 
 def path(column: exp.Expression) -> tuple[str, ...]:
-    """The names along a column reference: ``a.b`` is ``("a", "b")``."""
+    """Return the names of a column reference: ``a.b`` is ``("a", "b")``."""
     if isinstance(column, exp.Identifier):
         return (column.this,)
     if isinstance(column, exp.Dot):
@@ -112,12 +112,12 @@ def path(column: exp.Expression) -> tuple[str, ...]:
 
 
 def is_column(tree: exp.Expression) -> bool:
-    """Whether a tree is nothing but a column, or a field of one."""
+    """Whether a tree is just a column, or a field of one."""
     return isinstance(tree, (exp.Column, exp.Dot))
 
 
 def paths(tree: exp.Expression) -> list[tuple[str, ...]]:
-    """The columns of a tree in order of appearance; a field of a struct with its path.
+    """Return the columns of a tree in order of appearance; a field of a struct with its path.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def paths(tree: exp.Expression) -> list[tuple[str, ...]]:
 
 
 def renamed(tree: exp.Expression, replacements: Mapping[str, exp.Expression]) -> str:
-    """The text of a tree with others in the place of columns, or of the roots of fields."""
+    """Return the text of a tree with columns, or roots of fields, replaced by other trees."""
     by_name = {name.casefold(): new for name, new in replacements.items()}
 
     def replaced(node: exp.Expression) -> exp.Expression:
@@ -158,7 +158,7 @@ def _field(root: exp.Expression, names: tuple[str, ...]) -> exp.Expression:
 
 
 def type_name(node: exp.DataType) -> str | None:
-    """The Spark name of a type in a cast, or None when it is not one of the subset."""
+    """Return the Spark name of a type in a cast, or None if it is not in the subset."""
     name = _TYPES.get(node.this.name if isinstance(node.this, exp.DataType.Type) else str(node.this))
     if name == "DECIMAL":
         parameters = [parameter.name for parameter in node.expressions] or ["10"]
@@ -167,7 +167,7 @@ def type_name(node: exp.DataType) -> str | None:
 
 
 def identifier(name: str) -> str:
-    """Write one name, in backticks unless it is a plain word that can be nothing but a name."""
+    """Write a name, in backticks unless it is a plain word that can only be a name."""
     if name.isascii() and name.isidentifier() and name.lower() not in _RESERVED:
         tokens = SPARK.tokenize(name)
         if len(tokens) == 1 and tokens[0].token_type in SPARK.parser_class.ID_VAR_TOKENS:
@@ -181,7 +181,7 @@ def write(node: exp.Expression) -> str:
 
 
 def _write(node: exp.Expression) -> tuple[str, int]:
-    """The text of a node and how tightly it binds."""
+    """Return the text of a node and its precedence."""
     kind = type(node)
     if kind in _BINARY:
         return _binary(node)
@@ -197,7 +197,7 @@ def _operand(node: exp.Expression, binding: int) -> str:
 
 def _binary(node: exp.Expression) -> tuple[str, int]:
     symbol, level = _BINARY[type(node)]
-    # Only a chain of one level may lean to the left; || never mixes with + and -, which Spark binds alike.
+    # Only a chain of one level is left-deep; || never mixes with + and -, which have the same precedence in Spark.
     left = level if level in _CHAINS else level + 1
     tight = _PRODUCT if level == _CONCAT else level + 1
     if level == _CONCAT:

@@ -1,4 +1,4 @@
-"""What tests and benchmarks of windowed queries need: events, window sets, slow answers, and comparisons."""
+"""Tools for tests of windowed queries: random events and windows, slow references, Spark as an oracle, comparisons."""
 
 from panes.testing.event_tables import events
 from panes.testing.laws import check_aggregate

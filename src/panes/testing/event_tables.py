@@ -1,4 +1,4 @@
-"""Random event tables with everything that windows trip over.
+"""Random event tables with the cases that are hard for windows.
 
 Nulls, NaN and infinities, several events at one instant, events exactly on the edges of windows, long gaps, times
 before the epoch, rows out of order, and keys of any type, null among them.
@@ -50,10 +50,10 @@ def events(
     at, time
         The column of event time and its type, by default a timestamp in UTC.
     start
-        The middle of the time that the events span, in µs since the epoch; half of them come before it.
+        The middle of the events' time span, in µs since the epoch.
     step
-        The mean time between events. Some are whole multiples of it, so that they lie on the edges of windows; some
-        come at the same instant, and some after a gap.
+        The mean time between events. Some times are multiples of it, so they are on edges of windows; some events
+        share an instant, and some follow a gap.
     nulls, null_times
         The share of nulls in every key and value column, and among the times.
     special
@@ -81,8 +81,8 @@ def events(
         pool = [draw(rng, type_, special=0.5) for _ in range(distinct)]
         columns[name] = pa.array([None if rng.random() < nulls else rng.choice(pool) for _ in range(rows)], type_)
     for name, type_ in values.items():
-        drawn = [None if rng.random() < nulls else draw(rng, type_, special=special) for _ in range(rows)]
-        columns[name] = pa.array(drawn, type_)
+        column = [None if rng.random() < nulls else draw(rng, type_, special=special) for _ in range(rows)]
+        columns[name] = pa.array(column, type_)
     return pa.table(columns)
 
 
@@ -110,7 +110,7 @@ def draw(rng: random.Random, type_: pa.DataType, *, special: float = 0.0) -> Any
         return _EPOCH + timedelta(days=rng.randint(-40, 40))
     if pa.types.is_timestamp(type_):
         return rng.randint(-40, 40) * SECOND + rng.choice((0, 0, 1, -1))
-    raise DeclarationError(f"no events of type {type_} can be drawn. Add the column to the table yourself.")
+    raise DeclarationError(f"there are no random values of type {type_}. Add the column to the table yourself.")
 
 
 def _maybe(rng: random.Random, type_: pa.DataType, special: float) -> Any:

@@ -1,4 +1,4 @@
-"""Lookups the slow way: request by request, window by window, event by event, in plain Python."""
+"""A slow reference of lookups: request by request, window by window, event by event, in plain Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def brute_force_lookup(
     at: str | None = None,
     delay: DurationLike | None = None,
 ) -> pa.Table:
-    """What ``plan.lookup`` answers, one request and window at a time; slow, and meant to be obviously right.
+    """Return what ``plan.lookup`` answers, one request and window at a time: slow, and simple enough to be right.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def brute_force_lookup(
 def _held(
     query: Query, window: LookupWindow, events: pa.Table, requests: pa.Table, requested_at: str, delay: int
 ) -> list[_Held]:
-    """What a window holds for each request."""
+    """Return what a window holds for each request."""
     instants = events.column(query.at).combine_chunks().cast(pa.int64()).to_pylist()
     passed = [True] * len(events) if query.where is None else evaluate(query.where, events).to_pylist()
     keys, ties = _keys(events, query.by), _ties(query, events)
@@ -115,7 +115,7 @@ def _last_rows(window: RowWindow, before: list[int], instants: list[int], end: i
 
 
 def _tick(period: int, phase: int, t: int) -> int:
-    """The last instant of a grid that is not after another one."""
+    """Return the last instant of a grid at or before another one."""
     return t - (t - phase) % period
 
 
@@ -125,7 +125,7 @@ def _keys(table: pa.Table, by: tuple[str, ...]) -> list[Any]:
 
 
 def _ties(query: Query, events: pa.Table) -> list[list[Any]]:
-    """What orders rows of one instant: ties= and then what is read, or all columns by their names; nulls first."""
+    """Return the columns that order rows of one instant: ties= and what is read, or all by name; nulls first."""
     shared = {name.lower() for name in (*query.by, query.at)}
     listed = sorted((n for n in events.column_names if n.lower() not in shared), key=str.lower)
     used = {name.lower() for name in query.used}

@@ -1,4 +1,9 @@
-"""Spark's own answers to a lookup: for each window a range join of requests and events, and a group-by."""
+"""Spark's own answers to runs, joins and lookups, window by window.
+
+Only ``native`` comes from Panes, Spark's own form of each aggregate; ``panes.spark`` and the planner take no part. A
+sliding window is a join of every instant of an event with all events of its window, and a lookup a range join of requests and
+events.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +21,16 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-# The oracle: Spark's own ``groupBy(window(...))``, each window of each query on its own, united.
-#
-# A sliding window is a join there: every instant of an event with all events of its window.
-#
-# Only ``native`` comes from Panes, Spark's own form of each aggregate; ``panes.spark`` and the planner take no part.
+# Runs
 
 
 def spark_answers(queries: Query | Iterable[Query], events: DataFrame) -> DataFrame:
-    """What Spark itself answers, in the long form of Panes.
+    """Return Spark's answers to queries, in the long layout: ``groupBy(window(...))`` for each window, united.
 
     Parameters
     ----------
     queries
-        Of Spark's own aggregates; a user-defined one has no oracle in Spark.
+        With aggregates that Spark has.
     events
         The data.
     """
@@ -83,14 +84,14 @@ def _answers_of(query: Query, window: Window, events: DataFrame) -> DataFrame:
 
 
 def _per_event(query: Query, window: Window, events: DataFrame) -> DataFrame:
-    """Every instant of every key with the events of its window, if any, as often as it has events."""
+    """Join every event with the events of its window."""
     from pyspark.sql import functions as F
 
     keys, at = [_quoted(key) for key in query.by], F.col(_quoted(query.at))
     events = events.where(at.isNotNull()).withColumn("__here", F.lit(1))
     asking = [F.col(key).alias(f"__key{i}") for i, key in enumerate(keys)]
     asking.append((at - F.expr(f"INTERVAL '{window.ago}' MICROSECOND")).alias("__end"))
-    asked = events.groupBy(*asking).agg(F.count("*").alias("__times"))
+    instants = events.groupBy(*asking).agg(F.count("*").alias("__times"))
     first = F.col("__end") - F.expr(f"INTERVAL '{window.geometry.range}' MICROSECOND")
     near = (at > first) & (at <= F.col("__end"))
     for i, key in enumerate(keys):
@@ -99,10 +100,10 @@ def _per_event(query: Query, window: Window, events: DataFrame) -> DataFrame:
     bounds = F.struct(first.alias("start"), F.col("__end").alias("end")).alias("window")
     columns = []
     for alias, value in query.aggregates:
-        # A window without events is a row without an event, which even count(1) must not count.
+        # A window without events is a row of nulls, which even count(1) must not count.
         own = value.with_arguments(tuple(f"CASE WHEN __here = 1 THEN {argument} END" for argument in value.arguments))
         columns.append(spark_aggregate(query, own, streaming=False).alias(alias))
-    grouped = asked.join(events, near, "left").groupBy(bounds, *named, "__times").agg(*columns)
+    grouped = instants.join(events, near, "left").groupBy(bounds, *named, "__times").agg(*columns)
     return grouped.withColumn("__times", F.explode(F.sequence(F.lit(1), F.col("__times").cast("int"))))
 
 
@@ -130,7 +131,7 @@ def spark_aggregate(query: Query, aggregate: Aggregate, streaming: bool) -> Colu
     if text is None:
         raise NotImplementedError(f"Spark has no {aggregate}")
     if streaming and text.startswith("count(DISTINCT "):
-        # Streams have no distinct aggregates.
+        # Spark's streams have no distinct aggregates.
         return F.size(F.collect_set(F.expr(aggregate.arguments[0]))).cast("bigint")
     return F.expr(text)
 
@@ -139,9 +140,7 @@ def _quoted(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
 
 
-# The oracle of joins: Spark's own interval join, each window on its own, united.
-#
-# Written with PySpark alone, as its users write it; nothing of ``panes.spark`` takes part.
+# Joins
 
 
 def spark_joins(
@@ -154,12 +153,12 @@ def spark_joins(
     where: str = "TRUE",
     how: str = "inner",
 ) -> DataFrame:
-    """What Spark itself answers, in the long form of ``pn.join``.
+    """Return Spark's answers to a join, in the long layout of ``pn.join``: an interval join for each window, united.
 
     Parameters
     ----------
     left, right
-        Batches or streams, which have the key and the time in common and maybe other columns.
+        Batches or streams that share the key, the time and possibly other columns.
     where
         A condition over ``l`` and ``r``, as ``l.price < r.price``.
     """
@@ -176,7 +175,7 @@ def _matches_of(
 
     width = f"INTERVAL '{size}' MICROSECOND"
     near = f"l.{at} < r.{at} + {width} AND r.{at} < l.{at} + {width}"
-    # In its full outer join of streams, Spark lets null keys match each other unless it is told.
+    # In a full outer join of streams, Spark matches null keys with each other unless told otherwise.
     alike = f"l.{on} = r.{on} AND l.{on} IS NOT NULL"
     joined = left.alias("l").join(right.alias("r"), F.expr(f"{alike} AND {near} AND {where}"), how)
     shared = (set(left.columns) & set(right.columns)) - {on}
@@ -195,18 +194,21 @@ def _matches_of(
     )
 
 
+# Lookups
+
+
 _ROW = "__row"
 
 
 def spark_lookups(query: Query, events: DataFrame, requests: DataFrame, *, at: str | None = None) -> DataFrame:
-    """What Spark itself answers, in the wide form.
+    """Return Spark's answers to a lookup, in the wide layout.
 
     Parameters
     ----------
     query
-        Over sliding windows of time, of plain aggregates.
+        Plain aggregates over sliding windows in time.
     events, requests
-        The data; requests have a column ``id`` that tells them apart.
+        The data; the column ``id`` identifies a request.
     at
         The column of time of the requests, as ``plan.lookup`` takes it.
     """
@@ -228,7 +230,7 @@ def spark_lookups(query: Query, events: DataFrame, requests: DataFrame, *, at: s
         met = rows.join(
             events.withColumn(_ROW, F.lit(1)).alias("e"), reduce(lambda a, b: a & b, [*alike, after, before]), "left"
         )
-        # A request without events is one row of nulls, which only count() would notice.
+        # A request without events is a row of nulls, which count() must not count.
         columns = [
             (
                 F.count(_ROW) if str(aggregate) == "count()" else spark_aggregate(query, aggregate, streaming=False)

@@ -1,4 +1,4 @@
-"""Whether two sets of answers are the same: as multisets of rows, exactly where exactness is possible."""
+"""Compare answers as multisets of rows: doubles up to rounding, everything else exactly."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def assert_same_answers(
 ) -> None:
     """Fail unless two results hold the same rows, in any order.
 
-    Names and types have to agree (nullability and the name of a time zone aside). Integers, decimals, strings, times
-    and keys have to be equal; doubles may differ by rounding, since sums are taken in another order; NaN equals
-    NaN, and -0.0 equals 0.0, as for Spark's ``=``.
+    Names and types must agree, except for nullability and the names of time zones. Integers, decimals, strings, times
+    and keys must be equal; doubles may differ by rounding, since sums are taken in another order. NaN equals NaN, and
+    -0.0 equals 0.0, as for Spark's ``=``.
 
     Parameters
     ----------
     actual, expected
         Arrow tables or Spark DataFrames.
     relative, absolute
-        Doubles may differ by ``relative * |expected| + absolute``. Where values of different sign are added, the
-        error of a sum is bounded by ``n * epsilon * sum(|x|)`` and not by the sum: give that bound as ``absolute``,
+        Doubles may differ by ``relative * |expected| + absolute``. If values of different signs are added, the error
+        of a sum is bounded by ``n * epsilon * sum(|x|)`` and not by the sum: give that bound as ``absolute``,
         for all columns or per column.
 
     Examples
@@ -76,7 +76,7 @@ def assert_same_answers(
 
 
 class _Answers:
-    """A result as Python rows, and the names and types of its columns."""
+    """A result as Python rows, with the names and types of its columns."""
 
     def __init__(self, result: Any) -> None:
         spark = not isinstance(result, pa.Table)
@@ -96,7 +96,7 @@ class _Answers:
 
 
 def _parts(table: pa.Table) -> Iterator[tuple[str, pa.Array]]:
-    """The columns; those that are structs with doubles in parts, which may differ by rounding."""
+    """Yield the columns; structs with doubles field by field, since doubles may differ by rounding."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         array = column.combine_chunks()
         if pa.types.is_struct(array.type) and any(pa.types.is_floating(field.type) for field in array.type):
@@ -118,7 +118,7 @@ def _compare_schemas(found: _Answers, wanted: _Answers) -> None:
 
 
 def _type_name(type_: pa.DataType) -> str:
-    """The type without what does not matter: time zone names, offset widths, nullability."""
+    """Return a type without time zone names, offset widths and nullability."""
     if pa.types.is_timestamp(type_):
         return f"timestamp[{type_.unit}]{'' if type_.tz is None else ' with zone'}"
     if pa.types.is_struct(type_):
@@ -129,7 +129,7 @@ def _type_name(type_: pa.DataType) -> str:
 
 
 def _python(array: pa.Array) -> list[Any]:
-    """Values as Python has them, instants as µs: ``datetime`` neither reaches as far nor compares across zones."""
+    """Return Python values, with instants in µs: ``datetime`` has a smaller range and cannot compare across zones."""
     if pa.types.is_timestamp(array.type):
         return list(array.cast(pa.int64()).to_pylist())
     if pa.types.is_struct(array.type):

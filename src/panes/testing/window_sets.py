@@ -1,4 +1,4 @@
-"""Random window sets, as the experiments of the papers draw them.
+"""Random window sets, as in the experiments of the papers.
 
 Factor Windows, section V-A, Algorithm 6 (RandomGen) and its sequential sibling (SequentialGen), with the default
 parameters of section V-B; Subsuming Multiple Sliding Windows, section 5 (smooth, medium and abrupt windows).
@@ -35,17 +35,17 @@ def random_gen(
     Parameters
     ----------
     n
-        How many distinct windows; a window drawn twice is drawn again.
+        How many distinct windows.
     tumbling
         Whether windows are tumbling.
     seeds
-        What is multiplied; by default those of the paper.
+        The seeds to multiply; by default those of the paper.
     multiplier
-        The largest factor; the least is 2, so that a seed itself is left for a planner to find.
+        The largest factor; the least is 2, so a planner can still find the seed as a factor window.
     rng
-        A source of randomness, or a seed of one.
+        A random number generator, or its seed.
     unit
-        The unit of seeds, in that of the result.
+        The unit of seeds, in the unit of the result.
 
     Examples
     --------
@@ -77,14 +77,14 @@ def sequential_gen(
     """
     seeds = _seeds(n, tumbling, seeds, multiplier)
     if n > multiplier - 1:
-        raise DeclarationError(f"{n} windows need a multiplier of at least {n + 1}, not {multiplier}")
+        raise DeclarationError(f"{n} windows need a multiplier of at least {n + 1}, not {multiplier}.")
     source = rng if isinstance(rng, random.Random) else random.Random(rng)
     seed = source.choice(seeds)
     return [_window(seed * factor * unit, tumbling) for factor in range(2, n + 2)]
 
 
 def sliding_class(name: str, n: int, rng: random.Random | int | None = None, unit: int = SECOND) -> list[Geometry]:
-    """Draw windows of a class, ``smooth``, ``medium`` or ``abrupt``; the same window may come several times.
+    """Draw windows of a class, ``smooth``, ``medium`` or ``abrupt``; a window may occur several times.
 
     Examples
     --------
