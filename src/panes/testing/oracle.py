@@ -1,8 +1,8 @@
 """Spark's own answers to runs, joins and lookups, window by window.
 
 Only ``native`` comes from Panes, Spark's own form of each aggregate; ``panes.spark`` and the planner take no part. A
-sliding window is a join of every instant of an event with all events of its window, and a lookup a range join of requests and
-events.
+sliding window is a join of every instant of an event with all events of its window, and a lookup a range join of
+requests and events.
 """
 
 from __future__ import annotations
