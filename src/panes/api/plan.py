@@ -474,7 +474,7 @@ class Plan:
         check_mode(self.queries, mode)
         check_rows(self._over_rows, {"late": late, "limits": limits, "catalogue": catalogue})
         from panes.spark.finish import union_by_name
-        from panes.spark.shards import METRICS
+        from panes.spark.shards import metrics_name
         from panes.spark.stream import add_stream
         from panes.spark.stream_options import StreamOptions
 
@@ -490,8 +490,7 @@ class Plan:
             from panes.spark.rows_stream import add_row_stream
 
             for prepared in [prepare_rows(some, events) for some in self._key_sets]:
-                # Spark refuses two observed metrics of one name.
-                metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
+                metrics = metrics_name(len(parts))
                 parts.append(add_row_stream(steps, read, prepared, shards, metrics, checkpoint))
         if len(parts) > 1:
             steps.add("union", "the answers of all parts", union_by_name, *parts)

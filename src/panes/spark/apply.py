@@ -26,7 +26,7 @@ from panes.spark.operated import operated, operated_stream
 from panes.spark.rows import Prepared, add_row_windows, prepared_with
 from panes.spark.rows_job import AnswerColumns
 from panes.spark.rows_stream import add_row_stream
-from panes.spark.shards import METRICS
+from panes.spark.shards import metrics_name
 
 
 class PreparedFunction(Prepared):
@@ -73,9 +73,7 @@ def apply_to_stream(
     steps = Steps("pn.apply on a stream", shuffling=True)
     read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
     for some in _prepared(declared, events):
-        # Spark refuses two observed metrics of one name.
-        metrics = f"{METRICS}_{len(parts)}" if parts else METRICS
-        parts.append(add_row_stream(steps, read, some, shards, metrics, checkpoint))
+        parts.append(add_row_stream(steps, read, some, shards, metrics_name(len(parts)), checkpoint))
     return _together(steps, parts)
 
 

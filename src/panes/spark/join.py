@@ -27,7 +27,7 @@ from panes.spark.chunks import whole_keys
 from panes.spark.naming import quoted, text
 from panes.spark.operated import operated_stream
 from panes.spark.packing import typed
-from panes.spark.shards import METRICS
+from panes.spark.shards import metrics_name
 from panes.spark.time_joins import (
     JoinSides,
     check_watermarks,
@@ -119,9 +119,7 @@ def join_rows_of_streams(sides: JoinSides) -> list[DataFrame]:
                 f"on={key!r} holds {type_}, and on a stream keys of windows of rows are single values. Take a field "
                 "of it, or its text."
             )
-    # Each needs its own name: Spark refuses two observed metrics of one name.
-    names = (METRICS if number == 0 else f"{METRICS}_{number}" for number in range(len(sides.declared.rows)))
-    return [_over_rows(sides, window, name) for window, name in zip(sides.declared.rows, names, strict=True)]
+    return [_over_rows(sides, window, metrics_name(number)) for number, window in enumerate(sides.declared.rows)]
 
 
 def _over_rows(sides: JoinSides, window: RowWindow, metrics: str) -> DataFrame:

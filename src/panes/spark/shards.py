@@ -77,6 +77,11 @@ def read_changes(session: SparkSession, folder: str, shards: int) -> DataFrame:
     )
 
 
+def metrics_name(number: int) -> str:
+    """The name of the metrics of a query's n-th operator, from 0: Spark refuses two observed metrics of one name."""
+    return f"{METRICS}_{number}" if number else METRICS
+
+
 def run_shards(packed: DataFrame, job: Job, mode: Mode, metrics: str = METRICS) -> DataFrame:
     """Run packed events through the stateful operator; its answers are still packed.
 
