@@ -139,7 +139,7 @@ def test_a_stream_finds_the_same(seed, rows, key, how, condition, name, cuts):
     columns = join_columns(declared, left.schema, right.schema)
     both = both_sides(declared, columns, (left.schema, right.schema), declared.rows[0])
     fulfilled = None if condition is None else Condition(declared.where, columns.match)
-    made = operator_of(both.stream, both.operator(fulfilled), columns.match)
+    made = operator_of(both.input, both.operator(fulfilled), columns.match)
     parts = []
     for port, table in enumerate((left, right)):
         arrays = {PORT: pa.array([port] * len(table), pa.int32())}

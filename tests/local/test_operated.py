@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panes as pn
-from panes.applying.user_operators import operator_of, stream_of
+from panes.applying.user_operators import input_of, operator_of
 from panes.errors import DeclarationError, OrderError, PlanError, SchemaError
 from panes.operators import (
     FREE,
@@ -174,7 +174,7 @@ class Remembers(Changes):
 @pytest.mark.parametrize(("by", "together"), [((), False), ("k", True)])
 def test_a_second_window_alone_has_keys(by, together):
     """Rows that have no keys are in one operator anyway."""
-    stream = operator_of(stream_of(pn.sliding(pn.rows(2)), by, "ts"), Remembers).stream
+    stream = operator_of(input_of(pn.sliding(pn.rows(2)), by, "ts"), Remembers).input
     assert (stream.together, stream.alone) == (together, True)
 
 
@@ -191,7 +191,7 @@ NINE = pn.hopping("9 us", every=pn.rows(1), bounds="[]")
 
 def test_a_second_window_goes_by_time():
     join = joined_with(NINE, outer="right")
-    stream = stream_of(FIVE, "k", "ts", port="side")
+    stream = input_of(FIVE, "k", "ts", port="side")
     assert not stream.timed
     assert operator_of(stream, join).stream.timed
     table = sides([(0, "a", 1), (100, "b", 1)])

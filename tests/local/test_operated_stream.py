@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.applying.operator_shard import OperatedShard
-from panes.applying.user_operators import operator_of, stream_of
+from panes.applying.user_operators import input_of, operator_of
 from panes.errors import SchemaError, StateError
 from panes.operators import (
     EVERY_TUPLE,
@@ -59,7 +59,7 @@ class Stream:
     """A shard that is opened again for every micro-batch."""
 
     def __init__(self, window, operator, schema, by="k", evict=None, port=None):
-        arriving = stream_of(window, by, "ts", evict=evict, port=port)
+        arriving = input_of(window, by, "ts", evict=evict, port=port)
         self.declared = operator_of(arriving, operator, schema)
         self.blob_store, self.found = MemoryBlobStore(), []
 
@@ -68,7 +68,7 @@ class Stream:
         shard = OperatedShard(self.declared, table.schema, {}, self.blob_store)
         came = table.add_column(0, INSTANT, table.column("ts").cast(pa.int64())).combine_chunks()
         # Marks for all keys come beside the rows.
-        mark, marks = self.declared.stream.mark, pa.array([], pa.int64())
+        mark, marks = self.declared.input.mark, pa.array([], pa.int64())
         if mark is not None and mark.scope == "stream":
             marks = came.filter(came.column(mark.column).fill_null(False)).column(INSTANT).combine_chunks()
         which = pa.array(np.zeros(len(marks), np.int64))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.applying.operators_in_columns import in_columns
 from panes.applying.tuple_by_tuple import answered, rows_of, submitted
-from panes.applying.user_operators import operator_of, stream_of
+from panes.applying.user_operators import input_of, operator_of
 from panes.errors import OrderError, SchemaError
 from panes.operators import Join, Sort
 from panes.operators.policies import policies_of
@@ -64,8 +64,8 @@ def tables(draw: Any) -> pa.Table:
 
 
 def both_ways(table: pa.Table, operator: Any, **asked: Any) -> tuple[pa.Table, pa.Table]:
-    declared = operator_of(stream_of(at="ts", **asked), operator)
-    rows, arrivals = arrive(declared.stream, table)
+    declared = operator_of(input_of(at="ts", **asked), operator)
+    rows, arrivals = arrive(declared.input, table)
     assert not len(rows) or in_columns(declared, rows, arrivals) is not None
     found = answered(declared, rows, arrivals)
     return found, rows_of(declared, submitted(declared, rows, arrivals))
@@ -110,8 +110,8 @@ def test_what_is_not_for_columns_runs_one_by_one() -> None:
     table = pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("us")), "x": [3, 1, 2], "side": [0, 1, 0]})
 
     def columns(operator: Any, **asked: Any) -> Any:
-        declared = operator_of(stream_of(at="ts", **asked), operator)
-        rows, arrivals = arrive(declared.stream, table)
+        declared = operator_of(input_of(at="ts", **asked), operator)
+        rows, arrivals = arrive(declared.input, table)
         return in_columns(declared, rows, arrivals)
 
     class Own(Sort):

@@ -172,7 +172,7 @@ class Sessions:
         query = pn.query("q", at="ts", by="k" if by else (), select=SELECT, over=pn.session(f"{gap} us"))
         parts = over_rows([query])
         self.bound = bind_rows(parts[0], schema, types_in(schema))
-        self.ties = tie_order(parts[0].stream, schema, needed(parts))
+        self.ties = tie_order(parts[0].input, schema, needed(parts))
         self.keys = ["k"] if by else []
         arguments = tuple(result_type(expression(sql), schema) for sql in self.bound.arguments)
         keys, ties = (tuple(schema.field(name).type for name in names) for names in (self.keys, self.ties))

@@ -41,13 +41,13 @@ class Stream:
         (part,) = over_rows([pn.query(by=by, at="ts", select=select, over=window)])
         self.bound = bind_rows(part, schema, types_in(schema))
         arguments = self.bound.arguments
-        ties = tie_order(part.stream, schema, needed([part]))
-        self.names = (*part.stream.by, "ts", *arguments, *part.deltas, *ties)
-        types = [tuple(schema.field(name).type for name in some) for some in (part.stream.by, part.deltas, ties)]
+        ties = tie_order(part.input, schema, needed([part]))
+        self.names = (*part.input.by, "ts", *arguments, *part.deltas, *ties)
+        types = [tuple(schema.field(name).type for name in some) for some in (part.input.by, part.deltas, ties)]
         values = tuple(result_type(expression(sql), schema) for sql in arguments)
         shape = Shape(types[0], values, types[1], (), 0, types[2])
         self.keys = KeySet((self.bound,), (Own(tuple(range(len(arguments))), ()),), shape)
-        self.declared = {"windows": [str(part.stream.window)]}
+        self.declared = {"windows": [str(part.input.window)]}
         self.blob_store, self.found, self.late = MemoryBlobStore(), [], 0
 
     def step(self, rows, watermark):

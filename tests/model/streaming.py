@@ -112,8 +112,8 @@ class _ByRows:
         source = _Columns(None, schema, spark_types)
         bounds = tuple(bind_rows(part, schema, lambda sql: result_type(sql, schema)) for part in parts)
         self.prepared = prepared_with(tuple(parts), source, bounds, _result(parts, bounds, source))
-        self.at = parts[0].stream.at
-        self.alone = parts[0].stream.alone
+        self.at = parts[0].input.at
+        self.alone = parts[0].input.alone
         self.blob_stores = [MemoryBlobStore() for _ in range(1 if self.alone else SHARDS)]
 
     def step(self, table: pa.Table, watermark: int) -> list[pa.Table]:

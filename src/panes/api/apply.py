@@ -13,11 +13,11 @@ from panes.applying.user_operators import (
     MakeOperator,
     WindowedOperator,
     follows,
+    input_of,
     one_window,
     operator_of,
     order_of,
     sort_of,
-    stream_of,
 )
 from panes.errors import DeclarationError, PlanError
 from panes.expressions.expression import ExpressionLike
@@ -134,8 +134,8 @@ def apply(
         )
     streaming = _check_data("apply a function to", data, checkpoint)
     if operator is not None:
-        stream = stream_of(one_window(over), by, at, where, ties, evict, port)
-        return _run(operator_of(stream, operator, schema), data, streaming, shards, checkpoint)
+        input = input_of(one_window(over), by, at, where, ties, evict, port)
+        return _run(operator_of(input, operator, schema), data, streaming, shards, checkpoint)
     assert function is not None
     if port is not None:
         raise DeclarationError("port= is for operator=: a function has one input. Leave it out.")
@@ -201,7 +201,7 @@ def sort(
         function = function_of(SortRows(columns), over=window, evict=None, schema=None, **rows)
         sorts = replace(function, order=tuple(name for name, _ in columns))
         return _run(sorts, data, streaming, shards, checkpoint)
-    return _run(sort_of(stream_of(window, **rows), columns), data, streaming, shards, checkpoint)
+    return _run(sort_of(input_of(window, **rows), columns), data, streaming, shards, checkpoint)
 
 
 def _run(

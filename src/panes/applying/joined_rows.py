@@ -83,7 +83,7 @@ class BothSides:
         return tuple(map(key_name, range(len(self.declared.on))))
 
     @cached_property
-    def stream(self) -> WindowInput:
+    def input(self) -> WindowInput:
         """How rows arrive at the window."""
         return WindowInput(policies_of(self.window, self.keys), self.keys, AT, None, PORT, ties=self.ties)
 
@@ -179,7 +179,7 @@ def both_sides(
     """Return the rows of both sides as one stream, after checking the column that the window goes by."""
     both = BothSides(declared, columns, schemas, window)
     if both.delta is not None:
-        for policy in both.stream.window.deltas:
+        for policy in both.input.window.deltas:
             check_delta(policy, schemas[0].field(both.delta[1]).type)
     return both
 

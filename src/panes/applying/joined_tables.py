@@ -40,7 +40,7 @@ def join_tables(declared: JoinDeclaration, left: pa.Table, right: pa.Table) -> p
 
 def _check_values(both: BothSides, columns: Mapping[str, pa.ChunkedArray]) -> None:
     """Reject rows without a value in the column that the window goes by."""
-    for name in both.stream.deltas:
+    for name in both.input.deltas:
         if missing := columns[name].is_null(nan_is_null=True).to_numpy().sum():
             raise SchemaError(
                 f"{name!r} is missing in {missing} of the rows, and the window {both.window.suffix!r} goes by it. "
@@ -128,7 +128,7 @@ class _Pair:
             arrays = [pa.nulls(len(rows), type_) if part is None else _array(part).cast(type_) for part, rows in parts]
             return pa.chunked_array(arrays)
 
-        columns = {PORT: pa.chunked_array([pa.array(ports)])} | {name: column(name) for name in both.stream.deltas}
+        columns = {PORT: pa.chunked_array([pa.array(ports)])} | {name: column(name) for name in both.input.deltas}
         _check_values(both, columns)
         order = sort_by_time(keys, instants)
         own, when = keys[order], instants[order]
@@ -137,10 +137,10 @@ class _Pair:
             sort_ties(order, same, [columns[name] if name in columns else column(name) for name in both.ties])
         tuples = pa.table(columns).take(pa.array(order))
         starts = np.append(np.searchsorted(own, np.unique(keys)), len(keys))
-        attributes = delta_values(both.stream.window, tuples)
+        attributes = delta_values(both.input.window, tuples)
         arrivals = Arrivals(Positions.of_events(when, starts), int(instants.max(initial=0)) + 1, attributes)
         # Rows that meet already have equal keys; those without a key were left out.
-        met = pairs(Join(both.stream.window, both.stream.window), ports[order], tuples, arrivals)
+        met = pairs(Join(both.input.window, both.input.window), ports[order], tuples, arrivals)
         assert met is not None
         left, right = (places[order[rows]] for rows in met)
         return left, right

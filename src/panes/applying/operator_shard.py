@@ -50,9 +50,9 @@ class OperatedShard:
         state = read_state(blob_store, declared_as)
         self.opened = bool(state)
         self.metrics = ShardMetrics()
-        stream = declared.stream
+        input = declared.input
         # If partitions depend on each other, one operator gets them all.
-        self._by = () if stream.alone else tuple(field_of(columns, name).name for name in stream.by)
+        self._by = () if input.alone else tuple(field_of(columns, name).name for name in input.by)
         self._waiting = Waiting(columns.insert(0, pa.field(INSTANT, pa.int64())), blob_store, state)
         keys = pa.schema([columns.field(name) for name in self._by]) if self._by else WITHOUT_KEYS
         self._keys = KeyDictionary(keys, blob_store, state.get("keys", ()))
@@ -73,7 +73,7 @@ class OperatedShard:
         marks
             The instants of marks for all keys.
         """
-        until, mark = self.watermark, self._declared.stream.mark
+        until, mark = self.watermark, self._declared.input.mark
         if mark is not None and mark.scope == "stream":
             rows = [some.filter(_not(some.column(mark.column))) for some in rows]
         came, due = self._waiting.pass_by(rows, marks.column(INSTANT).to_numpy(), watermark)
@@ -88,7 +88,7 @@ class OperatedShard:
         yield [(0, table)]
 
     def _submitted(self, came: pa.RecordBatch, marks: Array, until: int) -> Iterator[Any]:
-        mark = self._declared.stream.mark
+        mark = self._declared.input.mark
         ended = came.slice(0, 0)
         if mark is not None and mark.scope == "key":
             is_tuple = _not(came.column(mark.column))
@@ -149,11 +149,11 @@ class OperatedShard:
         self._saved.replace(latest.set_column(0, _SAVED.field("key"), renumbered))
 
     def _order(self, came: pa.RecordBatch, owner: Array) -> Array:
-        stream = self._declared.stream
-        names = tie_order(stream, self._columns)
-        if stream.together:
+        input = self._declared.input
+        names = tie_order(input, self._columns)
+        if input.together:
             # Rows of one instant arrive in the order of their keys.
-            names = [*(name for name in stream.by if name not in names), *names]
+            names = [*(name for name in input.by if name not in names), *names]
         ties = [pa.chunked_array([came.column(name)]) for name in names]
         return sort_rows(owner, came.column(INSTANT).to_numpy(), ties)
 

@@ -44,17 +44,17 @@ _AT_ONCE = 1 << 14
 
 def in_columns(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> pa.Table | Iterator[object] | None:
     """Return what an operator submits, as a table or as tuples; None if it must run tuple by tuple."""
-    stream, operator = declared.stream, made(declared, EventClock())
+    input, operator = declared.input, made(declared, EventClock())
     # The callable may use another window than it was passed, which arrivals are not for.
-    if stream.together or not len(table) or operator.declared[:1] != (stream.window,):
+    if input.together or not len(table) or operator.declared[:1] != (input.window,):
         return None
-    if type(operator) is Sort and isinstance(stream.window, TumblingPolicies) and stream.port is None:
-        if declared.order and isinstance(stream.window.evict, Time) and stream.window.evict.origin == "epoch":
+    if type(operator) is Sort and isinstance(input.window, TumblingPolicies) and input.port is None:
+        if declared.order and isinstance(input.window.evict, Time) and input.window.evict.origin == "epoch":
             # The last window on the clock ends as if rows followed.
             arrivals = replace(arrivals, end=ENDLESS)
-        return _sorted(operator, stream.window, table, arrivals)
-    if type(operator) is Join and operator.outer is None and stream.port is not None:
-        return _joined(operator, stream.port, table, arrivals)
+        return _sorted(operator, input.window, table, arrivals)
+    if type(operator) is Join and operator.outer is None and input.port is not None:
+        return _joined(operator, input.port, table, arrivals)
     return None
 
 

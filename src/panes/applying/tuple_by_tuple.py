@@ -52,8 +52,8 @@ def rows_of(declared: WindowedOperator, rows: Iterable[Any]) -> pa.Table:
 def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -> Iterator[Any]:
     """Yield the tuples that operators submit, partition after partition, without window punctuations."""
     starts, instants, marks = arrivals.events.key_starts, arrivals.events.start, arrivals.punctuations
-    if declared.stream.alone:
-        if declared.stream.together:
+    if declared.input.alone:
+        if declared.input.together:
             order = np.argsort(instants, kind="stable")
             table, instants = table.take(pa.array(order)), instants[order]
         if len(table) or len(marks):
@@ -83,7 +83,7 @@ class Running:
     def __init__(self, declared: WindowedOperator, saved: Any = None, at: int | None = None) -> None:
         self._clock = EventClock(at)
         self._operator = made(declared, self._clock)
-        self._port = declared.stream.port
+        self._port = declared.input.port
         self._out: list[Any] = []
         for port in range(self._operator.outputs):
             self._operator.connect(partial(self._keep, port), port)

@@ -40,7 +40,7 @@ class WindowedOperator:
         For a sort, the columns to sort by: it submits rows as they are.
     """
 
-    stream: WindowInput
+    input: WindowInput
     make: MakeOperator
     schema: pa.Schema | None
     declaration: str = ""
@@ -66,7 +66,7 @@ def follows(window: object) -> bool:
     return isinstance(window, Window) and window.geometry.tumbling
 
 
-def stream_of(
+def input_of(
     window: AnyWindow,
     by: str | Iterable[str] = (),
     at: str | None = None,
@@ -114,7 +114,7 @@ def _names(what: str, value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def operator_of(
-    stream: WindowInput, operator: MakeOperator, schema: pa.Schema | None = None, order: tuple[str, ...] = ()
+    input: WindowInput, operator: MakeOperator, schema: pa.Schema | None = None, order: tuple[str, ...] = ()
 ) -> WindowedOperator:
     """Check an operator by making one, which reveals its windows and rejects unsupported ones."""
     if not callable(operator):
@@ -123,30 +123,30 @@ def operator_of(
             "lambda window, clock: Deduplicator(window, clock=clock)."
         )
     check_schema(schema)
-    probe = made(WindowedOperator(stream, operator, schema), EventClock())
+    probe = made(WindowedOperator(input, operator, schema), EventClock())
     # Of its ports, and others that it makes.
     windows = (*probe.declared, *(each.declared for each in probe.windows))
-    stream = replace(stream, others=tuple(each for each in windows if each is not None and each != stream.window))
-    for window in (stream.window, *stream.others):
-        check_times(window, stream.at)
-    if stream.together and stream.mark is not None and stream.mark.scope == "key":
+    input = replace(input, others=tuple(each for each in windows if each is not None and each != input.window))
+    for window in (input.window, *input.others):
+        check_times(window, input.at)
+    if input.together and input.mark is not None and input.mark.scope == "key":
         raise DeclarationError(
             "one operator gets all keys here, because one of its windows evicts keys or has others, and marks end the "
-            f"windows of all of them. Write pn.punctuation({stream.mark.column!r}) without scope='key'."
+            f"windows of all of them. Write pn.punctuation({input.mark.column!r}) without scope='key'."
         )
-    return WindowedOperator(stream, operator, schema, f"{type(probe).__name__}: {probe.declaration()}", order)
+    return WindowedOperator(input, operator, schema, f"{type(probe).__name__}: {probe.declaration()}", order)
 
 
-def sort_of(stream: WindowInput, order: Sequence[tuple[str, bool]]) -> WindowedOperator:
+def sort_of(input: WindowInput, order: Sequence[tuple[str, bool]]) -> WindowedOperator:
     """Check a sort of tumbling windows, or a progressive sort over a window up to each row."""
-    if not isinstance(stream.window, TumblingPolicies) and stream.window.trigger != Rows(1):
+    if not isinstance(input.window, TumblingPolicies) and input.window.trigger != Rows(1):
         raise DeclarationError(
             "pn.sort sorts windows that follow one another, as pn.tumbling('1 min'), or a stream over a window up to "
             "each row, as pn.sliding('10 s'). Other overlapping windows would return rows several times: write "
             "pn.apply with a function that sorts."
         )
     names, down = tuple(name for name, _ in order), [descending for _, descending in order]
-    return operator_of(stream, partial(Sort, order=names, descending=down), None, names)
+    return operator_of(input, partial(Sort, order=names, descending=down), None, names)
 
 
 def order_of(order: str | Iterable[str]) -> tuple[tuple[str, bool], ...]:
@@ -176,7 +176,7 @@ def _ordered(value: object) -> tuple[str, bool]:
 def made(declared: WindowedOperator, clock: Clock) -> Operator:
     """Make an operator on a clock."""
     try:
-        operator = declared.make(declared.stream.window, clock=clock)
+        operator = declared.make(declared.input.window, clock=clock)
     except TypeError as error:
         raise DeclarationError(
             f"operator= failed when called with a window and clock=: {error}. Write a function of just these, as "

@@ -31,11 +31,11 @@ def apply_to_table(declared: WindowedFunction | WindowedOperator, data: Any) -> 
     data = reread(data)
     table = as_table(data)
     if isinstance(declared, WindowedOperator):
-        check_tuples(declared.stream, table.schema, declared.order)
+        check_tuples(declared.input, table.schema, declared.order)
     if declared.order:
         declared = replace(declared, schema=table.schema)
     if isinstance(declared, WindowedOperator):
-        return answered(declared, *arrive(declared.stream, table))
+        return answered(declared, *arrive(declared.input, table))
     return _call(declared, table, data)
 
 
@@ -46,7 +46,7 @@ def _call(declared: WindowedFunction, table: pa.Table, data: Any) -> pa.Table:
     bounds = {part: bind_function(declared, part, table.schema) for part in declared.parts(table.schema)}
     returned = dict[RowsPart, list[pa.Table]]()
     for parts in key_sets(list(bounds)):
-        rows = sorted_rows([part.stream for part in parts], table, data, needed(parts))
+        rows = sorted_rows([part.input for part in parts], table, data, needed(parts))
         returned |= {part: _call_part(bounds[part], rows) for part in parts}
     return pa.concat_tables([piece for part in bounds for piece in returned[part]], promote_options="permissive")
 

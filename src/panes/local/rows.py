@@ -35,7 +35,7 @@ def add_row_windows(steps: Steps, read: int, parts: Sequence[RowsPart], data: An
         A pyarrow Table, or anything with the Arrow C interface.
     """
     table = as_table(data, {name.lower() for name in needed(parts)})
-    at = parts[0].stream.at
+    at = parts[0].input.at
     if at is None:
         table = with_arrival(table)
     schema = table.schema
@@ -44,9 +44,9 @@ def add_row_windows(steps: Steps, read: int, parts: Sequence[RowsPart], data: An
     def answer_all(rows: SortedRows) -> pa.Table:
         return together([found for bound in bounds for found in _answered(bound, rows)])
 
-    order = "by time, all keys together" if parts[0].stream.together else f"by {listed(parts[0].stream.by)} and time"
-    detail = f"events {order}" if at is not None else f"events by {listed(parts[0].stream.by)}, in their order"
-    inputs, columns = [part.stream for part in parts], needed(parts)
+    order = "by time, all keys together" if parts[0].input.together else f"by {listed(parts[0].input.by)} and time"
+    detail = f"events {order}" if at is not None else f"events by {listed(parts[0].input.by)}, in their order"
+    inputs, columns = [part.input for part in parts], needed(parts)
     ordered = steps.add("sort", detail, lambda _: sorted_rows(inputs, table, data, columns), read)
     titles = [window.name for part in parts for window in part.windows]
     return steps.add("answer", "windows by rows, from one sorted column", answer_all, ordered, windows=titles)
@@ -78,7 +78,7 @@ def rows_of(part: RowsPart, rows: SortedRows, read: Collection[str]) -> tuple[pa
     read
         The columns that are read, in lower case; the others are null.
     """
-    order, arrivals = rows.at(part.stream)
+    order, arrivals = rows.at(part.input)
     positions = pa.array(order)
     table = pa.table(
         {

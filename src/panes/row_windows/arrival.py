@@ -55,21 +55,21 @@ class SortedRows:
     marks: Mapping[WindowInput, Booleans | None]
     end: int
 
-    def at(self, stream: WindowInput) -> tuple[Array, Arrivals]:
+    def at(self, input: WindowInput) -> tuple[Array, Arrivals]:
         """Return the rows that arrive at a window, by their positions in the table, and when they do."""
-        order, mine = self.order, self.arriving[stream]
+        order, mine = self.order, self.arriving[input]
         if not mine[order].all():
             order = order[mine[order]]
         own = self.ordinals[order]
         starts = np.flatnonzero(np.diff(own, prepend=-1))
         events = Positions.of_events(self.instants[order], np.append(starts, len(own)))
         arrivals = Arrivals(events, self.end)
-        mask = self.marks[stream]
+        mask = self.marks[input]
         if mask is None:
             return order, arrivals
         marked = np.flatnonzero(mask)
-        assert stream.mark is not None
-        if stream.mark.scope == "stream":
+        assert input.mark is not None
+        if input.mark.scope == "stream":
             return order, replace(arrivals, punctuations=np.sort(self.instants[marked]))
         return order, replace(arrivals, marks=marks_of(self.ordinals[marked], self.instants[marked], own[starts]))
 
@@ -86,10 +86,10 @@ def sorted_rows(
     read
         The columns that order rows which ``ties`` leaves equal; None for all.
     """
-    stream = inputs[0]
+    input = inputs[0]
     instants, known = np.arange(len(table), dtype=np.int64), np.ones(len(table), np.bool_)
-    if stream.at is not None:
-        times = column_of(table, stream.at)
+    if input.at is not None:
+        times = column_of(table, input.at)
         instants = instants_of(times)
         known = times.is_valid().to_numpy(zero_copy_only=False) if times.null_count else known
     # Rows that do not arrive, and marks, advance the clock too: so does the watermark of a stream.
@@ -102,15 +102,15 @@ def sorted_rows(
             marks[each], rows = known & marked, known & ~marked
         arriving[each] = rows if each.where is None else rows & _passing(each.where, table, rows)
     anywhere = np.logical_or.reduce(list(arriving.values()))
-    ordinals = key_ranks([column_of(table, key) for key in stream.by], len(table))
+    ordinals = key_ranks([column_of(table, key) for key in input.by], len(table))
     chosen = np.arange(len(table)) if anywhere.all() else np.flatnonzero(anywhere)
     order = chosen[sort_by_time(ordinals[chosen], instants[chosen])]
-    if stream.at is not None:
+    if input.at is not None:
         same = (ordinals[order[1:]] == ordinals[order[:-1]]) & (instants[order[1:]] == instants[order[:-1]])
         if same.any():
             # Columns that no query reads count too, and are only loaded if they have to be.
             everything = table if data is None else with_the_rest(data, table)
-            names = tie_order(stream, everything.schema, read)
+            names = tie_order(input, everything.schema, read)
             sort_ties(order, same, [everything.column(name) for name in names])
     return SortedRows(table, order, ordinals, instants, arriving, marks, end)
 
@@ -125,15 +125,15 @@ def _passing(where: Expression, table: pa.Table, rows: Booleans) -> Array:
     return passing
 
 
-def arrive(stream: WindowInput, table: pa.Table) -> tuple[pa.Table, Arrivals]:
+def arrive(input: WindowInput, table: pa.Table) -> tuple[pa.Table, Arrivals]:
     """Return the rows that arrive at one window in their order, and when they do."""
-    order, arrivals = sorted_rows([stream], table).at(stream)
+    order, arrivals = sorted_rows([input], table).at(input)
     if len(order) < len(table) or (order[1:] < order[:-1]).any():
         table = table.take(pa.array(order))
-    return table, replace(arrivals, attributes=delta_values(stream.window, table))
+    return table, replace(arrivals, attributes=delta_values(input.window, table))
 
 
-def tie_order(stream: WindowInput, schema: pa.Schema, read: Iterable[str] | None = None) -> list[str]:
+def tie_order(input: WindowInput, schema: pa.Schema, read: Iterable[str] | None = None) -> list[str]:
     """Return the columns that order rows of one instant: those that never decrease, then by the rule of all verbs.
 
     Parameters
@@ -142,11 +142,11 @@ def tie_order(stream: WindowInput, schema: pa.Schema, read: Iterable[str] | None
         The columns that order rows which ``ties`` leaves equal; None for all, as an operator sees them all.
     """
     # Windows that an operator makes may go by attributes of tuples of its own.
-    others = [policy.column for window in stream.others for policy in window.deltas]
-    first = [field_of(schema, name).name for name in stream.deltas] + [n for n in schema.names if n in others]
-    shared = (*stream.by, stream.at or "")
+    others = [policy.column for window in input.others for policy in window.deltas]
+    first = [field_of(schema, name).name for name in input.deltas] + [n for n in schema.names if n in others]
+    shared = (*input.by, input.at or "")
     return list(
-        dict.fromkeys((*first, *tie_columns(schema, stream.ties, shared, schema.names if read is None else read)))
+        dict.fromkeys((*first, *tie_columns(schema, input.ties, shared, schema.names if read is None else read)))
     )
 
 

@@ -71,10 +71,10 @@ def instances_of(
     attributes
         A table of the same rows, with the columns that sizes and paces go by.
     """
-    for window, stream in zip(part.windows, part.streams, strict=True):
+    for window, input in zip(part.windows, part.inputs, strict=True):
         end = ENDLESS if is_complete(window) else arrivals.end
-        own = replace(arrivals, end=end, attributes=delta_values(stream.window, attributes))
-        yield Instances(own, *frame_rows(stream, own), keys)
+        own = replace(arrivals, end=end, attributes=delta_values(input.window, attributes))
+        yield Instances(own, *frame_rows(input, own), keys)
 
 
 # Their answers
@@ -166,8 +166,8 @@ def bind_rows(part: RowsPart, events: pa.Schema, type_of: TypeOf) -> BoundRows:
 def check_part(part: RowsPart, schema: pa.Schema) -> None:
     """Reject columns that are missing, or of an unsuitable type."""
     check_columns([flat(part.query)], schema)
-    for stream in part.streams:
-        check_measures(stream, schema, f"query {part.query.name!r}: ")
+    for input in part.inputs:
+        check_measures(input, schema, f"query {part.query.name!r}: ")
     tie_columns(schema, part.query.ties)
 
 

@@ -51,12 +51,12 @@ from panes.row_windows.framing_by_events import frame_by_events
 from panes.row_windows.window_input import WindowInput
 
 
-def frame_rows(stream: WindowInput, arrivals: Arrivals) -> tuple[RowFrame, Integers]:
+def frame_rows(input: WindowInput, arrivals: Arrivals) -> tuple[RowFrame, Integers]:
     """Return the instances to answer, and the number of each one within its key."""
-    if stream.together:
-        return frame_by_events(stream.window, arrivals)
-    frame = Framing(stream.window, arrivals).frame
-    frame = frame if leaves_out(stream.window) else frame.held()
+    if input.together:
+        return frame_by_events(input.window, arrivals)
+    frame = Framing(input.window, arrivals).frame
+    frame = frame if leaves_out(input.window) else frame.held()
     return frame, frame.numbers()
 
 

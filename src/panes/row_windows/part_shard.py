@@ -29,7 +29,7 @@ class PartShard(ABC):
     def __init__(self, keys: KeySet, part: int, chosen: tuple[int, ...]) -> None:
         self._bound, self._shape, self._own = keys.bounds[part], keys.shape, keys.own[part]
         self._chosen = chosen
-        self._streams = [self._bound.part.streams[i] for i in chosen]
+        self._inputs = [self._bound.part.inputs[i] for i in chosen]
         self._schema = keys.waiting_schema(part)
         self.metrics = ShardMetrics()
 

@@ -22,18 +22,18 @@ class RowsPart:
     ----------
     query
         The query, with only these windows.
-    windows, streams
+    windows, inputs
         The windows, and how rows arrive at each of them.
     """
 
     query: Query
     windows: tuple[RowWindow | Window, ...]
-    streams: tuple[WindowInput, ...]
+    inputs: tuple[WindowInput, ...]
 
     @property
-    def stream(self) -> WindowInput:
+    def input(self) -> WindowInput:
         """How rows arrive at the first window; keys, time, condition and marks are those of all windows."""
-        return self.streams[0]
+        return self.inputs[0]
 
     @property
     def bare(self) -> Query:
@@ -46,12 +46,12 @@ class RowsPart:
     @property
     def deltas(self) -> tuple[str, ...]:
         """The columns that sizes and paces are measured in."""
-        return tuple(dict.fromkeys(name for stream in self.streams for name in stream.deltas))
+        return tuple(dict.fromkeys(name for input in self.inputs for name in input.deltas))
 
     @property
     def used(self) -> frozenset[str]:
         """The columns of the data that are needed, except those that only order rows of one instant."""
-        return self.query.used.union(*(stream.used for stream in self.streams))
+        return self.query.used.union(*(input.used for input in self.inputs))
 
 
 def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
@@ -65,7 +65,7 @@ def over_rows(queries: Iterable[Query]) -> tuple[RowsPart, ...]:
     >>> import panes as pn
     >>> declared = pn.query("trades", at="ts", select={"n": pn.count()}, over=[
     ...     pn.tumbling("1 h"), pn.sliding(pn.rows(100)), pn.session("1 h"), pn.tumbling(pn.punctuation("end"))])
-    >>> [[str(stream.window) for stream in part.streams] for part in over_rows([declared])]
+    >>> [[str(input.window) for input in part.inputs] for part in over_rows([declared])]
     [['pn.sliding(pn.rows(100))', "pn.session('1h')"], ["pn.tumbling(pn.punctuation('end'))"]]
     """
     found = []
@@ -89,7 +89,7 @@ def over_everything(query: Query) -> tuple[RowsPart, ...]:
     >>> import panes as pn
     >>> over = [pn.hopping("1 h", every="5 min"), pn.sliding("1 h"), pn.sliding(pn.rows(100))]
     >>> declared = pn.query(at="ts", select={"n": pn.count()}, over=over)
-    >>> [[str(stream.window) for stream in part.streams] for part in over_everything(declared)]
+    >>> [[str(input.window) for input in part.inputs] for part in over_everything(declared)]
     [["pn.hopping('1h', every='5m')", "pn.sliding('1h')"], ...]
     """
     by_rows = over_rows([query])
@@ -98,8 +98,8 @@ def over_everything(query: Query) -> tuple[RowsPart, ...]:
         return by_rows
     windows = tuple(window for each in declared for window in each.windows)
     policies = [_on_the_clock(window, query.by) for window in windows]
-    streams = tuple(WindowInput(policy, query.by, query.at, query.where, ties=query.ties) for policy in policies)
-    return (RowsPart(replace(query, over=declared), windows, streams), *by_rows)
+    inputs = tuple(WindowInput(policy, query.by, query.at, query.where, ties=query.ties) for policy in policies)
+    return (RowsPart(replace(query, over=declared), windows, inputs), *by_rows)
 
 
 def is_session(window: object) -> bool:
@@ -131,10 +131,10 @@ def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:
     """Group parts that share one sorted column: with the same keys, time, and order of rows of one instant."""
     found: dict[object, list[RowsPart]] = {}
     for part in parts:
-        stream = part.stream
-        names = tuple(tuple(name.lower() for name in some) for some in (stream.by, part.deltas, stream.ties))
+        input = part.input
+        names = tuple(tuple(name.lower() for name in some) for some in (input.by, part.deltas, input.ties))
         # Evicting keys depends on the rows of all keys, in the order of time.
-        found.setdefault((*names, stream.at, stream.together), []).append(part)
+        found.setdefault((*names, input.at, input.together), []).append(part)
     return tuple(tuple(some) for some in found.values())
 
 
@@ -159,5 +159,5 @@ def _part(query: Query, windows: tuple[RowWindow, ...]) -> RowsPart:
         check_output(alias, aggregate)
     policies = [policies_of(window, query.by if query.by else None, query.evict) for window in windows]
     at = query.at if query.timed else None
-    streams = tuple(WindowInput(policy, query.by, at, query.where, ties=query.ties) for policy in policies)
-    return RowsPart(replace(query, over=windows), windows, streams)
+    inputs = tuple(WindowInput(policy, query.by, at, query.where, ties=query.ties) for policy in policies)
+    return RowsPart(replace(query, over=windows), windows, inputs)

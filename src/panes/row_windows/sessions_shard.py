@@ -48,9 +48,9 @@ class SessionShard(PartShard):
     ) -> None:
         super().__init__(keys, part, chosen)
         self._gaps = list[int]()
-        for stream in self._streams:
-            assert isinstance(stream.window.evict, Gap)
-            self._gaps.append(stream.window.evict.gap)
+        for input in self._inputs:
+            assert isinstance(input.window.evict, Gap)
+            self._gaps.append(input.window.evict.gap)
         self.reach = min(self._gaps), max(self._gaps)
         self.watermark: int = state.get("watermark", 0)
         self._keys = KeyDictionary(self._shape.key_schema, blob_store, state.get("keys", ()))

@@ -117,26 +117,26 @@ def check_times(window: WindowPolicies, at: str | None) -> None:
 # Checks of columns
 
 
-def check_input(stream: WindowInput, schema: pa.Schema) -> None:
+def check_input(input: WindowInput, schema: pa.Schema) -> None:
     """Reject columns that are missing, or of an unsuitable type."""
-    for key in stream.by:
+    for key in input.by:
         _check_name(f"by={key!r}", key, schema)
-    if stream.at is not None:
-        _check_name(f"at={stream.at!r}", stream.at, schema)
-        type_ = field_of(schema, stream.at).type
+    if input.at is not None:
+        _check_name(f"at={input.at!r}", input.at, schema)
+        type_ = field_of(schema, input.at).type
         if not pa.types.is_timestamp(type_):
-            raise SchemaError(f"at={stream.at!r} is of type {type_}, and time must be a timestamp. Convert it first.")
-    check_measures(stream, schema)
-    if stream.port is not None:
-        _check_name(f"port={stream.port!r}", stream.port, schema)
-        type_ = field_of(schema, stream.port).type
+            raise SchemaError(f"at={input.at!r} is of type {type_}, and time must be a timestamp. Convert it first.")
+    check_measures(input, schema)
+    if input.port is not None:
+        _check_name(f"port={input.port!r}", input.port, schema)
+        type_ = field_of(schema, input.port).type
         if not pa.types.is_integer(type_):
-            raise SchemaError(f"port={stream.port!r} is of type {type_}, and ports are numbers from 0. Cast it first.")
-    if stream.where is not None:
-        require_boolean(stream.where, schema)
+            raise SchemaError(f"port={input.port!r} is of type {type_}, and ports are numbers from 0. Cast it first.")
+    if input.where is not None:
+        require_boolean(input.where, schema)
 
 
-def check_tuples(stream: WindowInput, schema: pa.Schema, order: Iterable[str] = ()) -> None:
+def check_tuples(input: WindowInput, schema: pa.Schema, order: Iterable[str] = ()) -> None:
     """Check the columns of an operator. It gets rows as dicts, in which names are spelled as in the data.
 
     Parameters
@@ -144,9 +144,9 @@ def check_tuples(stream: WindowInput, schema: pa.Schema, order: Iterable[str] = 
     order
         The columns that a sort goes by.
     """
-    check_input(stream, schema)
+    check_input(input, schema)
     check_order(order, schema)
-    for name in (*stream.by, *stream.deltas, *(() if stream.port is None else (stream.port,))):
+    for name in (*input.by, *input.deltas, *(() if input.port is None else (input.port,))):
         if name not in schema.names:
             raise SchemaError(
                 f"{name!r} is spelled {field_of(schema, name).name!r} in the data, and the dicts that an operator "
@@ -163,7 +163,7 @@ def check_order(order: Iterable[str], schema: pa.Schema) -> None:
             raise SchemaError(f"order={name!r} is of type {schema.field(name).type}, which has no order to sort by.")
 
 
-def check_measures(stream: WindowInput, schema: pa.Schema, whose: str = "") -> None:
+def check_measures(input: WindowInput, schema: pa.Schema, whose: str = "") -> None:
     """Reject columns of sizes and paces, or of marks, that are missing or of an unsuitable type.
 
     Parameters
@@ -171,13 +171,13 @@ def check_measures(stream: WindowInput, schema: pa.Schema, whose: str = "") -> N
     whose
         The beginning of error messages.
     """
-    for policy in stream.window.deltas:
+    for policy in input.window.deltas:
         _check_name(f"{whose}delta({policy.column!r})", str(policy.column), schema)
         check_delta(policy, field_of(schema, str(policy.column)).type)
-    if stream.mark is not None:
-        what = f"{whose}punctuation({stream.mark.column!r})"
-        _check_name(what, stream.mark.column, schema)
-        type_ = field_of(schema, stream.mark.column).type
+    if input.mark is not None:
+        what = f"{whose}punctuation({input.mark.column!r})"
+        _check_name(what, input.mark.column, schema)
+        type_ = field_of(schema, input.mark.column).type
         if not pa.types.is_boolean(type_):
             raise SchemaError(f"{what} is of type {type_}, and must be boolean. Compare it with something first.")
 

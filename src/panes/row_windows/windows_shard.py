@@ -57,9 +57,9 @@ class WindowShard(PartShard):
         self._waiting = Waiting(self._schema, blob_store, state)
         held = [f for f in self._schema if not f.name.startswith(("key", "tie")) and f.name != MARK]
         figures: dict[str, pa.DataType] = {}
-        for number, stream in enumerate(self._streams):
+        for number, input in enumerate(self._inputs):
             kinds = dict.fromkeys((*_FIGURES, _OWN, _NUMBERED), pa.int64()) | {"known": pa.bool_(), "full": pa.bool_()}
-            kinds["reference"] = self._reference(stream.window)
+            kinds["reference"] = self._reference(input.window)
             figures |= {f"{name}{number}": kind for name, kind in kinds.items()}
         self._held = KeyedRows(self._shape.key_schema, pa.schema(held), figures, blob_store, state)
         self._saved: dict[str, Any] | None = state.get("saved")
@@ -91,13 +91,13 @@ class WindowShard(PartShard):
             is_mark = arrived.column(MARK)
             ended = arrived.filter(is_mark)
             arrived = arrived.filter(pa.array(~is_mark.to_numpy(zero_copy_only=False)))
-        timed = any(stream.timed for stream in self._streams)
+        timed = any(input.timed for input in self._inputs)
         metrics, held, waiting = self.metrics, self._held, self._waiting
         marked = len(marks) or (ended is not None and len(ended))
         if len(arrived) or marked or (timed and len(held.keys)):
             # The first rows may come long after the clock began.
             since = until if len(held.keys) or not len(arrived) else int(arrived.column(INSTANT).to_numpy().min())
-            if self._streams[0].together:
+            if self._inputs[0].together:
                 yield self._together(arrived, marks, until)
             else:
                 yield from self._apart(arrived, marks, ended, until, since, waiting.watermark)
@@ -121,23 +121,23 @@ class WindowShard(PartShard):
         owner = self._held.keys.ordinals(self._shape.keys_of(came))
         marked = None if ended is None else self._held.keys.find(self._shape.keys_of(ended))
         # Without a clock, nothing happens to keys without new rows.
-        everyone = len(marks) > 0 or any(stream.timed for stream in self._streams)
+        everyone = len(marks) > 0 or any(input.timed for input in self._inputs)
         touched = owner if marked is None else np.append(owner, marked[marked >= 0])
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(touched)
         lines = self._held.lines()
         column = self._column(wanted, lines[HELD], came, owner)
         todo = list[tuple[WindowInput, dict[str, Array], Column, Arrivals, Progress]]()
         moments = 0.0
-        for number, stream in enumerate(self._streams):
+        for number, input in enumerate(self._inputs):
             own = {name: lines[f"{name}{number}"] for name in (*_FIGURES, _OWN, _NUMBERED)}
             mine = column.holding(own[_OWN][wanted])
-            arrivals = self._arrivals(stream, mine, marks, end)
+            arrivals = self._arrivals(input, mine, marks, end)
             if ended is not None and marked is not None:
                 instants = ended.column(INSTANT).to_numpy()
                 arrivals = replace(arrivals, marks=marks_of(marked, instants, wanted))
             begun = Progress(held=mine.held, until=until, **{name: own[name][wanted] for name in _FIGURES})
-            todo.append((stream, own, mine, arrivals, begun))
-            moments += moments_on_the_clock(stream.window, arrivals, begun)
+            todo.append((input, own, mine, arrivals, begun))
+            moments += moments_on_the_clock(input.window, arrivals, begun)
         if moments > _AT_ONCE and end - since > 1 and ended is None:
             # Nothing has been changed so far.
             middle = (since + end) // 2
@@ -146,9 +146,9 @@ class WindowShard(PartShard):
             yield from self._apart(came.filter(pa.array(~first)), marks[marks >= middle], None, middle, middle, end)
             return
         tables, still = [], np.zeros(len(wanted), np.int64)
-        for number, (stream, own, mine, arrivals, begun) in enumerate(todo):
-            framing = Framing(stream.window, arrivals, begun)
-            found = framing.frame if leaves_out(stream.window) else framing.frame.held()
+        for number, (input, own, mine, arrivals, begun) in enumerate(todo):
+            framing = Framing(input.window, arrivals, begun)
+            found = framing.frame if leaves_out(input.window) else framing.frame.held()
             numbers = found.numbers() + own[_NUMBERED][wanted][found.key]
             tables.append(self._answers(number, mine.rows, Instances(arrivals, found, numbers, self._keys_of(mine))))
             after = framing.progress_after()
@@ -162,15 +162,15 @@ class WindowShard(PartShard):
 
     def _together(self, came: pa.RecordBatch, marks: Array, until: int) -> list[tuple[int, pa.Table]]:
         """Answer the window of keys that evict each other, one row after another."""
-        (stream,), held = self._streams, self._held
+        (input,), held = self._inputs, self._held
         owner = held.keys.ordinals(self._shape.keys_of(came))
         # Rows of one instant arrive in the order of their keys.
         known = held.keys.keys.columns
         ordered = all(is_ordered(column.type) for column in known)
         wanted = np.argsort(value_ranks(known)) if ordered else np.arange(len(held.keys))
         column = self._column(wanted, held.lines()[HELD], came, owner)
-        arrivals = self._arrivals(stream, column, marks, self._waiting.watermark)
-        recording = Recording(stream.window, start=None if self._saved is None else until)
+        arrivals = self._arrivals(input, column, marks, self._waiting.watermark)
+        recording = Recording(input.window, start=None if self._saved is None else until)
         if self._saved is not None:
             recording.load(self._saved, arrivals, dict(zip(wanted.tolist(), range(len(wanted)), strict=True)))
         recording.run(arrivals, column.new)
@@ -189,10 +189,10 @@ class WindowShard(PartShard):
         order = sort_rows(owner, came.column(INSTANT).to_numpy(), self._shape.ties_of(came))
         return self._held.column(wanted, held, came.take(pa.array(order)), owner[order])
 
-    def _arrivals(self, stream: WindowInput, column: Column, marks: Array, end: int) -> Arrivals:
+    def _arrivals(self, input: WindowInput, column: Column, marks: Array, end: int) -> Arrivals:
         rows = self._rows(column.rows)
         events = Positions.of_events(rows.instants, column.starts)
-        return Arrivals(events, end, delta_values(stream.window, rows.attributes), marks)
+        return Arrivals(events, end, delta_values(input.window, rows.attributes), marks)
 
     def _keys_of(self, column: Column) -> list[pa.Array]:
         known = self._held.keys.keys.take(pa.array(column.keys))

@@ -128,7 +128,7 @@ def _over_rows(sides: JoinSides, window: RowWindow, metrics: str) -> DataFrame:
     # Which rows have no match is known inside; matches themselves can be looked at afterwards.
     inside = declared.where is not None and declared.how != "inner"
     make = both.operator(Condition(declared.where, match) if inside and declared.where is not None else None)
-    operator = operator_of(both.stream, make, match)
+    operator = operator_of(both.input, make, match)
     if inside:
         assert declared.where is not None
         operator = replace(operator, declaration=f"{operator.declaration}, where={declared.where.sql}")

@@ -47,20 +47,20 @@ _ROWS = 1 << 18
 def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
     """What an operator submits, one key after another."""
     declared, schema = _checked(declared, events)
-    stream = declared.stream
-    names = tie_order(stream, schema)
-    keys = [F.col(quoted(name)).alias(key(i)) for i, name in enumerate(stream.by)]
+    input = declared.input
+    names = tie_order(input, schema)
+    keys = [F.col(quoted(name)).alias(key(i)) for i, name in enumerate(input.by)]
     own = [F.col(quoted(name)).alias(stored(i)) for i, name in enumerate(schema.names)]
     ties = [F.col(quoted(name)).alias(f"{_TIE}{i}") for i, name in enumerate(names)]
-    rows = _arriving(stream, events, marks=_of_key(stream))
-    rows = rows.select(*keys, F.expr(_instant_of(stream, events)).alias(_INSTANT), *own, *ties)
+    rows = _arriving(input, events, marks=_of_key(input))
+    rows = rows.select(*keys, F.expr(_instant_of(input, events)).alias(_INSTANT), *own, *ties)
     numbered = [key(i) for i in range(len(keys))]
-    shuffled = rows.repartition(*numbered) if numbered and not stream.together else rows.repartition(1)
+    shuffled = rows.repartition(*numbered) if numbered and not input.together else rows.repartition(1)
     by_arrival = shuffled.sortWithinPartitions(*numbered, _INSTANT, *(f"{_TIE}{i}" for i in range(len(ties))))
     ordered = by_arrival.drop(*(f"{_TIE}{i}" for i in range(len(ties))))
-    end, marks = _when(stream, events)
+    end, marks = _when(input, events)
     output = _output(declared)
-    if stream.alone and len(marks) and _arriving(stream, events).isEmpty():
+    if input.alone and len(marks) and _arriving(input, events).isEmpty():
         # No task would get any rows, but an operator of all tuples sees punctuations even without rows.
         arrivals = Arrivals(Positions.of_events(np.zeros(0, np.int64), np.zeros(1, np.int64)), 0, punctuations=marks)
         found = rows_of(declared, submitted(declared, schema.empty_table(), arrivals))
@@ -79,35 +79,35 @@ def operated_stream(
         What its figures are called, which no others of a query may be.
     """
     declared, columns = _checked(declared, events)
-    stream = declared.stream
+    input = declared.input
     check_shards(events.sparkSession, shards)
-    check_watermark(events, str(stream.at))
-    shards = 1 if stream.alone else shards
+    check_watermark(events, str(input.at))
+    shards = 1 if input.alone else shards
     recorded = _declared_as(declared, shards, columns)
     job = RowsJob(recorded, partial(OperatedShard, declared, columns, recorded))
     if checkpoint is not None:
         check_declared(events.sparkSession, checkpoint, recorded)
-    travels = [(pa.field(INSTANT, pa.int64()), _instant_of(stream, events))]
+    travels = [(pa.field(INSTANT, pa.int64()), _instant_of(input, events))]
     travels += [(field, quoted(field.name)) for field in columns]
-    mark = None if stream.mark is None else f"coalesce({quoted(stream.mark.column)}, false)"
+    mark = None if input.mark is None else f"coalesce({quoted(input.mark.column)}, false)"
     conditions = []
-    if stream.where is not None:
+    if input.where is not None:
         # A condition need not make sense for a mark.
-        where = f"({stream.where.sql})"
+        where = f"({input.where.sql})"
         conditions = [where if mark is None else f"CASE WHEN {mark} THEN true ELSE {where} END"]
-    marked = [stream.mark.column] if stream.mark is not None and not _of_key(stream) else []
-    found = run_shards(pack_rows(events, stream.by, shards, travels, conditions, marked), job, "append", metrics)
+    marked = [input.mark.column] if input.mark is not None and not _of_key(input) else []
+    found = run_shards(pack_rows(events, input.by, shards, travels, conditions, marked), job, "append", metrics)
     return found.mapInArrow(unpack_answers, _output(declared))
 
 
 def _checked(declared: WindowedOperator, events: DataFrame) -> tuple[WindowedOperator, pa.Schema]:
     """An operator whose columns are known, and those of the data."""
-    if declared.stream.at is None:
+    if declared.input.at is None:
         raise PlanError(
             "a DataFrame has no order in which its rows could arrive. Write at= with the column of their time."
         )
     schema = pa.schema([arrow_field(field, True) for field in events.schema])
-    check_tuples(declared.stream, schema, declared.order)
+    check_tuples(declared.input, schema, declared.order)
     if declared.order:
         return replace(declared, schema=schema), schema
     if declared.schema is None:
@@ -123,35 +123,35 @@ def _output(declared: WindowedOperator) -> t.StructType:
     return t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in declared.schema])
 
 
-def _instant_of(stream: WindowInput, events: DataFrame) -> str:
+def _instant_of(input: WindowInput, events: DataFrame) -> str:
     """SQL for the time of a row in µs."""
-    assert stream.at is not None
-    name = stream.at.lower()
-    return micros(quoted(stream.at), next(f.dataType for f in events.schema if f.name.lower() == name))
+    assert input.at is not None
+    name = input.at.lower()
+    return micros(quoted(input.at), next(f.dataType for f in events.schema if f.name.lower() == name))
 
 
-def _of_key(stream: WindowInput) -> bool:
+def _of_key(input: WindowInput) -> bool:
     """Whether marks end windows of their own key, and so travel with its rows."""
-    return stream.mark is not None and stream.mark.scope == "key"
+    return input.mark is not None and input.mark.scope == "key"
 
 
-def _arriving(stream: WindowInput, events: DataFrame, *, marks: bool = False) -> DataFrame:
+def _arriving(input: WindowInput, events: DataFrame, *, marks: bool = False) -> DataFrame:
     """The rows that are tuples, and optionally the marks."""
-    where = "true" if stream.where is None else f"coalesce({stream.where.sql}, false)"
-    if stream.mark is not None:
-        where = f"CASE WHEN coalesce({quoted(stream.mark.column)}, false) THEN {str(marks).lower()} ELSE {where} END"
-    return events.where(f"{quoted(str(stream.at))} IS NOT NULL AND {where}")
+    where = "true" if input.where is None else f"coalesce({input.where.sql}, false)"
+    if input.mark is not None:
+        where = f"CASE WHEN coalesce({quoted(input.mark.column)}, false) THEN {str(marks).lower()} ELSE {where} END"
+    return events.where(f"{quoted(str(input.at))} IS NOT NULL AND {where}")
 
 
-def _when(stream: WindowInput, events: DataFrame) -> tuple[int | None, Array]:
+def _when(input: WindowInput, events: DataFrame) -> tuple[int | None, Array]:
     """What every task has to know of all rows: until when the clock runs, and when marks for all keys come."""
     end, marks = None, np.zeros(0, np.int64)
-    instant = F.expr(_instant_of(stream, events)).alias(_INSTANT)
-    if stream.timed:
+    instant = F.expr(_instant_of(input, events)).alias(_INSTANT)
+    if input.timed:
         last = events.select(instant).agg(F.max(_INSTANT)).toArrow().column(0)[0].as_py()
         end = 0 if last is None else last + 1
-    if stream.mark is not None and not _of_key(stream):
-        known = f"{quoted(stream.mark.column)} AND {quoted(str(stream.at))} IS NOT NULL"
+    if input.mark is not None and not _of_key(input):
+        known = f"{quoted(input.mark.column)} AND {quoted(str(input.at))} IS NOT NULL"
         marks = np.sort(events.where(known).select(instant).toArrow().column(0).to_numpy())
     return end, marks
 
@@ -167,7 +167,7 @@ class _Task:
 
     def run(self) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """The function of the task."""
-        keys, together = len(self.declared.stream.by), self.declared.stream.together
+        keys, together = len(self.declared.input.by), self.declared.input.together
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             # All keys at once where they have an influence on each other.
@@ -177,38 +177,38 @@ class _Task:
         return run
 
     def _arrived(self, chunk: pa.RecordBatch, keys: int) -> tuple[WindowedOperator, pa.Table, Any]:
-        stream, starts = self.declared.stream, key_starts(chunk, keys)
+        input, starts = self.declared.input, key_starts(chunk, keys)
         instants = chunk.column(keys).to_numpy()
         # Tuples have their times in UTC, whatever the zone of the session is.
         columns = [typed(c, field.type) for c, field in zip(chunk.columns[keys + 1 :], self.schema, strict=True)]
         table, marks = pa.Table.from_arrays(columns, schema=self.schema), None
-        if _of_key(stream):
-            assert stream.mark is not None
-            marked = table.column(stream.mark.column).fill_null(False).to_numpy()
+        if _of_key(input):
+            assert input.mark is not None
+            marked = table.column(input.mark.column).fill_null(False).to_numpy()
             ordinals = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
             present = np.unique(ordinals[~marked])
             marks = marks_of(ordinals[marked], instants[marked], present)
             table, own, instants = table.filter(pa.array(~marked)), ordinals[~marked], instants[~marked]
             starts = np.append(np.searchsorted(own, present), len(own))
         end = int(instants.max(initial=0)) + 1 if self.end is None else self.end
-        attributes = delta_values(stream.window, table)
+        attributes = delta_values(input.window, table)
         events = Positions.of_events(instants, starts)
         return self.declared, table, Arrivals(events, end, attributes, self.punctuations, marks)
 
 
 def _declared_as(declared: WindowedOperator, shards: int, columns: pa.Schema) -> dict[str, Any]:
     """What a checkpoint keeps: with anything else its state would mean something else."""
-    stream = declared.stream
-    partitioned, evicted = stream.window.partitioned, None
+    input = declared.input
+    partitioned, evicted = input.window.partitioned, None
     if partitioned is not None and partitioned.evict is not None:
         evicted = eviction_text(partitioned.evict)
     return {
-        "window": str(stream.window),
-        "by": list(stream.by),
-        "at": stream.at,
-        "where": None if stream.where is None else stream.where.sql,
-        "ties": list(stream.ties),
-        "port": stream.port,
+        "window": str(input.window),
+        "by": list(input.by),
+        "at": input.at,
+        "where": None if input.where is None else input.where.sql,
+        "ties": list(input.ties),
+        "port": input.port,
         "evicted": evicted,
         "shards": shards,
         "operator": declared.declaration,

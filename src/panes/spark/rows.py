@@ -114,7 +114,7 @@ class Prepared:
 def prepare_rows(parts: Sequence[RowsPart], events: DataFrame) -> Prepared:
     """Bind windows that share a sorted column to the data, which finds every mistake without a job."""
     for part in parts:
-        if part.stream.at is None:
+        if part.input.at is None:
             raise PlanError(
                 f"query {part.query.name!r} has no at=, and a DataFrame has no order in which its rows could arrive. "
                 "Write at= with the column of their time."
@@ -147,10 +147,10 @@ def prepared_with(
     make: type[Prepared] = Prepared,
 ) -> Prepared:
     """Which columns travel: what all parts need, each once."""
-    stream = parts[0].stream
+    input = parts[0].input
     counts = [_counts(part) for part in parts]
     # Where all parts count the same rows, only these travel; otherwise each row says for whom it counts.
-    alike = len(set(counts)) == 1 and parts[0].stream.mark is None
+    alike = len(set(counts)) == 1 and parts[0].input.mark is None
     flags = list(dict.fromkeys(sql for sql in counts if sql is not None)) if not alike else []
     arguments, groups, marks = dict[tuple[str, str | None], int](), dict[str, int](), dict[str, int]()
     own = []
@@ -158,7 +158,7 @@ def prepared_with(
         guard = None if alike else sql
         numbers = [arguments.setdefault((a, guard), len(arguments)) for a in bound.arguments]
         inside = [groups.setdefault(name.lower(), len(groups)) for name in part.query.groups]
-        mark, of_key, of_all = part.stream.mark, None, None
+        mark, of_key, of_all = part.input.mark, None, None
         if mark is not None and mark.scope == "key":
             of_key = _place(flags, _marked(mark))
         elif mark is not None:
@@ -166,13 +166,13 @@ def prepared_with(
         passes = None if guard is None else _place(flags, guard)
         own.append(Own(tuple(numbers), tuple(inside), passes, of_key, of_all))
     ties = _ties(parts, source)
-    names = (stream.by, parts[0].deltas, tuple(groups), ties)
+    names = (input.by, parts[0].deltas, tuple(groups), ties)
     keys, deltas, members, orders = (tuple(field_of(source.schema, n).type for n in some) for some in names)
     types = source.types_of([sql for sql, _ in arguments])
     shape = Shape(keys, tuple(types[sql] for sql, _ in arguments), deltas, members, len(flags), orders)
     sqls = (
-        *map(quoted, stream.by),
-        micros(quoted(str(stream.at)), source.spark_type(str(stream.at))),
+        *map(quoted, input.by),
+        micros(quoted(str(input.at)), source.spark_type(str(input.at))),
         *(sql if guard is None else f"CASE WHEN {guard} THEN {sql} END" for sql, guard in arguments),
         *map(quoted, (*parts[0].deltas, *groups)),
         *flags,
@@ -191,10 +191,10 @@ def _place(flags: list[str], sql: str) -> int:
 def _counts(part: RowsPart) -> str | None:
     """SQL that says whether a row counts for a part; None where every row does."""
     where = None if part.query.where is None else f"coalesce({part.query.where.sql}, false)"
-    if part.stream.mark is None:
+    if part.input.mark is None:
         return where
     # A condition need not make sense for a mark.
-    return f"CASE WHEN {_marked(part.stream.mark)} THEN false ELSE {where or 'true'} END"
+    return f"CASE WHEN {_marked(part.input.mark)} THEN false ELSE {where or 'true'} END"
 
 
 def _marked(mark: Punctuation) -> str:
@@ -203,7 +203,7 @@ def _marked(mark: Punctuation) -> str:
 
 def _ties(parts: Sequence[RowsPart], source: Input) -> tuple[str, ...]:
     """The columns that order rows of one instant; text with a collation has another order than here."""
-    names = tie_order(parts[0].stream, source.schema, needed(parts))
+    names = tie_order(parts[0].input, source.schema, needed(parts))
     plain = {name for name, type_ in source.spark_types.items() if getattr(type_, "collation", None) in (None, _PLAIN)}
     return tuple(name for name in names if name.lower() in plain)
 
@@ -226,7 +226,7 @@ def add_row_windows(steps: Steps, read: int, prepared: Prepared, look_at: int) -
     """
     keys, names, answering = prepared.keys, prepared.keys.shape.schema.names, prepared.answering
     own = [name for name in names if name.startswith("key")]
-    together = prepared.parts[0].stream.together
+    together = prepared.parts[0].input.together
 
     def sort(events: DataFrame) -> DataFrame:
         rows = _rows(prepared, events)
@@ -245,7 +245,7 @@ def add_row_windows(steps: Steps, read: int, prepared: Prepared, look_at: int) -
         seen.append(
             steps.add("look", f"at {what}, in a job of its own", lambda events: _when(prepared, events), look_at)
         )
-    apart = "time, all keys in one task" if together else f"{listed(prepared.parts[0].stream.by)} and time"
+    apart = "time, all keys in one task" if together else f"{listed(prepared.parts[0].input.by)} and time"
     ordered = steps.add("sort", f"events by {apart}", sort, read)
     titles = prepared.titles
     return steps.add("answer", "windows by rows, from one sorted column", answer, ordered, *seen, windows=titles)
@@ -253,7 +253,7 @@ def add_row_windows(steps: Steps, read: int, prepared: Prepared, look_at: int) -
 
 def _rows(prepared: Prepared, events: DataFrame) -> DataFrame:
     """What windows need of the rows that count anywhere."""
-    known = f"{quoted(str(prepared.parts[0].stream.at))} IS NOT NULL"
+    known = f"{quoted(str(prepared.parts[0].input.at))} IS NOT NULL"
     rows = events.where(known if prepared.travels is None else f"{known} AND ({prepared.travels})")
     names = prepared.keys.shape.schema.names
     return rows.selectExpr(*(f"{sql} AS {name}" for sql, name in zip(prepared.sqls, names, strict=True)))
@@ -261,7 +261,7 @@ def _rows(prepared: Prepared, events: DataFrame) -> DataFrame:
 
 def _when(prepared: Prepared, events: DataFrame) -> tuple[int, list[Array]]:
     """What every task needs to know of all rows: how far the clock runs, and when marks for all keys come."""
-    at = str(prepared.parts[0].stream.at)
+    at = str(prepared.parts[0].input.at)
     instant = F.expr(micros(quoted(at), prepared.source.spark_type(at))).alias(INSTANT)
     end = ENDLESS
     if prepared.clocked:

@@ -41,10 +41,10 @@ def add_row_stream(
     metrics
         The name of their observed metrics.
     """
-    stream, session = prepared.parts[0].stream, prepared.source.events.sparkSession
+    input, session = prepared.parts[0].input, prepared.source.events.sparkSession
     check_shards(session, shards)
-    check_watermark(prepared.source.events, str(stream.at))
-    shards = 1 if stream.alone else shards
+    check_watermark(prepared.source.events, str(input.at))
+    shards = 1 if input.alone else shards
     declared = _declared(prepared, shards)
     job = RowsJob(declared, partial(RowsShard, prepared.keys, declared), prepared.answering)
     if checkpoint is not None:
@@ -53,12 +53,12 @@ def add_row_stream(
     columns = list(zip(prepared.keys.shape.schema, prepared.sqls, strict=True))
 
     def pack(events: DataFrame) -> DataFrame:
-        return pack_rows(events, stream.by, shards, columns, conditions, prepared.marks)
+        return pack_rows(events, input.by, shards, columns, conditions, prepared.marks)
 
     def unpack(found: DataFrame) -> DataFrame:
         return prepared.finished(found.mapInArrow(unpack_answers, prepared.travelling))
 
-    packed = steps.add("pack", f"events by {listed(stream.by)}, as they are", pack, read)
+    packed = steps.add("pack", f"events by {listed(input.by)}, as they are", pack, read)
     detail = f"rows in the order of time, in {counted(shards, 'shard')}, and every window from them"
     found = steps.add(
         "state", detail, lambda rows: run_shards(rows, job, "append", metrics), packed, windows=prepared.titles
@@ -100,12 +100,12 @@ def pack_rows(
 
 def _declared(prepared: Prepared, shards: int) -> dict[str, Any]:
     """Return what the manifest records: with anything else, its state would mean something else."""
-    stream, schema = prepared.parts[0].stream, prepared.source.schema
-    names = (*stream.by, *prepared.parts[0].deltas)
+    input, schema = prepared.parts[0].input, prepared.source.schema
+    names = (*input.by, *prepared.parts[0].deltas)
     return {
-        "windows": [f"{part.query.name}: {policy.window}" for part in prepared.parts for policy in part.streams],
-        "by": list(stream.by),
-        "at": stream.at,
+        "windows": [f"{part.query.name}: {policy.window}" for part in prepared.parts for policy in part.inputs],
+        "by": list(input.by),
+        "at": input.at,
         "where": [None if part.query.where is None else part.query.where.sql for part in prepared.parts],
         "groups": [list(part.query.groups) for part in prepared.parts],
         "evict": [None if part.query.evict is None else str(part.query.evict) for part in prepared.parts],
