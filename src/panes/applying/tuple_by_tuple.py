@@ -29,6 +29,7 @@ from panes.operators.clocks import EventClock
 from panes.operators.operator import Operator
 from panes.operators.operator_model import PUNCTUATION
 from panes.operators.unsaved_state import unsaved_attributes
+from panes.row_windows.arrival import rows_before
 
 PORT = "port"
 """The column of the output port of a tuple, for operators with several."""
@@ -68,7 +69,7 @@ def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -
 
 def since(punctuations: Integers, instants: Integers) -> Integers:
     """Return the punctuations since the first of some tuples."""
-    return punctuations[np.searchsorted(punctuations, instants[0]) :]
+    return punctuations[rows_before(punctuations, instants[:1]) > 0]
 
 
 class Running:
@@ -93,24 +94,24 @@ class Running:
     def take_in(self, table: pa.Table, instants: Integers, punctuations: Integers, end: int) -> Iterator[Any]:
         """Process tuples and punctuations, advance the clock to the end, and yield what the operator submits."""
         clock, operator, port_of = self._clock, self._operator, self._port
-        marks = iter(punctuations.tolist())
+        marks = zip(rows_before(punctuations, instants).tolist(), punctuations.tolist(), strict=True)
         due = next(marks, None)
         row, port = 0, 0
         for batch in table.to_batches(max_chunksize=_AT_ONCE):
             for item in batch.to_pylist():
                 now = int(instants[row])
-                row += 1
-                while due is not None and due < now:
-                    clock.advance(due)
+                while due is not None and due[0] <= row:
+                    clock.advance(due[1])
                     operator.punctuate()
                     due = next(marks, None)
                 clock.advance(now)
+                row += 1
                 if port_of is not None:
                     port = _port(operator, item.pop(port_of))
                 operator.process(item, port)
             yield from self._taken()
         while due is not None:
-            clock.advance(due)
+            clock.advance(due[1])
             operator.punctuate()
             due = next(marks, None)
         clock.advance(max([end, *punctuations[-1:].tolist()]))

@@ -22,6 +22,8 @@ from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import Expression
 from panes.frames import Positions
 from panes.frames.distances import Booleans, Values
+from panes.frames.order import PUNCTUATION, sees_its_instant
+from panes.frames.positions import Integers
 from panes.frames.row_frame import Arrivals
 from panes.inputs import with_the_rest
 from panes.operators.policies import Attribute, WindowPolicies, policy_text
@@ -151,6 +153,11 @@ def tie_order(input: WindowInput, schema: pa.Schema, read: Iterable[str] | None 
 
 
 # What windows go by
+
+
+def rows_before(punctuations: Integers, instants: Integers) -> Integers:
+    """Return how many of some rows, in the order of time, arrive before each punctuation: those of its instant too."""
+    return np.searchsorted(instants, punctuations, side="right" if sees_its_instant(PUNCTUATION) else "left")
 
 
 def marks_of(ordinals: Array, instants: Array, present: Array) -> Positions:

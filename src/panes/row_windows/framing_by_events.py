@@ -28,6 +28,7 @@ from panes.operators.sliding_window import SlidingWindow
 from panes.operators.tumbling_window import TumblingWindow
 from panes.operators.window import Window
 from panes.queries.measures import Rows
+from panes.row_windows.arrival import rows_before
 
 _ROW = None
 """The attribute of a tuple with its row number."""
@@ -108,9 +109,12 @@ class Recording:
         partitioned = self._policies.partitioned is not None
         keys = key_of_rows(events)[order].tolist() if partitioned else [WHOLE] * len(order)
         punctuations, done = _punctuations(arrivals), 0
+        instants = events.start[order]
+        places = rows_before(np.array([instant for instant, _ in punctuations], np.int64), instants).tolist()
         insert, advance = self._window.insert, self._clock.advance
-        for item, instant, key in zip(self._tuples(arrivals, order), events.start[order].tolist(), keys, strict=True):
-            while done < len(punctuations) and punctuations[done][0] < instant:
+        arriving = zip(self._tuples(arrivals, order), instants.tolist(), keys, strict=True)
+        for row, (item, instant, key) in enumerate(arriving):
+            while done < len(places) and places[done] <= row:
                 self._punctuate(*punctuations[done])
                 done += 1
             advance(instant)
