@@ -193,7 +193,7 @@ def test_a_second_window_goes_by_time():
     join = joined_with(NINE, outer="right")
     stream = input_of(FIVE, "k", "ts", port="side")
     assert not stream.timed
-    assert operator_of(stream, join).stream.timed
+    assert operator_of(stream, join).input.timed
     table = sides([(0, "a", 1), (100, "b", 1)])
     found = pn.apply(table, operator=join, over=FIVE, by="k", at="ts", port="side")
     assert found.to_pylist() == [{"left": None, "right": 0}]

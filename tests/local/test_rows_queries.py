@@ -276,7 +276,7 @@ def test_rows_of_sessions_are_not_written_again_and_again():
             PlanError,
             "answers windows on the clock where they hold no event",
         ),
-        (lambda: query_of(pn.sliding(pn.rows(3))).windows, PlanError, "only windows over time work here"),
+        (lambda: query_of(pn.sliding(pn.rows(3))).windows, PlanError, "only windows in time work here"),
         (lambda: plan_of(pn.session("1 s")).run(pa.table({"ts": [1], "x": [1]})), pn.PanesError, "timestamp"),
         (
             lambda: pn.query("q", at="ts", select={"n": pn.count(), "e": "expires"}, over=pn.sliding(pn.rows(3))),
