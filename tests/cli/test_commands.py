@@ -277,6 +277,13 @@ def test_the_command_prints_its_version():
     assert done.stdout == f"panes {pn.__version__}\n"
 
 
+def test_a_command_without_arguments_lists_the_commands():
+    done = subprocess.run([sys.executable, "-m", "panes"], capture_output=True, text=True, check=False)
+    text = done.stdout + done.stderr
+    assert "Usage" in text
+    assert all(f"  {command} " in text for command in get_command(app).commands)
+
+
 def test_help_needs_no_spark():
     code = (
         "import sys; from panes.cli.main import app; from typer.testing import CliRunner; "

@@ -73,7 +73,9 @@ def nested(
     _check_multiples(widths, steps, symmetric=symmetric)
     shift, begin = parse_duration(offset), None if since is None else parse_instant(since)
     if begin is not None and shift:
-        raise DeclarationError(f"offset={offset!r} beside since={since!r}: instances are aligned to since. Drop one.")
+        raise DeclarationError(
+            f"offset={offset!r} beside since={since!r}: instances are aligned to since. Leave offset= out."
+        )
     return Nested(
         tuple(widths),
         tuple(steps),
@@ -100,7 +102,7 @@ def _check_order(
     if any(finer >= coarser for finer, coarser in pairwise(ranges)):
         raise DeclarationError(
             f"ranges={given_ranges!r} are out of order. Write them from the narrowest to the widest or the other way "
-            "round, all different, with each slide in the place of its range."
+            "round, all different, and the slides in the same order."
         )
     for level, (finer, coarser) in enumerate(pairwise(slides)):
         if finer > coarser:

@@ -1,6 +1,6 @@
 """The constructors of windows: ``pn.tumbling``, ``pn.hopping``, ``pn.sliding``, ``pn.session`` and ``pn.cumulate``.
 
-Each checks what is declared and returns a value of ``windows``.
+Each checks its arguments and returns a value of ``windows``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ELSEWHERE = {
     "label": "name",
     "alias": "name",
 }
-"""What windows of other systems take as arguments, and what to write here."""
+"""Arguments of windows in other systems, and what to write here."""
 
 _CLOSED = (
     "it is called bounds=, as pn.tumbling('5 min', bounds='(]') for windows that include their end and not their start."
@@ -40,7 +40,7 @@ _ANOTHER_PACE = "a sliding window is answered with every event: take pn.hopping(
 
 
 def _unless_time_first(hint: str | None = None) -> Callable[..., str | None]:
-    """Return the hint for an argument too many. In Spark the time column is the first argument."""
+    """Return the hint for an extra argument. In Spark the time column is the first argument."""
 
     def explain(first: object, *others: object) -> str | None:
         column = isinstance(first, str) and first.isidentifier()
@@ -109,7 +109,7 @@ def tumbling(
     _check_grid(offset, origin, length)
     _refuse_bounds(bounds, "a tumbling window holds its rows from its first on")
     if length == Rows(0):
-        raise DeclarationError("a tumbling window of no rows would never hold one. Write pn.rows(1) or more.")
+        raise DeclarationError("a tumbling window of pn.rows(0) never holds a row. Write pn.rows(1) or more.")
     return _named(RowWindow("tumbling", length, None, "", origin), name)
 
 
@@ -253,7 +253,7 @@ def sliding(
     before = 0 if ago is None else parse_duration(ago)
     if before < 0:
         raise DurationError(
-            f"ago={ago!r} is negative, but what comes after an event is not known yet. Write for example ago='1 day'."
+            f"ago={ago!r} is negative, but later events are not known yet. Write for example ago='1 day'."
         )
     held = check_bounds("(]" if bounds is None else bounds, get_args(Bounds))
     if length == 1 and held == "()":
@@ -269,7 +269,7 @@ def sliding(
     **dict.fromkeys(("upto", "max_size", "max_duration"), "a session has no longest duration."),
 )
 def session(gap: DurationLike, *, name: str | None = None) -> RowWindow:
-    """Events with no longer pause between them than a gap; two events exactly a gap apart are in one session.
+    """Events with no pause longer than a gap between them; two events exactly a gap apart are in one session.
 
     A session starts with its first event and ends a gap after its last one, as Spark's ``session_window`` does.
 
@@ -404,7 +404,7 @@ def _check_origin(origin: Origin) -> None:
 
 
 def _check_grid(offset: DurationLike, origin: Origin, pace: Measure) -> None:
-    """Refuse what shifts the grid of the clock if there is none."""
+    """Reject arguments that shift the grid of the clock if there is none."""
     if not isinstance(pace, int) and origin != "epoch":
         raise DeclarationError(
             f"origin={origin!r} is for a pace in time, and this one is {text_of(pace)}. Leave it out."
