@@ -24,7 +24,16 @@ BLOCK = 16
 
 
 class Blocks(Kernel):
-    """Combine whole blocks once; a pair folds the blocks that it covers, and single rows at both ends."""
+    """Combine whole blocks once; a pair folds the blocks that it covers, and single rows at both ends.
+
+    ==========  ==================================================
+    requires    any monoid
+    build       O(n), once
+    answer      O(width / block + block)
+    memory      n / block states
+    paper       none
+    ==========  ==================================================
+    """
 
     name = "blocks"
 
