@@ -23,13 +23,25 @@ from panes.aggregates.registry import arguments_of, constructor
 
 @constructor("pn.min('temp')", sql="MIN")
 def min(value: str) -> Aggregate:
-    """The smallest value, of any ordered type; NaN is larger than every number, as in Spark."""
+    """The smallest value, of any ordered type; NaN is larger than every number, as in Spark.
+
+    Examples
+    --------
+    >>> print(min("temp"))
+    min(temp)
+    """
     return MinOf(arguments_of(value))
 
 
 @constructor("pn.max('temp')", sql="MAX")
 def max(value: str) -> Aggregate:
-    """The largest value, of any ordered type; NaN is larger than every number, as in Spark."""
+    """The largest value, of any ordered type; NaN is larger than every number, as in Spark.
+
+    Examples
+    --------
+    >>> print(max("temp"))
+    max(temp)
+    """
     return MaxOf(arguments_of(value))
 
 

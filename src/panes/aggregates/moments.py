@@ -30,19 +30,37 @@ from panes.errors import DeclarationError
 
 @constructor("pn.var('temp')", sql={"VAR_SAMP": {}, "VAR_POP": {"ddof": 0}})
 def var(value: str, *, ddof: int = 1) -> Aggregate:
-    """The variance: of the sample (``ddof=1``, Spark's ``variance``) or of the population (``ddof=0``)."""
+    """The variance: of the sample (``ddof=1``, Spark's ``variance``) or of the population (``ddof=0``).
+
+    Examples
+    --------
+    >>> print(var("temp"), var("temp", ddof=0))
+    var(temp) var_pop(temp)
+    """
     return VarianceOf(arguments_of(value), root=False, ddof=_ddof(ddof))
 
 
 @constructor("pn.std('temp')", sql={"STDDEV_SAMP": {}, "STDDEV": {}, "STDDEV_POP": {"ddof": 0}})
 def std(value: str, *, ddof: int = 1) -> Aggregate:
-    """The standard deviation: of the sample (``ddof=1``, Spark's ``stddev``) or of the population."""
+    """The standard deviation: of the sample (``ddof=1``, Spark's ``stddev``) or of the population.
+
+    Examples
+    --------
+    >>> print(std("temp"), std("temp", ddof=0))
+    std(temp) std_pop(temp)
+    """
     return VarianceOf(arguments_of(value), root=True, ddof=_ddof(ddof))
 
 
 @constructor("pn.corr('price', 'volume')", sql="CORR", col1="x", col2="y")
 def corr(x: str, y: str) -> Aggregate:
-    """Pearson's correlation of two columns or expressions, as Spark's ``corr``; pairs with a null are skipped."""
+    """Pearson's correlation of two columns or expressions, as Spark's ``corr``; pairs with a null are skipped.
+
+    Examples
+    --------
+    >>> print(corr("price", "volume"))
+    corr(price, volume)
+    """
     return CorrelationOf(arguments_of(x, y))
 
 
