@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 USUAL = 50
-# No deadlines: an import or a busy machine would fail a test. Every run draws other examples, so few of them will do;
-# `make check` draws fewer, and `make soak` many.
-settings.register_profile("panes", deadline=None, max_examples=USUAL)
-settings.register_profile("check", deadline=None, max_examples=USUAL // 4)
+"""The number of examples that the numbers tests set for themselves are relative to."""
+# No deadlines: an import or a busy machine would fail a test. Every run draws other examples, so few of them will do.
+settings.register_profile("panes", deadline=None, max_examples=USUAL * 2 // 5)
+settings.register_profile("check", deadline=None, max_examples=USUAL // 5)
 settings.register_profile("soak", deadline=None, max_examples=USUAL * 20)
 settings.load_profile("panes")
 

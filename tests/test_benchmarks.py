@@ -21,7 +21,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(name: str, directory: Path, spark: SparkSession | None = None) -> dict[str, Any]:
-    assert main([name, "--quick", "--events", "20000", "--results", str(directory)], spark) == 0
+    assert main([name, "--quick", "--events", "2000", "--results", str(directory)], spark) == 0
     text = (directory / f"{name}.json").read_text(encoding="utf-8")
     assert str(Path.home()) not in text
     assert str(directory) not in text
@@ -34,7 +34,7 @@ def contenders(report: dict[str, Any]) -> set[str]:
 
 def test_planning_needs_no_spark(tmp_path: Path) -> None:
     report = run("planning", tmp_path)
-    assert report["command"] == "python -m benchmarks planning --quick --events 20000"
+    assert report["command"] == "python -m benchmarks planning --quick --events 2000"
     gaps = report["tables"][1]["rows"]
     assert all(row["search mean"] >= 1 for row in gaps)
 

@@ -51,7 +51,7 @@ def _times(bench: Bench) -> None:
     for kind in KINDS:
         for name, aggregate in AGGREGATES.items():
             row: dict[str, object] = {"windows of kind": kind, "aggregate": name}
-            for count in bench.few((20, 100, 1000, 10_000)):
+            for count in bench.few((20, 100, 1000, 10_000), quick=1):
                 over = windows(draw(kind, count, seed=1))
                 query = pn.query("q", at="ts", by="key", select={"x": aggregate}, over=over)
                 case = f"plan {count} windows, {kind}, {name}"

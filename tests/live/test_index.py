@@ -93,10 +93,12 @@ class Model:
     def __init__(self, index, select, table, by=("k",)):
         self.index, self.select, self.by = index, select, by
         self.table = table.slice(0, 0)
+        self._rows = {}
 
     def update(self, batch):
         self.index.update(batch)
         self.table = pa.concat_tables([self.table, batch]).combine_chunks()
+        self._rows = {}
 
     @property
     def instants(self):
@@ -104,6 +106,12 @@ class Model:
 
     def rows_of(self, key):
         """The events of a key by time, and among those of one instant by all columns, by the names of these."""
+        found = self._rows.get(comparable(key))
+        if found is None:
+            found = self._rows[comparable(key)] = self._sorted(key)
+        return found
+
+    def _sorted(self, key):
         keys = zip(*(self.table[name].to_pylist() for name in self.by), strict=True) if self.by else []
         keys = [comparable(one) for one in keys] or [()] * self.table.num_rows
         instants = self.instants
