@@ -452,10 +452,11 @@ def test_a_state_is_loaded_as_a_whole(monkeypatch):
 
 def test_partition_ages_alone_need_no_thread_and_no_clock_in_common():
     aged = operator_policies(pn.tumbling(pn.rows(2)), by="k", evict=pn.evict(age="1 s"))
-    graph = Graph()
+    graph, threads = Graph(), set(threading.enumerate())
     graph.source("rows")
     for _ in range(2):
         graph.add(Aggregate(aged, {"n": pn.count()}), reads=["rows"])
+    assert set(threading.enumerate()) <= threads
 
 
 def test_late_triggers_follow_each_other():

@@ -155,6 +155,7 @@ def test_dozens_of_random_query_sets_in_one_plan(spark, rate):
     assert_same_answers(answers, brute_force(queries, table), absolute=1e-6)
 
 
+@pytest.mark.usefixtures("codegen")
 def test_every_aggregate_of_every_type(spark):
     """All aggregates over all types in one job per strategy, against Spark and against brute force."""
     select = {"n": pn.count()}
@@ -409,6 +410,7 @@ def test_user_defined_aggregates(spark):
             pn.plan(query).run(data, strategy=strategy)
 
 
+@pytest.mark.usefixtures("codegen")
 @pytest.mark.parametrize("strategy", ["native", "columnar"])
 def test_null_timestamps_are_dropped_and_counted(spark, strategy):
     from pyspark.sql import Observation
@@ -450,6 +452,7 @@ def test_no_events_and_names_in_any_case(spark):
         assert_same_answers(answers, brute_force(query, filled))
 
 
+@pytest.mark.usefixtures("codegen")
 def test_columns_with_odd_names(spark):
     table = pa.table(
         {

@@ -206,6 +206,7 @@ def frame(spark):
         spark.conf.unset(name)
 
 
+@pytest.mark.usefixtures("codegen")
 def test_values_and_types_are_those_of_spark(frame):
     for start in range(0, len(FIXED), 120):
         assert_same(frame, FIXED[start : start + 120])
