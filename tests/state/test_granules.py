@@ -13,7 +13,7 @@ from panes.engine.program import Program
 from panes.planning.granularity import Tier, tiers
 from panes.planning.window_classes import WindowManager
 from panes.queries.windows import Window
-from panes.state.granules import GranuleRows, settle, sorted_column
+from panes.state.granules import GranuleRows, column_of, settle
 from panes.state.watermark import answer_due, answer_touched
 from tests.state.simulation import KEYS, Event, Found, Simulation, arguments_of, events, program_of, windows
 
@@ -41,10 +41,10 @@ class Job:
     def step(self, batch: list[Event], watermark: int) -> tuple[list[Answers], list[Answers]]:
         components = self.program.components
         news = self.panes(batch)
-        self.held = settle(self.held.concat(news), components, self.tiers, self.watermark)
+        self.held = settle(GranuleRows.concat([self.held, news], components), components, self.tiers, self.watermark)
         touched = settle(news, components, self.tiers, self.watermark)
-        level = sorted_column(components, self.held, KEYS)
-        changed = list(answer_touched(self.program, level, sorted_column(components, touched, KEYS), self.watermark))
+        level = column_of(components, self.held, KEYS)
+        changed = list(answer_touched(self.program, level, column_of(components, touched, KEYS), self.watermark))
         due = list(answer_due(self.program, level, self.watermark, watermark))
         self.held = settle(self.held, components, self.tiers, watermark)
         self.watermark = watermark

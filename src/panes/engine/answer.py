@@ -328,7 +328,7 @@ def _answer(program: Program, base: SortedColumn) -> Iterator[Answers]:
             every, by_since = program.emit_all, program.by_since(node.views)
             partials: dict[int, Partials | Spans] = {}
             if None in by_since or number in readers:
-                partials = {i: provider.partials[i].reduce(instances, some_empty=every) for i in node.needed}
+                partials = provider.reduce(node.needed, instances, some_empty=every)
             if number in readers:
                 ends = instances.start + node.geometry.range
                 starts = key_starts_of(instances, provider.positions.keys)
@@ -339,7 +339,7 @@ def _answer(program: Program, base: SortedColumn) -> Iterator[Answers]:
                 own, values = instances, partials
                 if since is not None:
                     own = instances.since(since, provider.positions)
-                    values = {i: provider.partials[i].reduce(own, some_empty=every) for i in node.needed}
+                    values = provider.reduce(node.needed, own, some_empty=every)
                 yield from read(program, views, own, values, base, partial(base.span, since=since) if every else None)
 
 

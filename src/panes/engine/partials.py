@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -209,6 +210,18 @@ def partials_of(component: Component, stored: pa.Array, kernel: str | None = Non
     return Partials(component.decode(stored), kernel) if collected is None else Spans.of(collected)
 
 
+def combine_stored(components: Sequence[Component], stored: Sequence[pa.Array], frame: Frame) -> list[pa.Array]:
+    """Stored columns with a row per instance of a frame, which combines the rows that it holds."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return [partials_of(c, column).reduce(frame).stored() for c, column in zip(components, stored, strict=True)]
+
+
+def sorted_column(components: Sequence[Component], stored: Sequence[pa.Array], positions: Positions) -> SortedColumn:
+    """Stored columns ready for windows, at their positions."""
+    columns = zip(components, stored, strict=True)
+    return SortedColumn(positions, {i: partials_of(c, column) for i, (c, column) in enumerate(columns)})
+
+
 def gathered_partials(gathered: Decoded | Collected, kernel: str | None = None) -> Partials | Spans:
     """Partials that a component has gathered itself."""
     return Partials(gathered, kernel) if isinstance(gathered, Decoded) else Spans.of(gathered)
@@ -229,6 +242,12 @@ class SortedColumn:
 
     positions: Positions
     partials: dict[int, Partials | Spans]
+
+    def reduce(
+        self, components: Iterable[int], frame: Frame, *, some_empty: bool = False
+    ) -> dict[int, Partials | Spans]:
+        """Some components over every instance of a frame."""
+        return {i: self.partials[i].reduce(frame, some_empty=some_empty) for i in components}
 
     def span(self, component: int, since: int | None = None) -> tuple[Array, Array]:
         """Per key: where its first row with a positive count begins, and its last one ends; nowhere without any.

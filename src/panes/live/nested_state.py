@@ -237,7 +237,8 @@ class Granules:
 
     def _combined(self, earlier: GranuleRows, later: GranuleRows) -> GranuleRows:
         assert self._bound is not None
-        return settle(earlier.concat(later), self._bound[1].components, (), None)
+        components = self._bound[1].components
+        return settle(GranuleRows.concat([earlier, later], components), components, (), None)
 
 
 def _rows(key: Array, stored: tuple[pa.Array, ...]) -> GranuleRows:

@@ -18,7 +18,7 @@ from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
 from panes.engine.answer import lift_panes
 from panes.engine.keys import key_ordinals
-from panes.engine.partials import SortedColumn, floor_to_edges, next_edge, partials_of
+from panes.engine.partials import SortedColumn, combine_stored, floor_to_edges, next_edge, sorted_column
 from panes.engine.program import Program
 from panes.frames import Frame, Positions
 from panes.frames.positions import Integers
@@ -57,14 +57,14 @@ class GranuleRows:
         none = np.zeros(0, np.int64)
         return cls(none, none, none, tuple(pa.array([], component.storage) for component in components))
 
-    def concat(self, other: GranuleRows) -> GranuleRows:
-        """Return the rows of both."""
-        return GranuleRows(
-            np.concatenate([self.key, other.key]),
-            np.concatenate([self.start, other.start]),
-            np.concatenate([self.end, other.end]),
-            tuple(pa.concat_arrays(pair) for pair in zip(self.stored, other.stored, strict=True)),
-        )
+    @classmethod
+    def concat(cls, parts: Sequence[GranuleRows], components: Sequence[Component]) -> GranuleRows:
+        """Return the rows of all parts."""
+        if len(parts) < 2:
+            return parts[0] if parts else cls.empty(components)
+        key, start, end = (np.concatenate([getattr(part, name) for part in parts]) for name in ("key", "start", "end"))
+        stored = zip(*(part.stored for part in parts), strict=True)
+        return cls(key, start, end, tuple(pa.concat_arrays(column) for column in stored))
 
     def where(self, keep: Array) -> GranuleRows:
         """Return the rows that a mask selects."""
@@ -100,11 +100,7 @@ def settle(
     at = pa.array(order)
     stored = [column.take(at) for column in rows.stored]
     if len(lo) < len(key):
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            stored = [
-                partials_of(component, column).reduce(same).stored()
-                for component, column in zip(components, stored, strict=True)
-            ]
+        stored = combine_stored(components, stored, same)
     return GranuleRows(key[lo], start[lo], end, tuple(stored))
 
 
@@ -139,7 +135,7 @@ def _merge_spans(key: Array, start: Array, end: Array) -> tuple[Integers, Array]
     return lo, end
 
 
-def sorted_column(components: Sequence[Component], rows: GranuleRows, keys: int) -> SortedColumn:
+def column_of(components: Sequence[Component], rows: GranuleRows, keys: int) -> SortedColumn:
     """Return settled rows as a sorted column that windows can be answered from.
 
     Parameters
@@ -147,24 +143,23 @@ def sorted_column(components: Sequence[Component], rows: GranuleRows, keys: int)
     keys
         How many keys the dictionary has.
     """
-    columns = zip(components, rows.stored, strict=True)
     positions = Positions(rows.start, rows.end, np.searchsorted(rows.key, np.arange(keys + 1)))
-    return SortedColumn(positions, {i: partials_of(component, column) for i, (component, column) in enumerate(columns)})
+    return sorted_column(components, rows.stored, positions)
 
 
-def pack_granules(rows: GranuleRows, components: Sequence[Component]) -> bytes:
+def pack_granules(rows: GranuleRows, names: Sequence[str]) -> bytes:
     """Encode granules, each stored column under the name of its component."""
     columns = {"key": pa.array(rows.key), "start": pa.array(rows.start), "end": pa.array(rows.end)}
-    columns |= {f"={c.name}": column for c, column in zip(components, rows.stored, strict=True)}
+    columns |= {f"={name}": column for name, column in zip(names, rows.stored, strict=True)}
     return pack(pa.RecordBatch.from_pydict(columns))
 
 
-def unpack_granules(data: bytes, components: Sequence[Component]) -> GranuleRows:
+def unpack_granules(data: bytes, names: Sequence[str]) -> GranuleRows:
     """Decode granules with the requested components; the manifest says which there are."""
     batch = unpack(data)
     # Copied: the buffers of a batch are read-only, and nothing should depend on that.
     key, start, end = (np.array(batch.column(name).to_numpy(), np.int64) for name in ("key", "start", "end"))
-    return GranuleRows(key, start, end, tuple(batch.column(f"={component.name}") for component in components))
+    return GranuleRows(key, start, end, tuple(batch.column(f"={name}") for name in names))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from panes.engine.program import Program, View
 from panes.state.key_dictionary import KeyDictionary
 from panes.state.key_eviction import Bounds
 from panes.state.registry import Offer
+from panes.timeline import Geometry
 
 Mode: TypeAlias = Literal["append", "update"]
 
@@ -34,6 +36,26 @@ class Store:
     offer: Offer
     history: int = 0
     kept: str | None = None
+
+    @cached_property
+    def component_names(self) -> tuple[str, ...]:
+        """The names of the stored columns, under which they lie in blobs."""
+        return tuple(component.name for component in self.program.components)
+
+    @cached_property
+    def lifespans(self) -> tuple[Geometry, ...]:
+        """The lifespan of each view's window: from the start of an instance to when it is answered."""
+        return tuple(view.window.lifespan for view in self.program.views)
+
+    @cached_property
+    def window_names(self) -> tuple[str, ...]:
+        """What a manifest calls the window of each view: its lifespan as text."""
+        return tuple(map(str, self.lifespans))
+
+    @cached_property
+    def has_ticks(self) -> bool:
+        """Whether a component needs granules of single ticks."""
+        return any(component.ticks for component in self.program.components)
 
 
 @dataclass(frozen=True)

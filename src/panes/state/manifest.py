@@ -107,10 +107,10 @@ def _check(entry: Manifest | None, store: Store) -> None:
             f"the checkpoint keeps {_events_with(entry['kept'])}, and the queries of this run need "
             f"{_events_with(store.kept)}. Start with a new checkpoint, or with the earlier conditions."
         )
-    for component in store.program.components:
-        if component.name not in entry["components"]:
+    for name in store.component_names:
+        if name not in entry["components"]:
             raise StateError(
-                f"the checkpoint has no {component.name}: it was written by other queries, which kept "
+                f"the checkpoint has no {name}: it was written by other queries, which kept "
                 f"{', '.join(entry['components'])}. Start with a new checkpoint, or leave out the queries that need it."
             )
 

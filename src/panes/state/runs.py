@@ -8,9 +8,8 @@ so that a window registered later knows since when it sees every event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -63,17 +62,26 @@ class Run:
 
 
 class Runs:
-    """The sorted runs of a store, from the oldest to the youngest."""
+    """The sorted runs of a store, from the oldest to the youngest.
 
-    def __init__(self, components: Sequence[Component], blob_store: BlobStore, listed: Iterable[Run] = ()) -> None:
-        self._components, self._blob_store = components, blob_store
-        self._mark = "/" + ", ".join(component.name for component in components)
-        self.listed = list(listed)
+    Parameters
+    ----------
+    components, names
+        The stored columns, and what they are called in blobs.
+    listed
+        The runs as a manifest lists them.
+    """
 
-    @classmethod
-    def from_json(cls, components: Sequence[Component], blob_store: BlobStore, data: list[dict[str, Any]]) -> Runs:
-        """Read the runs listed in a manifest."""
-        return cls(components, blob_store, (Run(**run) for run in data))
+    def __init__(
+        self,
+        components: Sequence[Component],
+        names: Sequence[str],
+        blob_store: BlobStore,
+        listed: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        self._components, self._names, self._blob_store = components, names, blob_store
+        self._cached_as = "/" + ", ".join(names)
+        self.listed = [Run(**run) for run in listed]
 
     def to_json(self) -> list[dict[str, Any]]:
         """List the runs for a manifest."""
@@ -92,7 +100,7 @@ class Runs:
     def starting_from(self, instant: int) -> GranuleRows:
         """Return the granules of every run that has some starting at an instant or later."""
         found = [self._read(run) for run in self.listed if run.last >= instant]
-        return reduce(GranuleRows.concat, found, GranuleRows.empty(self._components))
+        return GranuleRows.concat(found, self._components)
 
     def add(self, rows: GranuleRows) -> None:
         """Write the rows of a micro-batch as a run."""
@@ -106,7 +114,7 @@ class Runs:
         for run in self.listed[:]:
             self._coarsen(run, tiers, watermark, cuts)
         while (chosen := self._alike()) is not None:
-            rows = reduce(GranuleRows.concat, map(self._read, chosen))
+            rows = GranuleRows.concat([self._read(run) for run in chosen], self._components)
             for run in chosen:
                 self._remove(run)
             rows = settle(rows, self._components, tiers, watermark, cuts)
@@ -167,20 +175,20 @@ class Runs:
 
     def _read(self, run: Run) -> GranuleRows:
         def load() -> tuple[GranuleRows, int]:
-            return unpack_granules(self._blob_store.get(run.name), self._components), 3 * run.size
+            return unpack_granules(self._blob_store.get(run.name), self._names), 3 * run.size
 
-        return CACHE.get(run.name + self._mark, load)
+        return CACHE.get(run.name + self._cached_as, load)
 
     def _write(self, rows: GranuleRows, tier: int) -> Run:
-        data, name = pack_granules(rows, self._components), new_name()
+        data, name = pack_granules(rows, self._names), new_name()
         self._blob_store.put(name, data)
-        CACHE.put(name + self._mark, rows, 3 * len(data))
+        CACHE.put(name + self._cached_as, rows, 3 * len(data))
         return Run(name, len(rows), len(data), int(rows.start.min()), int(rows.start.max()), tier)
 
     def _remove(self, run: Run) -> None:
         self.listed.remove(run)
         self._blob_store.remove(run.name)
-        CACHE.drop(run.name + self._mark)
+        CACHE.drop(run.name + self._cached_as)
 
 
 def _widest(tier: Tier) -> int:

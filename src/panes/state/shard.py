@@ -1,8 +1,12 @@
 """One shard of a stream of windows over time: what it does in a micro-batch.
 
-Start with :meth:`Shard.step`. The shard answers all windows of all queries from the granules in its blob store. Spark
-shows an operator only the watermark of the present micro-batch, while its own windows judge late rows by the previous
-one. So a shard remembers the last watermark it saw, and is called in every micro-batch.
+Start with :meth:`Shard.step`, which applies changes of the catalogue, and :meth:`Shard._step_store`, which counts late
+events, answers, lets granules age and evicts keys. All windows of all queries are answered from the granules of the
+shard. Spark shows an operator only the watermark of the present micro-batch, while its own windows judge late rows by
+the previous one. So a shard remembers the last watermark it saw, and is called in every micro-batch.
+
+What a shard is told (``Store`` and ``JobOptions``, in ``job.py``), what it does (here) and what it keeps
+(``StoreState``, in ``store_state.py``) are types of their own.
 """
 
 from __future__ import annotations
@@ -15,14 +19,15 @@ import numpy as np
 
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers
+from panes.engine.partials import SortedColumn
 from panes.engine.program import Program, View, from_panes
 from panes.expressions.expression import Expression
 from panes.planning.granularity import Tier, worthwhile
 from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import BlobStore
-from panes.state.granules import DeliveredPanes, GranuleRows, settle, sorted_column
+from panes.state.granules import DeliveredPanes, GranuleRows, column_of, settle
 from panes.state.job import JobOptions, ShardMetrics, Store, ViewAnswers
-from panes.state.key_eviction import Bounds, keys_to_evict
+from panes.state.key_eviction import keys_to_evict
 from panes.state.manifest import Manifest, encode_manifest, entries_of, identity, read_manifest
 from panes.state.registry import KeyFilter, RegisteredQuery, Registry, evaluate_keys
 from panes.state.runs import ALWAYS
@@ -66,7 +71,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _Batch:
+class _StoreStep:
     """One store in one micro-batch.
 
     Parameters
@@ -86,23 +91,65 @@ class _Batch:
     @cached_property
     def windows(self) -> frozenset[Geometry]:
         """The lifespans of all windows."""
-        return frozenset(view.window.lifespan for group in self.groups for view in group.program.views)
+        declared = self.state.store.lifespans
+        registered = (
+            group.program.views[i].window.lifespan
+            for group in self.groups
+            for i, label in enumerate(group.labels)
+            if label.number is None
+        )
+        return frozenset((*declared, *registered))
 
     @cached_property
     def tiers(self) -> tuple[Tier, ...]:
         """The tiers along which granules age."""
-        program = self.state.store.program
-        ticks = any(component.ticks for component in program.components)
-        return _tiers(self.windows, program.edges, self.state.store.history, ticks)
+        store = self.state.store
+        return _tiers(self.windows, store.program.edges, store.history, store.has_ticks)
 
     @cached_property
     def cuts(self) -> list[int]:
         """Instants that no granule may span: what a window sees must not be merged with what it does not see."""
         return sorted({group.since for group in self.groups} - {ALWAYS})
 
-    def settled(self, rows: GranuleRows) -> GranuleRows:
+    def settled(self, parts: Sequence[GranuleRows]) -> GranuleRows:
         """Return rows as they are held under the previous watermark."""
-        return settle(rows, self.state.store.program.components, self.tiers, self.after, self.cuts)
+        components = self.state.store.program.components
+        return settle(GranuleRows.concat(parts, components), components, self.tiers, self.after, self.cuts)
+
+    def column(self, rows: GranuleRows) -> SortedColumn:
+        """Return settled rows as a column that windows can be answered from."""
+        return column_of(self.state.store.program.components, rows, len(self.state.dictionary))
+
+    def due(self, news: GranuleRows) -> Iterator[tuple[_Group, Answers]]:
+        """Answer the instances that the watermark completes."""
+        first = due_from(self.windows, self.after, self.upto)
+        if first == NEVER:
+            return
+        # Where empty instances are answered, every key that is held has some.
+        first = ALWAYS if self.state.store.program.emit_all else first
+        rows = self.settled([self.state.runs.starting_from(first), news])
+        for group in self.groups:
+            for answers in answer_due(group.program, self.column(group.visible(rows)), self.after, self.upto):
+                yield group, answers
+
+    def changed(self, news: GranuleRows) -> Iterator[tuple[_Group, Answers]]:
+        """Answer the open instances that the new rows change."""
+        first = open_from(self.windows, news.start, self.after)
+        if first == NEVER:
+            return
+        rows, touched = self.settled([self.state.runs.starting_from(first), news]), self.column(news)
+        for group in self.groups:
+            for answers in answer_touched(group.program, self.column(group.visible(rows)), touched, self.after):
+                yield group, answers
+
+    def unfinished(self, evicted: Array) -> Iterator[tuple[_Group, Answers]]:
+        """Answer the open instances of keys that are being evicted."""
+        held = self.state.runs.starting_from(ALWAYS)
+        rows = settle(held.where(evicted[held.key]), self.state.store.program.components, (), None)
+        for group in self.groups:
+            program = replace(group.program, emit_all=False)
+            for answers in answer_due(program, self.column(group.visible(rows)), self.upto, NEVER // 2):
+                yield group, answers
 
 
 class Shard:
@@ -144,8 +191,8 @@ class Shard:
         """Take in the panes (by store) and catalogue changes of a micro-batch, and answer what is due or changed."""
         self.refused += [reason for text in changes if (reason := self._registry.change(text)) is not None]
         for number, state in enumerate(self._states):
-            batch = _Batch(number, state, self._groups(number, state), self.watermark, watermark)
-            for answers in self._step_store(batch, [panes for store, panes in delivered if store == number]):
+            step = _StoreStep(number, state, self._groups(number, state), self.watermark, watermark)
+            for answers in self._step_store(step, [panes for store, panes in delivered if store == number]):
                 self.metrics.answers += len(answers.answers.start)
                 yield answers
         self.watermark = watermark
@@ -154,9 +201,9 @@ class Shard:
 
     def too_late(self, instants: Array) -> Array:
         """Return which events of this micro-batch are too late for at least one window that would hold them."""
-        views = [view for state in self._states for view in state.store.program.views]
-        views += [view for query, _ in self._registry.active.values() for view in query.views]
-        return lateness({view.window.lifespan for view in views}, instants, self.watermark)[0]
+        windows = {lifespan for state in self._states for lifespan in state.store.lifespans}
+        windows |= {view.window.lifespan for query, _ in self._registry.active.values() for view in query.views}
+        return lateness(windows, instants, self.watermark)[0]
 
     def _open(self, store: Store, entry: Manifest | None) -> StoreState:
         if entry is None:
@@ -172,98 +219,67 @@ class Shard:
 
     def _groups(self, number: int, state: StoreState) -> list[_Group]:
         """Group all views of a store by the instant since which they see everything."""
-        program = state.store.program
+        program, declared = state.store.program, state.declared_since()
         groups: dict[int, list[tuple[View, _Label]]] = {}
+
+        def add(view: View, lifespan: Geometry, since: int, label: _Label) -> None:
+            # What was missed does not matter once all open instances start later.
+            matters = since > self.watermark - lifespan.range
+            groups.setdefault(since if matters else ALWAYS, []).append((view, label))
+
         for i, view in enumerate(program.views):
-            since = self._relevant(state.declared_since(view.window.lifespan), view)
-            groups.setdefault(since, []).append((view, _Label(i)))
+            add(view, state.store.lifespans[i], declared[i], _Label(i))
         registered = [active for active in self._registry.active.values() if active[0].store == number]
         if groups.keys() == {ALWAYS} and not registered:
             return [_Group(program, ALWAYS, tuple(label for _, label in groups[ALWAYS]))]
         for query, instants in registered:
             for view in query.views:
-                since = self._relevant(instants[str(view.window.lifespan)], view)
-                groups.setdefault(since, []).append((view, _Label(name=query.name, keys=query.keys)))
+                lifespan = view.window.lifespan
+                add(view, lifespan, instants[str(lifespan)], _Label(name=query.name, keys=query.keys))
         return [
             _Group(from_panes([view for view, _ in views], program), since, tuple(label for _, label in views))
             for since, views in groups.items()
         ]
 
-    def _relevant(self, since: int, view: View) -> int:
-        """Return the instant since which a view sees everything, or ``ALWAYS`` if all open instances start later."""
-        return since if since > self.watermark - view.window.lifespan.range else ALWAYS
-
-    def _step_store(self, batch: _Batch, delivered: list[DeliveredPanes]) -> Iterator[ViewAnswers]:
+    def _step_store(self, step: _StoreStep, delivered: list[DeliveredPanes]) -> Iterator[ViewAnswers]:
         """Count what is late, answer, let the granules age, and evict."""
-        state = batch.state
-        self._count_late(batch, delivered)
-        news = batch.settled(state.receive(delivered, batch.after - batch.tiers[-1].reach))
-        yield from self._answer(batch, news)
-        state.add(news, batch.tiers, batch.upto, batch.cuts)
-        if self._options.bounds is not None:
-            yield from self._evict(batch, self._options.bounds)
+        state = step.state
+        self._count_late(step, delivered)
+        news = step.settled(state.receive(delivered, step.after - step.tiers[-1].reach))
+        found = step.changed(news) if self._options.mode == "update" else step.due(news)
+        for group, answers in found:
+            yield from self._labelled(step, group, answers)
+        state.add(news, step.tiers, step.upto, step.cuts)
+        yield from self._evict(step)
         state.remove_unused_keys()
-        self._count_open(batch)
+        self._count_open(step)
 
-    def _count_late(self, batch: _Batch, delivered: Sequence[DeliveredPanes]) -> None:
+    def _count_late(self, step: _StoreStep, delivered: Sequence[DeliveredPanes]) -> None:
         for delivery in delivered:
-            late, lost = lateness(batch.windows, delivery.panes.start, batch.after)
+            late, lost = lateness(step.windows, delivery.panes.start, step.after)
             self.metrics.late += int(delivery.events[late].sum())
             self.metrics.lost += int(delivery.events[lost].sum())
 
-    def _answer(self, batch: _Batch, news: GranuleRows) -> Iterator[ViewAnswers]:
-        """Answer the instances that the watermark completes (append) or that the new rows change (update)."""
-        state, update = batch.state, self._options.mode == "update"
-        components, keys = state.store.program.components, len(state.dictionary)
-        first = (
-            open_from(batch.windows, news.start, batch.after)
-            if update
-            else due_from(batch.windows, batch.after, batch.upto)
-        )
-        if first == NEVER:
-            return
-        # Where empty instances are answered, every key that is held has some.
-        held = state.runs.starting_from(ALWAYS if state.store.program.emit_all else first)
-        rows = batch.settled(held.concat(news))
-        touched = sorted_column(components, news, keys)
-        for group in batch.groups:
-            column = sorted_column(components, group.visible(rows), keys)
-            answers = (
-                answer_touched(group.program, column, touched, batch.after)
-                if update
-                else answer_due(group.program, column, batch.after, batch.upto)
-            )
-            for each in answers:
-                yield from self._labelled(batch, group, each)
-
-    def _evict(self, batch: _Batch, bounds: Bounds) -> Iterator[ViewAnswers]:
+    def _evict(self, step: _StoreStep) -> Iterator[ViewAnswers]:
         """Evict keys beyond the bounds; their open instances come out with what was seen of them."""
-        state = batch.state
-        components, keys = state.store.program.components, len(state.dictionary)
-        gone = keys_to_evict(state.runs, keys, bounds, state.evictions, batch.upto)
-        if gone is None:
+        state, bounds = step.state, self._options.bounds
+        if bounds is None:
             return
-        rows = state.runs.starting_from(ALWAYS)
-        rows = settle(rows.where(gone[rows.key]), components, (), None)
+        evicted = keys_to_evict(state.runs, len(state.dictionary), bounds, state.evictions, step.upto)
+        if evicted is None:
+            return
         if self._options.partial and self._options.mode == "append":
-            for group in batch.groups:
-                column = sorted_column(components, group.visible(rows), keys)
-                for answers in answer_due(replace(group.program, emit_all=False), column, batch.upto, NEVER // 2):
-                    yield from self._labelled(batch, group, answers, seen_until=batch.upto)
-        state.keep_keys(np.flatnonzero(~gone))
-        state.evictions.listed.append((len(state.dictionary), int(rows.end.max())))
-        self.metrics.evicted += int(gone.sum())
+            for group, answers in step.unfinished(evicted):
+                yield from self._labelled(step, group, answers, seen_until=step.upto)
+        state.evict(evicted)
+        self.metrics.evicted += int(evicted.sum())
 
     def _labelled(
-        self, batch: _Batch, group: _Group, answers: Answers, seen_until: int = NEVER
+        self, step: _StoreStep, group: _Group, answers: Answers, seen_until: int = NEVER
     ) -> Iterator[ViewAnswers]:
         """Label answers, and leave out those that must not come out."""
-        state, view, label = batch.state, group.program.views[answers.view], group.labels[answers.view]
-        end = answers.start + view.window.geometry.range
-        since = np.maximum(state.evictions.since(answers.key), group.since)
-        begin = view.window.begins(answers.start)
-        seen = np.minimum(end, seen_until) - np.maximum(begin, since)
-        coverage = np.maximum(seen, 0) / (end - begin)
+        state, view, label = step.state, group.program.views[answers.view], group.labels[answers.view]
+        coverage = _coverage(view, answers, np.maximum(state.evictions.since(answers.key), group.since), seen_until)
         # What is evicted comes out however little of it was seen: it will not come again.
         keep = coverage >= (0 if seen_until < NEVER else _LEAST) if self._options.partial else coverage >= 1
         if label.keys is not None:
@@ -272,16 +288,16 @@ class Shard:
             self.failed += [] if failure is None else [f"{label.name}: {failure}"]
         if keep.any():
             kept, dictionary = answers.where(keep), state.dictionary
-            yield ViewAnswers(batch.number, view, label.number, label.name, kept, dictionary, coverage[keep])
+            yield ViewAnswers(step.number, view, label.number, label.name, kept, dictionary, coverage[keep])
 
-    def _count_open(self, batch: _Batch) -> None:
-        runs = batch.state.runs.listed
+    def _count_open(self, step: _StoreStep) -> None:
+        runs = step.state.runs.listed
         if runs:
             first, last = min(run.first for run in runs), max(run.last for run in runs)
             # A window with an answer per event has open events, not open instances.
-            windows = {view.window for group in batch.groups for view in group.program.views}
+            windows = {view.window for group in step.groups for view in group.program.views}
             geometries = {window.geometry for window in windows if not window.per_event}
-            self.metrics.open_windows += open_instances(geometries, last, max(batch.upto, first))
+            self.metrics.open_windows += open_instances(geometries, last, max(step.upto, first))
 
     def _remove_unused_stores(self) -> None:
         """Remove the state of queries that this run does not have."""
@@ -302,6 +318,14 @@ class Shard:
         self.metrics.keys = sum(len(state.dictionary) for state in self._states)
         self.metrics.granules = sum(state.runs.rows for state in self._states)
         self.metrics.bytes = sum(state.runs.size for state in self._states)
+
+
+def _coverage(view: View, answers: Answers, since: Array, seen_until: int) -> Array:
+    """Return which part of each instance was seen."""
+    end = answers.start + view.window.geometry.range
+    begin = view.window.begins(answers.start)
+    coverage: Array = np.maximum(np.minimum(end, seen_until) - np.maximum(begin, since), 0) / (end - begin)
+    return coverage
 
 
 @lru_cache(maxsize=64)

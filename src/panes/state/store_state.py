@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from panes.aggregates.operations import Array
 from panes.frames.positions import Integers
 from panes.planning.granularity import Tier
 from panes.state.blob_store import BlobStore
@@ -46,7 +46,7 @@ class StoreState:
     @classmethod
     def new(cls, store: Store, blob_store: BlobStore) -> StoreState:
         """Return the state before the first micro-batch."""
-        runs = Runs(store.program.components, blob_store)
+        runs = Runs(store.program.components, store.component_names, blob_store)
         return cls(store, KeyDictionary(store.keys, blob_store), runs, History(), {}, Evictions())
 
     @classmethod
@@ -60,24 +60,23 @@ class StoreState:
             history.coarse[before] = max(upto + max(e.period for e in before), history.coarse.get(before, ALWAYS))
         listed, checked = data["evictions"]
         evictions = Evictions([(ordinal, instant) for ordinal, instant in listed], checked)
-        runs = Runs.from_json(store.program.components, blob_store, data["runs"])
+        runs = Runs(store.program.components, store.component_names, blob_store, data["runs"])
         dictionary = KeyDictionary(store.keys, blob_store, data["keys"])
         return cls(store, dictionary, runs, history, data["since"], evictions, data["checked"])
 
     def to_json(self) -> dict[str, Any]:
         """Record the state for a manifest."""
-        windows = [str(view.window.lifespan) for view in self.store.program.views]
         return {
             "by": self.store.keys.names,
             "per_event": self.store.offer.per_event,
             "kept": self.store.kept,
-            "components": [component.name for component in self.store.program.components],
+            "components": list(self.store.component_names),
             "edges": [[e.period, e.offset] for e in self.store.program.edges],
             "keys": self.dictionary.listed,
             "runs": self.runs.to_json(),
             "checked": self.checked,
             "evictions": [self.evictions.listed, self.evictions.checked],
-            "since": {window: self.since[window] for window in windows if window in self.since},
+            "since": {name: self.since[name] for name in self.store.window_names if name in self.since},
             "history": self.history.to_json(),
         }
 
@@ -85,11 +84,15 @@ class StoreState:
         """Return the instant since which a window declared now sees everything."""
         return self.history.sees_from(geometry, self.store.program.edges)
 
-    def declared_since(self, geometry: Geometry) -> int:
-        """Return the same for a declared window, as of the run that declared it first."""
-        return self.since.setdefault(str(geometry), self.sees_from(geometry))
+    def declared_since(self) -> list[int]:
+        """Return the same for each declared view, as of the run that declared its window first."""
+        names = self.store.window_names
+        for name, lifespan in zip(names, self.store.lifespans, strict=True):
+            if name not in self.since:
+                self.since[name] = self.sees_from(lifespan)
+        return [self.since[name] for name in names]
 
-    def receive(self, delivered: Sequence[DeliveredPanes], later_than: int) -> GranuleRows:
+    def receive(self, delivered: Sequence[DeliveredPanes], later_than: int) -> list[GranuleRows]:
         """Return the delivered panes that start later than an instant, with ordinals of the dictionary as keys."""
         parts = []
         for delivery in delivered:
@@ -98,7 +101,7 @@ class StoreState:
                 used, local = np.unique(panes.key, return_inverse=True)
                 ordinals = self.dictionary.ordinals(delivery.keys.take(pa.array(used)))
                 parts.append(GranuleRows(ordinals[local], panes.start, panes.end, panes.stored))
-        return reduce(GranuleRows.concat, parts, GranuleRows.empty(self.store.program.components))
+        return parts
 
     def add(self, rows: GranuleRows, tiers: Sequence[Tier], watermark: int, cuts: Sequence[int]) -> None:
         """Keep the rows of a micro-batch, and let everything age up to its watermark."""
@@ -106,6 +109,13 @@ class StoreState:
         self.runs.age(tiers, watermark, cuts)
         self.history.age(tiers, watermark)
         self.evictions.drop_before(watermark - tiers[-1].reach)
+
+    def evict(self, evicted: Array) -> None:
+        """Remove keys with all their granules; keys that appear from now on may lack what these had."""
+        runs = self.runs.starting_from(ALWAYS)
+        until = int(runs.end[evicted[runs.key]].max())
+        self.keep_keys(np.flatnonzero(~evicted))
+        self.evictions.listed.append((len(self.dictionary), until))
 
     def keep_keys(self, chosen: Integers) -> None:
         """Remove all other keys and their granules."""

@@ -110,7 +110,7 @@ def answer_due(program: Program, column: SortedColumn, after: int, upto: int) ->
             for since, views in program.by_since(node.views).items():
                 visible = instances if since is None else instances.since(since, column.positions)
                 if len(visible):
-                    partials = {i: column.partials[i].reduce(visible, some_empty=every) for i in node.needed}
+                    partials = column.reduce(node.needed, visible, some_empty=every)
                     spans = partial(span_while_held, since=since) if every else None
                     yield from read(program, views, visible, partials, column, spans)
 
@@ -135,7 +135,7 @@ def answer_touched(program: Program, column: SortedColumn, news: SortedColumn, w
                     hi = column.positions.search(visible.key, visible.start + node.geometry.range)
                     # The column may lack rows from before a window was declared.
                     instances = Frame(visible.key, visible.start, lo, hi).where(hi > lo)
-                    partials = {i: column.partials[i].reduce(instances) for i in node.needed}
+                    partials = column.reduce(node.needed, instances)
                     yield from read(program, tuple(views), instances, partials, column)
 
 
