@@ -29,7 +29,7 @@ from panes.row_windows.key_set import MARK, KeySet, PartRows
 from panes.row_windows.part_shard import PartShard
 from panes.row_windows.window_input import WindowInput
 from panes.state.blob_store import BlobStore
-from panes.state.held_rows import HELD, INSTANT, Column, KeyedRows, Waiting
+from panes.state.held_rows import HELD, INSTANT, KeyedColumn, KeyedRows, Waiting
 
 _FIGURES = ("known", "opened", "received", "reference", "full")
 _OWN, _NUMBERED = "own", "numbered"
@@ -126,7 +126,7 @@ class WindowShard(PartShard):
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(touched)
         lines = self._held.lines()
         column = self._column(wanted, lines[HELD], came, owner)
-        todo = list[tuple[WindowInput, dict[str, Array], Column, Arrivals, Progress]]()
+        todo = list[tuple[WindowInput, dict[str, Array], KeyedColumn, Arrivals, Progress]]()
         moments = 0.0
         for number, input in enumerate(self._inputs):
             own = {name: lines[f"{name}{number}"] for name in (*_FIGURES, _OWN, _NUMBERED)}
@@ -185,15 +185,15 @@ class WindowShard(PartShard):
         held.keep_only(column, recording.held(), np.array(live, np.int64))
         return [found]
 
-    def _column(self, wanted: Array, held: Array, came: pa.RecordBatch, owner: Array) -> Column:
+    def _column(self, wanted: Array, held: Array, came: pa.RecordBatch, owner: Array) -> KeyedColumn:
         order = sort_rows(owner, came.column(INSTANT).to_numpy(), self._shape.ties_of(came))
         return self._held.column(wanted, held, came.take(pa.array(order)), owner[order])
 
-    def _arrivals(self, input: WindowInput, column: Column, marks: Array, end: int) -> Arrivals:
+    def _arrivals(self, input: WindowInput, column: KeyedColumn, marks: Array, end: int) -> Arrivals:
         rows = self._rows(column.rows)
         events = Positions.of_events(rows.instants, column.starts)
         return Arrivals(events, end, delta_values(input.window, rows.attributes), marks)
 
-    def _keys_of(self, column: Column) -> list[pa.Array]:
+    def _keys_of(self, column: KeyedColumn) -> list[pa.Array]:
         known = self._held.keys.keys.take(pa.array(column.keys))
         return known.columns if self._shape.keys else []

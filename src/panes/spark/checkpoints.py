@@ -1,4 +1,4 @@
-"""Whether a checkpoint can serve a job: asked before a stream starts, rather than in its first micro-batch."""
+"""Checks of a checkpoint before a stream starts, rather than in its first micro-batch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _OPERATOR = "transformWithState"
 
 
 def check_checkpoint(session: SparkSession, place: str, job: TimeJob) -> None:
-    """Refuse a checkpoint that was written by other queries or for other options; where there is none, all is well."""
+    """Reject a checkpoint that was written by other queries or with other options; a missing one is fine."""
     manifests = _manifests(session, place)
-    # Others are of windows of the same plan that go by events.
+    # The others are of windows by rows of the same plan.
     for data in [data for data in manifests if _declared(data) is None] or manifests:
         read_manifest(data, job.stores, job.options)
 
 
 def check_declared(session: SparkSession, place: str, declared: dict[str, Any]) -> None:
-    """The same for one of the operators of windows that go by events; the error tells of what comes nearest to it."""
+    """Do the same for windows by rows or an operator; the error is about the most similar manifest."""
     manifests = _manifests(session, place)
     if manifests:
         check_state(min(manifests, key=lambda data: _differences(data, declared)), declared)
@@ -41,9 +41,9 @@ def _differences(data: bytes, declared: dict[str, Any]) -> int:
 
 
 def _manifests(session: SparkSession, place: str) -> list[bytes]:
-    """What the shards of a stream have written about their state; nothing where that cannot be read.
+    """Return the manifests of all shards of a stream; none where they cannot be read.
 
-    There may be no checkpoint yet, one without a finished micro-batch, or none of Panes: the stream itself finds out.
+    The checkpoint may not exist yet, have no finished micro-batch, or not be of Panes: the stream itself finds out.
     """
     found = []
     try:

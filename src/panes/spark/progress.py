@@ -1,4 +1,4 @@
-"""Seeing a stream run: a line per micro-batch, and why a window has not come out yet."""
+"""Watching a stream: a line per micro-batch, and what each window is waiting for."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _NEXT = 12
 
 
 class Progress(StreamingQueryListener):
-    """Tells of every micro-batch of every stream of Panes in a session, in a line.
+    """Reports every micro-batch of every stream of Panes in a session, in a line.
 
     Parameters
     ----------
     tell
-        Where lines go; by default to the standard error output.
+        Called with each line; by default it goes to the standard error output.
     """
 
     def __init__(self, tell: Callable[[str], None] | None = None) -> None:
         self._tell = tell or (lambda line: print(line, file=sys.stderr, flush=True))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to tell before the first micro-batch."""
+        """Do nothing: there is nothing to report before the first micro-batch."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Tell of one micro-batch; streams that are not of Panes are left alone."""
+        """Report a micro-batch; ignore streams that are not of Panes."""
         progress = event.progress
         if METRICS in progress.observedMetrics:
             self._tell(
@@ -56,45 +56,45 @@ class Progress(StreamingQueryListener):
             )
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Spark itself says why."""
+        """Do nothing: Spark itself says why."""
 
 
 class Totals(StreamingQueryListener):
-    """Adds up the figures of all micro-batches of a session."""
+    """Adds up the metrics of all micro-batches of a session."""
 
     def __init__(self) -> None:
         self.metrics: Counter[str] = Counter()
         self._ended = 0
-        self._told = Condition()
+        self._reported = Condition()
 
     def wait(self, ended: int, seconds: float) -> None:
-        """Until so many streams have ended and everything was told of them, or so long: Spark tells it afterwards."""
-        with self._told:
-            self._told.wait_for(lambda: self._ended >= ended, seconds)
+        """Wait until Spark, which reports late, has reported the end of so many streams; at most so long."""
+        with self._reported:
+            self._reported.wait_for(lambda: self._ended >= ended, seconds)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to add yet."""
+        """Do nothing: there is nothing to add yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Add every observed figure, whatever observed it."""
+        """Add every observed metric, whatever observed it."""
         for metrics in event.progress.observedMetrics.values():
             self.metrics.update({name: value or 0 for name, value in _plain(metrics).items()})
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Nothing to add any more."""
-        with self._told:
+        """Count the end of a stream."""
+        with self._reported:
             self._ended += 1
-            self._told.notify_all()
+            self._reported.notify_all()
 
 
 def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
-    """One micro-batch in a line.
+    """Describe one micro-batch in a line.
 
     Examples
     --------
-    >>> figures = dict(events=100, answers=12, late=3, lost=1, null_timestamps=2, open_windows=4)
-    >>> figures |= dict(keys=5, granules=90, bytes=20_000, watermark=1_700_000_000_000_000)
-    >>> line_of("temps", 7, 1234.5, {"panes": figures})
+    >>> metrics = dict(events=100, answers=12, late=3, lost=1, null_timestamps=2, open_windows=4)
+    >>> metrics |= dict(keys=5, granules=90, bytes=20_000, watermark=1_700_000_000_000_000)
+    >>> line_of("temps", 7, 1234.5, {"panes": metrics})
     'temps #7: 100 events (1,234/s), watermark 2023-11-14 22:13:20, 12 answers, 4 windows open, ...'
     """
     found = _together(metrics)
@@ -113,12 +113,12 @@ def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
 
 
 def status(queries: Iterable[Query], by_events: Iterable[ByEvents], progress: dict[str, Any] | None) -> str:
-    """Where a stream stands, and what each window waits for.
+    """Describe where a stream stands, and what each window is waiting for.
 
     Parameters
     ----------
     queries, by_events
-        Queries over windows of time, and what there is to say of windows that go by events.
+        Queries with windows over time, and those with windows by rows.
     progress
         A streaming query's ``lastProgress``.
     """
@@ -162,25 +162,25 @@ def status(queries: Iterable[Query], by_events: Iterable[ByEvents], progress: di
     return "\n".join(lines)
 
 
-def _left_out(figures: dict[str, Any]) -> list[str]:
-    """Which events of a micro-batch are not in all their windows, why, and what would change it."""
+def _left_out(metrics: dict[str, Any]) -> list[str]:
+    """Describe which events of a micro-batch are missing from some of their windows, and what would change that."""
     lines = []
-    if late := figures.get("late"):
-        lost = figures.get("lost") or 0
+    if late := metrics.get("late"):
+        lost = metrics.get("lost") or 0
         lines.append(
             f"  {late:,} of its events came after the watermark had passed a window of theirs, {lost:,} of them after "
             "it had passed all: they count in the windows that are still open. A longer delay in "
             "withWatermark(...) waits for them, and answers come as much later."
         )
-    if missing := figures.get("null_timestamps"):
+    if missing := metrics.get("null_timestamps"):
         lines.append(f"  {missing:,} of its events have no time, and so are in no window.")
-    if absurd := figures.get("absurd_timestamps"):
+    if absurd := metrics.get("absurd_timestamps"):
         lines.append(f"  {absurd:,} of its events have times more than 36,000 years away, and are left out.")
     return lines
 
 
 def _next_end(window: Window, watermark: int) -> int:
-    """The first end of an instance after an instant, and after the window's initiation."""
+    """Return the first end of an instance after the watermark and after ``since``."""
     geometry = window.geometry
     after = watermark if window.since is None else max(watermark, window.since)
     base = geometry.offset + geometry.range
@@ -188,7 +188,7 @@ def _next_end(window: Window, watermark: int) -> int:
 
 
 def _together(metrics: dict[str, Any]) -> dict[str, Any]:
-    """The figures of all operators of a query. Each of them reads all events."""
+    """Return the metrics of all operators of a query together; each of them reads all events."""
     found = {name: _plain(row) for name, row in metrics.items() if name == METRICS or name.startswith(f"{METRICS}_")}
     together = dict(found.pop(METRICS))
     for more in found.values():

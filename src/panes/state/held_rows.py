@@ -84,7 +84,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class KeyedColumn:
     """The rows of some keys: for each key first those that are held, then the new ones.
 
     Parameters
@@ -108,14 +108,14 @@ class Column:
         first = self.starts[:-1] + self.held
         return ranges(first, self.starts[1:] - first)
 
-    def holding(self, held: Array) -> Column:
+    def holding(self, held: Array) -> KeyedColumn:
         """Return the same keys with only the last ``held`` of their held rows."""
         if (held == self.held).all():
             return self
         first = self.starts[:-1] + self.held - held
         counts = self.starts[1:] - first
         rows = self.rows.take(pa.array(ranges(first, counts)))
-        return Column(rows, self.keys, np.append(0, np.cumsum(counts)), held)
+        return KeyedColumn(rows, self.keys, np.append(0, np.cumsum(counts)), held)
 
 
 class KeyedRows:
@@ -125,7 +125,7 @@ class KeyedRows:
     ----------
     keys, rows
         The columns of keys, and those of rows.
-    figures
+    numbers
         The numbers of each key with their types; those of a new key are zero.
     """
 
@@ -133,14 +133,14 @@ class KeyedRows:
         self,
         keys: pa.Schema,
         rows: pa.Schema,
-        figures: dict[str, pa.DataType],
+        numbers: dict[str, pa.DataType],
         blob_store: BlobStore,
         state: dict[str, Any],
     ) -> None:
         self.keys = KeyDictionary(keys, blob_store, state.get("keys", ()))
         self._rows = BatchLog(rows.insert(0, pa.field(KEY, pa.int64())), blob_store, state.get("rows", ()))
-        self._figures = pa.schema([(HELD, pa.int64()), *figures.items()])
-        self._lines = BatchLog(self._figures.insert(0, pa.field(KEY, pa.int64())), blob_store, state.get("lines", ()))
+        self._numbers = pa.schema([(HELD, pa.int64()), *numbers.items()])
+        self._lines = BatchLog(self._numbers.insert(0, pa.field(KEY, pa.int64())), blob_store, state.get("lines", ()))
 
     @property
     def state(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class KeyedRows:
             column[key] = written.column(name).to_numpy(zero_copy_only=False)  # the last write wins
         return lines
 
-    def column(self, wanted: Array, held: Array, new: pa.RecordBatch, owner: Array) -> Column:
+    def column(self, wanted: Array, held: Array, new: pa.RecordBatch, owner: Array) -> KeyedColumn:
         """Return the rows of some keys.
 
         Parameters
@@ -188,9 +188,9 @@ class KeyedRows:
         at = np.append(np.repeat(np.arange(len(wanted)), held), place[owner])
         rows = both.take(pa.array(np.argsort(at, kind="stable"))).combine_chunks().to_batches()
         starts = np.append(0, np.cumsum(np.bincount(at, minlength=len(wanted))))
-        return Column(rows[0] if rows else old.slice(0, 0), wanted, starts, held)
+        return KeyedColumn(rows[0] if rows else old.slice(0, 0), wanted, starts, held)
 
-    def keep(self, column: Column, first: Array, lines: dict[str, Array]) -> None:
+    def keep(self, column: KeyedColumn, first: Array, lines: dict[str, Array]) -> None:
         """Hold the rows of a column, from ``first`` on for each key, and write the numbers of all keys."""
         kept = column.starts[1:] - first
         fresh = np.maximum(first, column.starts[:-1] + column.held)
@@ -203,7 +203,7 @@ class KeyedRows:
             whole = self.column(everyone, lines[HELD], none, np.zeros(0, np.int64))
             self._rows.replace(self._of(whole, np.arange(len(whole.rows)), np.repeat(everyone, lines[HELD])))
 
-    def keep_only(self, column: Column, rows: Array, keys: Array) -> None:
+    def keep_only(self, column: KeyedColumn, rows: Array, keys: Array) -> None:
         """Hold only some rows of a column of all keys; ``keys`` are the keys that stay, by their places in it."""
         number = np.full(len(column.keys), -1, np.int64)
         number[keys] = np.arange(len(keys))
@@ -214,22 +214,22 @@ class KeyedRows:
         lines[HELD] = np.bincount(owner, minlength=len(keys))
         self._lines.replace(self._listed(lines, np.arange(len(keys))))
 
-    def _of(self, column: Column, rows: Array, owner: Array) -> pa.RecordBatch:
+    def _of(self, column: KeyedColumn, rows: Array, owner: Array) -> pa.RecordBatch:
         return column.rows.take(pa.array(rows)).add_column(0, pa.field(KEY, pa.int64()), pa.array(owner, pa.int64()))
 
     def _zeros(self, keys: int) -> dict[str, Array]:
-        return {field.name: np.zeros(keys, field.type.to_pandas_dtype()) for field in self._figures}
+        return {field.name: np.zeros(keys, field.type.to_pandas_dtype()) for field in self._numbers}
 
     def _write(self, lines: dict[str, Array]) -> None:
         """Write the lines that have changed, or all of them once those have become as many."""
         before = self.lines()
-        changed = np.flatnonzero(np.any([lines[name] != before[name] for name in self._figures.names], axis=0))
+        changed = np.flatnonzero(np.any([lines[name] != before[name] for name in self._numbers.names], axis=0))
         self._lines.append(self._listed(lines, changed))
         if len(self._lines) > 2 * len(self.keys) + _FEW:
             self._lines.replace(self._listed(lines, np.arange(len(self.keys))))
 
     def _listed(self, lines: dict[str, Array], keys: Array) -> pa.RecordBatch:
-        columns = [pa.array(lines[field.name][keys], field.type) for field in self._figures]
+        columns = [pa.array(lines[field.name][keys], field.type) for field in self._numbers]
         return pa.RecordBatch.from_arrays([pa.array(keys, pa.int64()), *columns], schema=self._lines.schema)
 
 

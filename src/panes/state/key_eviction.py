@@ -1,7 +1,8 @@
-"""Which keys a shard evicts although windows still need them, so that its state stays bounded.
+"""Eviction: which keys a shard removes although windows still need them, so that its state stays bounded.
 
-Nothing remembers an evicted key. So every key that appears after an eviction may be one that was evicted: it counts
-as incomplete up to the end of what was evicted, and its answers say so by their coverage.
+:func:`keys_to_evict` picks the least recently updated keys beyond the limits; ``StoreState.evict`` removes them.
+Nothing remembers an evicted key. So every key that appears after an eviction may be one that was evicted: it counts as
+incomplete up to the end of what was evicted, and its answers say so by their coverage.
 """
 
 from __future__ import annotations

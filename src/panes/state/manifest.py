@@ -1,7 +1,9 @@
-"""The JSON that shards write: the manifest of their state, and the values that operators save.
+"""What a checkpoint holds of each shard: a JSON manifest, and the blobs that it lists.
 
-A manifest lists the blobs of a shard and records what wrote them. :func:`read_manifest` refuses one that cannot serve
-the present job.
+A manifest records the mode, the number of shards, the last watermark, the registered queries and for each store its
+keys, conditions, components, edges, the names of its blobs (keys and runs of granules), and what aging and eviction
+have lost. :func:`read_manifest` rejects one that cannot serve the present job. Blobs are Arrow IPC
+(``blob_store.pack``). What operators save is JSON, too (:func:`to_text`).
 """
 
 from __future__ import annotations

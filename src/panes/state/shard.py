@@ -5,8 +5,8 @@ events, answers, lets granules age and evicts keys. All windows of all queries a
 shard. Spark shows an operator only the watermark of the present micro-batch, while its own windows judge late rows by
 the previous one. So a shard remembers the last watermark it saw, and is called in every micro-batch.
 
-What a shard is told (``Store`` and ``JobOptions``, in ``job.py``), what it does (here) and what it keeps
-(``StoreState``, in ``store_state.py``) are types of their own.
+Configuration (``Store`` and ``JobOptions``, in ``job.py``), logic (here) and state (``StoreState``, in
+``store_state.py``) are types of their own; only the state is written.
 """
 
 from __future__ import annotations
