@@ -68,13 +68,13 @@ class Aggregate(ABC):
 
     name: ClassVar[str]
     by_time: ClassVar[bool] = False
-    """Whether event time, and what orders rows of one instant, stand before the arguments when it is bound."""
+    """Whether it is bound with event time, and what orders rows of one instant, before its arguments."""
     weight: ClassVar[int] = 1
     """How many of Spark's aggregates it takes to build its partials."""
     collects: ClassVar[bool] = False
     """Whether partials hold the values themselves, and so grow with the number of different ones."""
     by_rank: ClassVar[bool] = False
-    """Of those: whether it asks only which values stand at some places of the sorted ones."""
+    """Of those: whether it reads only the values at some ranks."""
     by_order: ClassVar[bool] = False
     """Whether the answer may depend on the order of rows, of one instant too."""
     levels: ClassVar[bool] = False

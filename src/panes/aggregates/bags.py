@@ -2,7 +2,7 @@
 
 A partial is a bag: every value that occurred, once, in order, with how often it did. All aggregates over one column
 read one such component, whatever they ask of it. Bags grow with what they hold, so kernels do not combine them:
-:class:`Bags` says what they are asked, for many spans of a column at once.
+:class:`Bags` answers for many spans of a column at once.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def collected(lo: Array, hi: Array, values: pa.Array) -> Collected:
     """
     width = hi - lo
     if not values.null_count and len(lo) == len(values) and (lo == np.arange(len(lo))).all() and (width == 1).all():
-        # Every value is a bag of its own: there is nothing to bring together.
+        # Every value is a bag of its own: nothing to merge.
         coded = ordered_codes(values)
         return Collected(coded.values, np.ones(len(lo), np.int64), np.arange(len(lo) + 1), coded.restore)
     bag = np.repeat(np.arange(len(lo)), width)

@@ -1,7 +1,7 @@
 """Exact integer sums: 64-bit machine integers where no sum can overflow, Python integers where one could.
 
-A prefix over a long column may be far larger than any answer taken from it, so whether 64 bits suffice is asked
-of the whole column (largest magnitude times length), once, before a kernel runs. Decimals are integers too: their
+A prefix over a long column may be far larger than any answer taken from it, so whether 64 bits suffice is decided
+for the whole column (largest magnitude times length), once, before a kernel runs. Decimals are integers too: their
 unscaled values, 128 bits wide in Arrow.
 """
 

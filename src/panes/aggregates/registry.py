@@ -36,7 +36,7 @@ ELSEWHERE: Final = {
 """What other systems call the parameters of an aggregate, and what to write here."""
 
 SqlNames: TypeAlias = str | Mapping[str, Mapping[str, Any]]
-"""A name in SQL; or several, with the options that each of them stands for."""
+"""A name in SQL; or several, with the options that each implies."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SqlName:
     make
         The constructor.
     options
-        The arguments of the constructor that the name stands for.
+        The arguments of the constructor that the name implies.
     """
 
     name: str
@@ -59,7 +59,7 @@ class SqlName:
 
     @cached_property
     def parameters(self) -> dict[str, type]:
-        """What stands between the brackets: ``str`` for a column or expression, ``int`` or ``float`` for a number."""
+        """What is written in the parentheses: ``str`` for a column or expression, ``int`` or ``float`` for a number."""
         found = signature(self.make).parameters.values()
         given = [each for each in found if each.kind is not Parameter.KEYWORD_ONLY and each.name not in self.options]
         return {each.name: {"int": int, "float": float}.get(each.annotation, str) for each in given}

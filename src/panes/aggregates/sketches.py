@@ -182,7 +182,7 @@ def opened(state: State) -> list[Any | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Cardinality(Sketched):
-    """How many distinct values there are, about."""
+    """Roughly how many distinct values there are."""
 
     lg_k: int
 
@@ -262,7 +262,7 @@ def distinct_counts(sketches: Iterable[Any | None]) -> pa.Array:
 
 @dataclass(frozen=True, kw_only=True)
 class Frequencies(Sketched):
-    """Which values occur most, and about how often."""
+    """Which values occur most, and roughly how often."""
 
     lg_k: int
 
@@ -319,7 +319,7 @@ def most_frequent(sketches: Iterable[Any | None], n: int, type_: pa.DataType) ->
                 items = [item for item in items if item[1] >= items[n - 1][1]]
             found += items
             rows += [row] * len(items)
-    # The estimate of a count is its upper bound; behind it stands the lower one.
+    # The estimate of a count is its upper bound; the lower bound follows.
     row_of, count, least_count = (np.array(part, np.int64) for part in (rows, *([f[i] for f in found] for i in (1, 2))))
     values = from_texts(pa.array([item[0] for item in found], pa.string()), type_)
     order = np.lexsort((codes(values).values, -count, row_of))
@@ -341,7 +341,7 @@ def most_frequent(sketches: Iterable[Any | None], n: int, type_: pa.DataType) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Ranks(Sketched):
-    """Which values stand about where when all are sorted."""
+    """Roughly which value has which rank."""
 
     k: int
 

@@ -72,7 +72,7 @@ class Selected:
             return  # Every answer has it.
         if place is None and isinstance(tree, exp.Column) and tree.name.lower() in self._own_keys:
             if len(tree.parts) > 1:
-                fail(self.text, tokens, f"{_dotted(tree)!r} is no key. Write the key as it stands in GROUP BY.")
+                fail(self.text, tokens, f"{_dotted(tree)!r} is no key. Write the key as in GROUP BY.")
             if alias is None or alias.lower() == tree.name.lower():
                 return  # Every answer has its keys.
         elif place is None and isinstance(tree, exp.Column) and alias is None:
@@ -229,7 +229,7 @@ class Selected:
             if "an aggregate reads many rows" in reason or any(_names_of(call) for call in tree.find_all(exp.Func)):
                 # That error speaks to users of Python.
                 known = ", ".join(sorted({each.name for each in sql_names() if " " not in each.name}))
-                reason = f"an aggregate stands here within another, or where events are chosen, or is none of {known}."
+                reason = f"an aggregate within another one, or in WHERE, or one that is none of {known}."
             fail(self.text, tokens, reason)
         except DeclarationError as error:
             fail(self.text, tokens, str(error))

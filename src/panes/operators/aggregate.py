@@ -262,7 +262,7 @@ class Aggregate(Operator):
         *windows, own = state
         # Summaries know of what they are: one of another attribute would go on with that.
         check_same("Aggregate", own.get("declared"), self._declaration)
-        # A summary that is in the making is of its own; of a piece that is done, nobody changes anything.
+        # An open summary is a copy of its own; finished pieces never change, so empty ones share one object.
         loads = (lambda values: self._summary().load(values), self._piece)
         made = [_each_summary(saved, loads[number], tuples=number == 1) for number, saved in enumerate(windows)]
         with self.lock():

@@ -1,7 +1,8 @@
-"""What takes the tuples of a tumbling window, so that the window need not store them.
+"""The state of one subwindow, and summarizers, which take its tuples so that a tumbling window need not store them.
 
-Paper: Gedik 2014, section 4.1.6. A window with summarizers creates one for each subwindow and delivers the tuples to
-it; how much of them is kept is the summarizer's own affair.
+Paper: Gedik 2014, sections 3.1.3, 3.2.3 and 4.1.6. A subwindow is plain data, W^{a=v}: its tuples from the oldest (t_l)
+to the newest (t_0). Each policy owns the fields that carry its name. A window with summarizers creates one for each
+subwindow and passes the tuples on to it; the summarizer decides what it keeps of them.
 """
 
 from __future__ import annotations
@@ -10,12 +11,6 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
-
-# The state of one subwindow: plain data, and the only part of a window that is ever stored.
-#
-# Paper: Gedik 2014, sections 3.1.3 and 3.2.3: W^{a=v}, its tuples from the oldest (t_l) to the newest (t_0). Each
-# policy owns the fields below that carry its name, and nothing else remembers anything about a subwindow.
-
 
 T = TypeVar("T")
 
@@ -40,7 +35,7 @@ class Subwindow(Generic[T]):
     updated, updates
         When a tuple was last inserted, and how many were; kept where partitions are evicted.
     full
-        Whether the initial full event was fired; kept where somebody wants it.
+        Whether the initial full event was fired; kept only where it is handled.
     latest_evict, latest_trigger
         The last value of the delta attribute of each policy.
     oldest
@@ -52,7 +47,7 @@ class Subwindow(Generic[T]):
     due
         The next instant of a periodic trigger or flush.
     summarizer
-        What takes the tuples of a tumbling window, if it is told to.
+        What takes the tuples of a tumbling window, if anything does.
     serial
         Counts the subwindows of a clock: the order among those for which something is due at the same instant.
     alarms
