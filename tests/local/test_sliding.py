@@ -170,5 +170,5 @@ def test_what_makes_no_sense_is_refused(tmp_path):
             pn.plan(query, strategy=strategy)
     with pytest.raises(PlanError, match="5m/event is answered with events, as all windows here are"):
         pn.plan(counted(pn.sliding("5 min"))).run(table([]), empty=True)
-    with pytest.raises(DeclarationError, match="Declare it when the job starts"):
+    with pytest.raises(DeclarationError, match="Declare it when the stream starts"):
         pn.Catalogue(str(tmp_path)).register(query)

@@ -117,7 +117,7 @@ def test_the_operator_selects():
 @pytest.mark.parametrize(
     ("select", "message"),
     [
-        ("by operator", "Register for Event.PARTITION_SELECTION"),
+        ("by operator", "Register a handler of Event.PARTITION_SELECTION"),
         (lambda candidates: None, "marked no partition"),
         (lambda candidates: candidates.mark("nobody"), "there is no partition 'nobody'"),
     ],

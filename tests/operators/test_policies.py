@@ -34,7 +34,7 @@ ROW, UNTIL_MARK = pn.tumbling(pn.rows(1)), pn.tumbling(pn.punctuation())
         (lambda: pn.delta(True, 1), "needs the name of a column"),
         (lambda: pn.delta("x", None), "Write a number, or a duration"),
         (lambda: pn.delta("x", True), "Write a number, or a duration"),
-        (lambda: pn.tumbling(pn.rows(0)), "never hold one"),
+        (lambda: pn.tumbling(pn.rows(0)), "never holds a row"),
         (lambda: TumblingWindow("10 s"), r"Write for example pn.tumbling\(pn.rows\(100\)\)"),
         (lambda: pn.hopping(pn.rows(1), every=pn.rows(0)), "or never be answered"),
         (lambda: pn.hopping(pn.rows(1), every=pn.punctuation()), "marks cut a stream into windows"),

@@ -229,7 +229,7 @@ class Selected:
             if "an aggregate reads many rows" in reason or any(_names_of(call) for call in tree.find_all(exp.Func)):
                 # That error speaks to users of Python.
                 known = ", ".join(sorted({each.name for each in sql_names() if " " not in each.name}))
-                reason = f"an aggregate within another one, or in WHERE, or one that is none of {known}."
+                reason = f"aggregates cannot be nested or stand in WHERE, and have to be one of {known}."
             fail(self.text, tokens, reason)
         except DeclarationError as error:
             fail(self.text, tokens, str(error))
