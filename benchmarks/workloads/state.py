@@ -1,4 +1,4 @@
-"""What a stream keeps: state, groups and time for thousands of windows.
+"""What a stream keeps: state and time for thousands of windows.
 
 Paper: Subsuming Multiple Sliding Windows, section 5 (figures 10, 11 and 12). One shard runs in this process, with a
 state store in memory that counts bytes: what is measured is the shard, without Spark around it.
@@ -21,7 +21,6 @@ from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
 from benchmarks.workloads.planning import windows
 from panes.engine.bind_program import bind_store, types_in
-from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobOptions, Store
@@ -74,13 +73,12 @@ class Stream:
 def _classes(bench: Bench) -> None:
     table = bench.report.table(
         "Windows of three classes over real trades, SUM of quantity by symbol, 1000 events per second",
-        f"embedding: all windows registered one by one. step: a micro-batch of one second, median of {_TIMESTAMPS}, "
-        "when the widest window is full. alone: every window keeps a state of its own, in the same format.",
+        f"step: a micro-batch of one second, median of {_TIMESTAMPS}, when the widest window is full. "
+        "alone: every window keeps a state of its own, in the same format.",
     )
     for name in LONGEST_SLIDE:
         for count in bench.few(COUNTS):
             drawn = sliding_class(name, count, rng=random.Random(count))
-            embedding, manager = timed(_embedded, drawn)
             took, stream = _after_a_minute(bench, drawn, RATES[0])
             bench.report.record(f"{name}, {count} windows", "trades", Timings({"step": took}))
             alone = sum(times * _alone(window) for window, times in Counter(drawn).items())
@@ -89,8 +87,6 @@ def _classes(bench: Bench) -> None:
                     "class": name,
                     "windows": f"{count:,}",
                     "distinct": len(set(drawn)),
-                    "groups": len(manager.groups),
-                    "embedding, ms": 1000 * embedding,
                     "state, kB": stream.held / 1000,
                     "alone, kB": alone / 1000,
                     "alone ×": alone / stream.held,
@@ -112,13 +108,6 @@ def _rates(bench: Bench) -> None:
             bench.report.record(f"{name}, {rate} events per second", "trades", Timings({"step": took}))
             row[f"{rate:,} events/s"] = 1000 * float(np.median(took))
         table.rows.append(row)
-
-
-def _embedded(drawn: Sequence[Geometry]) -> WindowManager:
-    manager = WindowManager()
-    for window in drawn:
-        manager.register(window)
-    return manager
 
 
 def _after_a_minute(bench: Bench, drawn: Sequence[Geometry], rate: int) -> tuple[list[float], Stream]:

@@ -11,7 +11,6 @@ from panes.engine.answer import Answers
 from panes.engine.partials import floor_to_edges, next_edge
 from panes.engine.program import Program
 from panes.planning.granularity import Tier, tiers
-from panes.planning.window_classes import WindowManager
 from panes.queries.windows import Window
 from panes.state.granules import GranuleRows, column_of, settle
 from panes.state.watermark import answer_due, answer_touched
@@ -25,7 +24,7 @@ class Job:
 
     def __init__(self, over: list[Window], *, coarsen: bool = True) -> None:
         self.program: Program = program_of(over)
-        steps = tiers(WindowManager([window.geometry for window in over]).groups)
+        steps = tiers(window.geometry for window in over)
         self.tiers: tuple[Tier, ...] = steps if coarsen else (Tier(steps[0].edges, steps[-1].reach),)
         self.held, self.watermark = GranuleRows.empty(self.program.components), LONG_AGO
 

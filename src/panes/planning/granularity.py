@@ -1,9 +1,8 @@
-"""Groups of windows in, tiers out: which granules a state keeps, coarser ones for older data.
+"""Windows in, tiers out: which granules a state keeps, coarser ones for older data.
 
 Paper: Patroumpas and Sellis, Multi-granular Time-based Sliding Windows over Data Streams (2010), section III, which
-calls them stairs. Data of some age matter only to windows wider than that age, and the wider windows of a group slide
-by longer steps; so there are fewer edges between granules from tier to tier. The granules of all groups share one
-column, which has the edges that any group still needs: never more than the groups would have separately.
+calls them stairs. Data of some age matter only to windows wider than that age, so the older the data, the fewer edges
+there are between granules. All windows share the granules of one column.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from panes.planning.window_classes import Group
-from panes.timeline import Edges
+from panes.timeline import Edges, Geometry
 
 _FEW = 8
 
@@ -37,8 +35,8 @@ class Tier:
     reach: int
 
 
-def tiers(groups: Iterable[Group], most: int | None = None) -> tuple[Tier, ...]:
-    """Return the tiers of all groups together, from the youngest data to the oldest.
+def tiers(windows: Iterable[Geometry], most: int | None = None) -> tuple[Tier, ...]:
+    """Return the tiers of some windows, from the youngest data to the oldest.
 
     Parameters
     ----------
@@ -48,17 +46,14 @@ def tiers(groups: Iterable[Group], most: int | None = None) -> tuple[Tier, ...]:
 
     Examples
     --------
-    >>> from panes.planning.window_classes import WindowManager
-    >>> from panes.timeline import Geometry
-    >>> for tier in tiers(WindowManager([Geometry(8, 2), Geometry(24, 8)]).groups):
+    >>> for tier in tiers([Geometry(8, 2), Geometry(24, 8)]):
     ...     print(tier.reach, [edge.period for edge in tier.edges])
     8 [2]
     24 [8]
     """
     by_range: dict[int, set[Edges]] = {}
-    for group in groups:
-        for window in group.windows:
-            by_range.setdefault(window.range, set()).update(window.edges())
+    for window in windows:
+        by_range.setdefault(window.range, set()).update(window.edges())
     found: list[Tier] = []
     sparsest, left_out = _Sparsest(), 0
     # From the oldest data on: the younger the data, the more windows read them.
@@ -73,8 +68,8 @@ def tiers(groups: Iterable[Group], most: int | None = None) -> tuple[Tier, ...]:
     return tuple(reversed(found))
 
 
-def worthwhile(groups: Iterable[Group], finest: tuple[Edges, ...]) -> tuple[Tier, ...]:
-    """Return the tiers that a state keeps: each saves half the granules of its age, and a quarter of all.
+def worthwhile(windows: Iterable[Geometry], finest: tuple[Edges, ...]) -> tuple[Tier, ...]:
+    """Return the tiers that a state keeps: those that halve the granules of their age and save a quarter of all.
 
     Moving data from tier to tier rewrites the granules of that age, so it must pay off.
 
@@ -85,13 +80,11 @@ def worthwhile(groups: Iterable[Group], finest: tuple[Edges, ...]) -> tuple[Tier
 
     Examples
     --------
-    >>> from panes.planning.window_classes import WindowManager
-    >>> from panes.timeline import Geometry
-    >>> windows = WindowManager([Geometry(10, 10), Geometry(15, 15), Geometry(300, 60)])
-    >>> [(tier.edges[0].period, tier.reach) for tier in worthwhile(windows.groups, (Edges(5),))]
+    >>> windows = [Geometry(10, 10), Geometry(15, 15), Geometry(300, 60)]
+    >>> [(tier.edges[0].period, tier.reach) for tier in worthwhile(windows, (Edges(5),))]
     [(5, 15), (60, 300)]
     """
-    steps = tiers(groups, _FEW)
+    steps = tiers(windows, _FEW)
     found = [Tier(finest, steps[0].reach)]
     for tier in steps[1:]:
         finer = found[-1].edges

@@ -23,7 +23,6 @@ from panes.engine.partials import SortedColumn
 from panes.engine.program import Program, View, from_panes
 from panes.expressions.expression import Expression
 from panes.planning.granularity import Tier, worthwhile
-from panes.planning.window_classes import WindowManager
 from panes.state.blob_store import BlobStore
 from panes.state.granules import DeliveredPanes, GranuleRows, column_of, settle
 from panes.state.job import JobOptions, ShardMetrics, Store, ViewAnswers
@@ -339,7 +338,7 @@ def _tiers(windows: frozenset[Geometry], edges: tuple[Edges, ...], history: int,
     ticks
         Whether a component needs them as fine as they are for ever.
     """
-    tiers = worthwhile(WindowManager(sorted(windows)).groups, edges)
+    tiers = worthwhile(windows, edges)
     if ticks:
         return (Tier(edges, max(history, tiers[-1].reach)),)
     if not history:
