@@ -42,15 +42,16 @@ unit: $(READY) java ## all doctests and tests, with coverage; make unit ARGS='-k
 	$(PYTEST) -n $(JOBS) $(if $(ARGS),$(ARGS),--cov --cov-report=term:skip-covered)
 
 docs: $(READY) ## build the documentation site in site/, offline; broken links fail
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 hooks: $(READY) ## install the git hooks: lint, types and imports before each commit
 	$(BIN)/pre-commit install
 
-soak: $(READY) java ## tests that take very long: streams killed again and again, many examples
+soak: $(READY) java ## tests that take very long: streams killed again and again, many examples, generated code
 	$(PYTEST) -m soak --hypothesis-profile soak $(ARGS)
 	$(PYTEST) -n $(JOBS) -m 'not spark and not soak' --hypothesis-profile soak $(ARGS)
+	PANES_TESTS_CODEGEN=1 $(PYTEST) -n $(JOBS) -m 'spark and not soak' --hypothesis-profile soak $(ARGS)
 
 bench: $(READY) java ## benchmarks; make bench NAME=price ARGS='--events 1000000'
 	$(BIN)/python -m benchmarks $(NAME) $(ARGS)

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 USUAL = 50
 """The number of examples that the numbers tests set for themselves are relative to."""
-# No deadlines: an import or a busy machine would fail a test. Every run draws other examples, so few of them will do.
-settings.register_profile("panes", deadline=None, max_examples=USUAL * 2 // 5)
+FEWEST = 4
+"""The first example is the simplest, often an empty table: alone it would compare nothing with nothing."""
+# No deadlines: an import or a busy machine would fail a test. Every run draws other examples.
+settings.register_profile("panes", deadline=None, max_examples=USUAL)
 settings.register_profile("check", deadline=None, max_examples=USUAL // 5)
 settings.register_profile("soak", deadline=None, max_examples=USUAL * 20)
 settings.load_profile("panes")
@@ -65,7 +67,8 @@ def _scale_examples(test: object) -> None:
         return
     own = function._hypothesis_internal_use_settings
     if own is not settings.default:
-        count = max(1, own.max_examples * settings.default.max_examples // USUAL)
+        scaled = own.max_examples * settings.default.max_examples // USUAL
+        count = max(scaled, min(own.max_examples, FEWEST))
         function._hypothesis_internal_use_settings = settings(own, max_examples=count)
     function.scaled = True
 
@@ -97,9 +100,8 @@ def _session() -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]").appName("panes-tests").config(map=SPARK | NO_CODEGEN).getOrCreate()
-    )
+    code = CODEGEN if os.environ.get("PANES_TESTS_CODEGEN") else NO_CODEGEN
+    session = SparkSession.builder.master("local[2]").appName("panes-tests").config(map=SPARK | code).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -109,7 +111,7 @@ def spark() -> SparkSession:
     """The session that all tests of a process share.
 
     It interprets expressions: to generate and compile Java for queries of a few rows takes most of a test's time. Tests
-    of what Spark computes for us ask for ``codegen``, too.
+    of what Spark computes for us ask for ``codegen``, and `make soak` runs all of them with it.
     """
     return _session()
 

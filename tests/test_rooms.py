@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
+from tests.conftest import NO_CODEGEN, SPARK
 
 SOURCES = Path(pn.__file__).parent
 HEAVY = ("applying", "dialect", "live", "operators", "row_windows", "state", "testing")
@@ -24,9 +25,10 @@ import sys, pyarrow as pa, panes as pn
 events = pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("s", "UTC")), "k": ["a", "b", "a"], "x": [1, 2, 3]})
 query = pn.query(by="k", at="ts", select={"total": pn.sum("x")}, over=[pn.tumbling("1 s"), pn.sliding("1 min")])
 """
-ON_SPARK = """
-from panes.spark.session import local_session
-events = local_session(cores=1, memory="1g").createDataFrame(events)
+ON_SPARK = f"""
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config(map={SPARK | NO_CODEGEN!r}).getOrCreate()
+events = spark.createDataFrame(events)
 """
 TELL = """
 pn.plan(query).run(events)

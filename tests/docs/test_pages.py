@@ -14,6 +14,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 FILE = re.compile(r"(?<![\w./-])((?:[a-z_]+/)+[a-z_]+\.(?:py|json))(?![\w.])")
 LINK = re.compile(r"\]\(([^)\s#:]*)(#[^)\s]*)?\)")
@@ -45,10 +46,16 @@ def _anchors(page: str) -> set[str]:
 
 
 def test_the_rooms_are_those_of_the_import_contract():
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    layers = next(contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
     diagram = _section(ARCHITECTURE, "## The rooms").split("```")[1]
     assert [re.split(r" {2,}", line)[0] for line in diagram.strip().splitlines()] == layers
+
+
+def test_the_contract_about_pyspark_names_every_room_that_computes():
+    contract = next(contract for contract in CONTRACTS if "pyspark" in contract.get("forbidden_modules", ()))
+    layers = next(contract["layers"] for contract in CONTRACTS if contract["type"] == "layers")
+    rooms = {f"panes.{room}" for line in layers for room in line.split(" | ")}
+    assert rooms - set(contract["source_modules"]) == {"panes.cli", "panes.demo", "panes.testing", "panes.spark"}
 
 
 def test_every_room_has_a_line_in_contributing():

@@ -1,7 +1,7 @@
 """The card of every algorithm, read from the docstrings, and the page ``docs/algorithms.md`` made of them.
 
 A card is a table in the docstring of a class or function, or of a module: what the algorithm requires, what it costs,
-the memory it takes, and the paper it is from. ``python -m panes.testing.algorithm_cards`` rewrites the page.
+the memory it takes, and the paper it is from. ``python docs/algorithm_cards.py`` rewrites the page.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-PACKAGE: Final = Path(__file__).parents[1]
-PAGE: Final = PACKAGE.parents[1] / "docs" / "algorithms.md"
-COMMAND: Final = "python -m panes.testing.algorithm_cards"
+PACKAGE: Final = Path(__file__).resolve().parents[1] / "src" / "panes"
+PAGE: Final = Path(__file__).resolve().with_name("algorithms.md")
+COMMAND: Final = "python docs/algorithm_cards.py"
 
 FAMILIES: Final = {
     "kernels": "Kernels: many windows over one column",
@@ -56,7 +57,8 @@ class Card:
         return "; ".join(text if name == "costs" else f"{name}: {text}" for name, text in costs)
 
 
-def cards() -> list[Card]:
+@cache
+def cards() -> tuple[Card, ...]:
     """All cards, room by room and file by file."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -66,7 +68,7 @@ def cards() -> list[Card]:
             fields = fields_of(match[1]) if match else {}
             if "requires" in fields:
                 found.append(Card(name, file, fields))
-    return found
+    return tuple(found)
 
 
 def fields_of(card: str) -> dict[str, str]:

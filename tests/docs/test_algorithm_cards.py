@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from docs.algorithm_cards import COMMAND, FAMILIES, PAGE, cards, page
 
 from panes.kernels import KERNELS
 from panes.kernels.distinct import Distinct
@@ -11,7 +12,6 @@ from panes.live.collective import Collective
 from panes.live.column import ALGORITHMS
 from panes.live.quantiles import SortedIntervals
 from panes.live.staircase import Staircase
-from panes.testing.algorithm_cards import COMMAND, FAMILIES, PAGE, cards, page
 
 REGISTERED = (*KERNELS, Distinct, Ranks, Sorting, *ALGORITHMS.values(), SortedIntervals, Collective, Staircase)
 
