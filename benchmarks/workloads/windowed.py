@@ -1,8 +1,8 @@
-"""Windows by rows over a table: index pairs and kernels beside the same windows one tuple after another.
+"""Windows of rows over a table: index pairs and kernels beside the same windows one tuple after another.
 
 Both go over the same table, which is in the order of time. Event by event, ``pn.apply`` is given the ``Aggregate`` of
-``panes.operators``. That one also runs by itself on rows that are there already as
-dicts, so that nothing is counted for making them. Figures are processor time, of all threads.
+``panes.operators``. That one also runs by itself on rows that are there already as dicts, so that nothing is counted
+for making them. Figures are processor time, of all threads.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import pyarrow as pa
 import panes as pn
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
-from benchmarks.workloads.windowing import through_library
+from benchmarks.workloads.windowing import Case, through_library
 from panes.operators import Aggregate, Join, Sort
-from panes.operators.policies import policies_of
 
 KEYS = 100
 SIZE = 100
@@ -125,7 +124,7 @@ def _table(count: int) -> pa.Table:
 def _contenders(
     table: pa.Table, rows: list[Row], window: Any, by: tuple[str, ...], function: Any
 ) -> dict[str, Callable[[], Any]]:
-    declared = policies_of(window, by or None)
+    case = Case(window, bool(by), function, timed=isinstance(window.size, int))
     plan = pn.plan(pn.query(by=by, at="ts", select={"answer": function}, over=window))
 
     def operator(window: Any, clock: Any) -> Aggregate:
@@ -133,7 +132,7 @@ def _contenders(
 
     return {
         "event by event": lambda: pn.apply(table, operator=operator, over=window, by=by, at="ts"),
-        "library": lambda: through_library(rows, declared, function),
+        "library": lambda: through_library(rows, case),
         "vectorised": lambda: plan.run(table),
     }
 
