@@ -76,6 +76,26 @@ def test_an_operator_continues_from_its_state(kind, data, happened):
     assert run([acts[:at], acts[at:]]) == run([acts])
 
 
+@pytest.mark.parametrize("saves", [False, True])
+def test_rows_of_one_instant_leave_both_windows_of_a_join_by_age_after_it_was_loaded_too(saves):
+    out, window = [], pn.hopping("1 us", every=pn.rows(1), bounds="[]")
+
+    def made(at):
+        join = Join(window, window, on="v", outer="full", clock=EventClock(at))
+        join.connect(out.append)
+        return join
+
+    join = made(0)
+    join.process({"v": None, "side": "right"}, 1)
+    join.process({"v": None, "side": "left"}, 0)
+    if saves:
+        state = pickle.loads(pickle.dumps(join.save()))
+        join = made(0)
+        join.load(state)
+    join.clock.advance(5)
+    assert [row["side"] for row in out if row is not PUNCTUATION] == ["right", "left"]
+
+
 # What operators refuse
 
 

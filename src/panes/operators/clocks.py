@@ -24,17 +24,20 @@ EVICTION, FULL, PROCESSING = range(len(ON_THE_CLOCK))
 """The ranks of alarms: places in ``frames.order.ON_THE_CLOCK``."""
 
 Alarm: TypeAlias = list[Any]
-"""``[due, rank, serial, action]``; the action of a cancelled alarm is None. A list, since lists compare fast."""
+"""``[due, rank, serial, number, action]``, without an action once it is cancelled. A list, since lists compare fast."""
 
 
 class Deadlines:
     """A priority queue of alarms: by instant, then by rank (``ON_THE_CLOCK``), then by age of the subwindow.
+
+    Subwindows of two clocks, which are loaded on one, may be of the same age: then the first alarm goes first.
 
     ``add`` and ``take`` cost O(log n). Cancelled alarms are dropped before they are half of the queue.
     """
 
     def __init__(self) -> None:
         self._queue: list[Alarm] = []
+        self._added = 0
         self._cancelled = 0
 
     def __len__(self) -> int:
@@ -54,25 +57,26 @@ class Deadlines:
         >>> deadlines.take(); seen
         [7]
         """
-        alarm: Alarm = [due, rank, serial, action]
+        self._added += 1
+        alarm: Alarm = [due, rank, serial, self._added, action]
         heapq.heappush(self._queue, alarm)
         return alarm
 
     def cancel(self, alarm: Alarm) -> None:
         """Cancel an alarm, and release its action."""
-        if alarm[3] is None:
+        if alarm[-1] is None:
             return
-        alarm[3] = None
+        alarm[-1] = None
         self._cancelled += 1
         if 2 * self._cancelled > len(self._queue):
-            self._queue = [each for each in self._queue if each[3] is not None]
+            self._queue = [each for each in self._queue if each[-1] is not None]
             heapq.heapify(self._queue)
             self._cancelled = 0
 
     def next_due(self) -> int | None:
         """Return the instant of the next alarm, or None."""
         queue = self._queue
-        while queue and queue[0][3] is None:
+        while queue and queue[0][-1] is None:
             heapq.heappop(queue)
             self._cancelled -= 1
         return queue[0][0] if queue else None
@@ -80,9 +84,9 @@ class Deadlines:
     def take(self) -> None:
         """Run the next alarm; there must be one."""
         alarm = heapq.heappop(self._queue)
-        due, _, _, action = alarm
+        due, action = alarm[0], alarm[-1]
         # Not in the queue any more: cancelling it later must not count.
-        alarm[3] = None
+        alarm[-1] = None
         action(due)
 
 
@@ -129,6 +133,10 @@ class Clock(ABC):
         """Return a number for a new subwindow, which orders alarms of one instant."""
         self._serials += 1
         return self._serials
+
+    def resume(self, serial: int) -> None:
+        """Go on after the number of a saved subwindow: new subwindows are younger than all that are loaded."""
+        self._serials = max(self._serials, serial)
 
     def close(self) -> None:  # noqa: B027 - only a thread has to be stopped
         """Stop the thread of the clock, if it has one."""

@@ -164,8 +164,8 @@ class SlidingWindow(Window[T]):
                 self.left_on_the_clock(subwindow.partition)
         finally:
             # Even if a handler failed, or no tuple would ever be evicted again. Not if a handler inserted a tuple into
-            # the empty window, which then has an alarm: alarms of one rank and serial have no order.
-            if arrivals and subwindow.alarms is not None and subwindow.alarms[EVICTION][3] is None:
+            # the empty window, which then has an alarm.
+            if arrivals and subwindow.alarms is not None and subwindow.alarms[EVICTION][-1] is None:
                 self._wait(subwindow, arrivals[0] + longest + 1, EVICTION, self._evict_by_time)
 
     def _fill(self, subwindow: Subwindow[T], _: int = 0) -> None:
@@ -242,7 +242,7 @@ class SlidingWindow(Window[T]):
         subwindow.alarms[rank] = self.clock.alarm(due, rank, subwindow.serial, partial(action, subwindow))
 
 
-_NO_ALARM: Alarm = [0, 0, 0, None]
+_NO_ALARM: Alarm = [0, 0, 0, 0, None]
 
 
 def _on_the_clock(subwindow: Subwindow[Any], item: Any, now: int) -> None:

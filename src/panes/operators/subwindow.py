@@ -49,7 +49,8 @@ class Subwindow(Generic[T]):
     summarizer
         What takes the tuples of a tumbling window, if anything does.
     serial
-        Counts the subwindows of a clock: the order among those for which something is due at the same instant.
+        Counts the subwindows of a clock: the order among those for which something is due at the same instant. Saved,
+        since a join has two windows, whose subwindows are of any age.
     alarms
         What waits for the clock on behalf of the subwindow; not state, since it follows from the rest.
     """
@@ -74,7 +75,7 @@ class Subwindow(Generic[T]):
 
     def saved(self) -> dict[str, Any]:
         """Plain values of all fields that are state. Containers are copied; tuples and summarizers are not."""
-        state = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("serial", "alarms")}
+        state = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "alarms"}
         return state | {"tuples": list(self.tuples), "arrivals": list(self.arrivals or ())}
 
     @classmethod

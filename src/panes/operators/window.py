@@ -27,7 +27,7 @@ Step = Callable[[Subwindow[Any], Any, int], None]
 
 _DECLARED: Final = object()
 _NOTHING: Final[deque[Any]] = deque(maxlen=0)
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 
 
 class Window(ABC, Generic[T]):
@@ -285,7 +285,7 @@ class Window(ABC, Generic[T]):
                 self.subwindows[subwindow.partition] = subwindow
                 self.held += subwindow.size
                 if self.clock is not None:
-                    subwindow.serial = self.clock.serial()
+                    self.clock.resume(subwindow.serial)
                 self._wake(subwindow)
             if self._keeper is not None:
                 for partition in state["order"]:
