@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -16,8 +17,6 @@ from panes.engine.keys import one_zero
 from panes.engine.results import piece_of, together
 from panes.engine.schema import answer_schema
 from panes.expressions.evaluate import evaluate, result_type
-from panes.planning.plan_queries import plan_queries
-from panes.planning.statistics import Statistics
 from panes.queries.windows import RowWindow, Sliding
 from panes.row_windows.bound_rows import bind_rows, labelled
 from panes.row_windows.rows_shard import RowsShard
@@ -50,10 +49,16 @@ class Stream:
         """The answers of several, one after another."""
         return pa.concat_tables([self.step(*batch) for batch in batches])
 
+    def granules(self, *by: str) -> list[int]:
+        """How many granules each shard keeps by some keys."""
+        manifests = [json.loads(blob_store.manifest()) for blob_store in self._parts[0].blob_stores]
+        stores = [store for manifest in manifests for store in manifest["stores"]]
+        return [sum(run["rows"] for run in store["runs"]) for store in stores if set(store["by"]) == set(by)]
+
 
 class _OnTheClock:
     def __init__(self, plan: pn.Plan, schema: pa.Schema) -> None:
-        self.plan = plan_queries(plan._over_time, Statistics(), "columnar", factor_windows=False)
+        self.plan = plan._for_streams
         self.programs = [bind_store(store, types_in(schema)) for store in self.plan.stores]
         self.schema = answer_schema(self.plan.queries, self.programs, schema)
         self.stores = [

@@ -97,3 +97,17 @@ def test_ties(came, over, ties):
 )
 def test_keys_that_are_forgotten(came, evict, window):
     check(pn.query(by="k", at="ts", select={"n": pn.count(), "low": pn.min("x")}, over=window, evict=evict), *came)
+
+
+def test_a_store_with_coarse_keys_keeps_granules_as_wide_as_its_own_windows():
+    hour, select = 3600 * 10**6, {"n": pn.count()}
+    fine = pn.query("fine", by=["k", "g"], at="ts", select=select, over=pn.hopping("1 hour", every="5 min"))
+    coarse = pn.query("coarse", by="k", at="ts", select=select, over=pn.tumbling("1 day"))
+    schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "g": pa.int64()})
+    stream = Stream(pn.plan([fine, coarse], rate=1000, keys={("k", "g"): 4, "k": 2}), schema)
+    for start in range(0, 20 * hour, hour):
+        instants = range(start, start + hour, hour // 60)
+        columns = [instants, [i % 2 for i in range(60)], [i // 2 % 2 for i in range(60)]]
+        stream.step(pa.table(columns, schema=schema), start + hour)
+    # A granule per key and run, not one per key and five minutes.
+    assert sum(stream.granules("k")) < 10

@@ -101,6 +101,15 @@ def test_coarser_keys_are_fed_by_finer_ones_where_that_pays() -> None:
     assert second.costs.by_strategy["columnar"] < min(alone.costs.by_strategy.values())
 
 
+def test_without_feeding_every_store_has_panes_of_its_own() -> None:
+    fine = declared("fine", pn.tumbling("20 min"), by=("device", "user"), where="x > 1")
+    coarse = declared("coarse", pn.tumbling("45 min"), where="y > 1")
+    for store in planned(fine, coarse, rate=1e4, keys={("user", "device"): 1000, "device": 10}, feed=False).stores:
+        assert store.source is None
+        assert store.edges == tuple(edge for window in store.windows for edge in window.edges())
+        assert str(store.kept) in ("x > 1", "y > 1")
+
+
 @pytest.mark.parametrize(
     ("rate", "keys", "coarse"),
     [

@@ -82,11 +82,18 @@ class Plan:
         return self._planned(self.statistics, self.strategy)
 
     @cached_property
-    def _in_columns(self) -> PhysicalPlan:
+    def _for_tables(self) -> PhysicalPlan:
         """The plan for one process, which runs all of it in columns."""
-        if all(store.strategy == "columnar" for store in self._physical_plan.stores):
+        if all(store.strategy == "columnar" and store.source is None for store in self._physical_plan.stores):
             return self._physical_plan
-        return self._planned(self.statistics, "columnar")
+        return plan_queries(
+            self._over_time, self.statistics, "columnar", factor_windows=self.factor_windows, feed=False
+        )
+
+    @cached_property
+    def _for_streams(self) -> PhysicalPlan:
+        """The plan for streams, whose shards read every window from granules."""
+        return plan_queries(self._over_time, self.statistics, "columnar", factor_windows=False, feed=False)
 
     def _planned(self, statistics: Statistics, strategy: Strategy | None) -> PhysicalPlan:
         planned = PhysicalPlan((), (), statistics)
@@ -443,7 +450,7 @@ class Plan:
         if not on_spark:
             from panes.local.run import run_steps
 
-            return run_steps(self._in_columns, data, self._key_sets, layout=layout, empty=empty)
+            return run_steps(self._for_tables, data, self._key_sets, layout=layout, empty=empty)
         from panes.spark.run import run_steps as run_steps_on_spark
 
         return run_steps_on_spark(
@@ -481,10 +488,9 @@ class Plan:
         steps = Steps("plan.stream", shuffling=True)
         read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
         if self._over_time:
-            physical = plan_queries(self._over_time, self.statistics, "columnar", factor_windows=False)
             folder, history = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
             options = StreamOptions(mode, shards, folder, history, late, empty, limits, checkpoint, layout)
-            parts.append(add_stream(steps, read, physical, events, options))
+            parts.append(add_stream(steps, read, self._for_streams, events, options))
         if self._key_sets:
             from panes.spark.rows import prepare_rows
             from panes.spark.rows_stream import add_row_stream

@@ -28,7 +28,12 @@ from panes.queries.windows import Sliding
 
 
 def plan_queries(
-    queries: Iterable[Query], statistics: Statistics, strategy: Strategy | None = None, *, factor_windows: bool = True
+    queries: Iterable[Query],
+    statistics: Statistics,
+    strategy: Strategy | None = None,
+    *,
+    factor_windows: bool = True,
+    feed: bool = True,
 ) -> PhysicalPlan:
     """Plan all queries together.
 
@@ -38,6 +43,9 @@ def plan_queries(
         Run every store this way instead of the cheapest.
     factor_windows
         Whether the planner may add windows that no query declares.
+    feed
+        Whether a store may read the panes of one with finer keys, as batches on Spark can. Tables and streams build
+        every store from events, and the panes of a store that feeds none are wider.
 
     Examples
     --------
@@ -66,7 +74,9 @@ def plan_queries(
             stores.append(plan_store_of_events(at, keys, tuple(members), statistics, strategy))
         else:
             stores.append(plan_store(at, keys, tuple(members), statistics, strategy, factor_windows))
-    return PhysicalPlan(checked, _feed_coarser_keys(stores, statistics, factor_windows), statistics)
+    if feed:
+        stores = _feed_coarser_keys(stores, statistics, factor_windows)
+    return PhysicalPlan(checked, tuple(_share_condition(stores)), statistics)
 
 
 def _by_kind(query: Query) -> Iterator[tuple[bool, Query]]:
@@ -91,7 +101,7 @@ def _check_misfits(query: Query) -> None:
                 raise DeclarationError(f"query {query.name!r}, column {alias!r}, window {window.name!r}: {reason}")
 
 
-def _feed_coarser_keys(stores: list[StorePlan], statistics: Statistics, factor_windows: bool) -> tuple[StorePlan, ...]:
+def _feed_coarser_keys(stores: list[StorePlan], statistics: Statistics, factor_windows: bool) -> list[StorePlan]:
     """Feed stores from the panes of finer ones if there are fewer panes than events.
 
     A feeding store keeps the panes of both: its edges become those of all windows it serves.
@@ -102,7 +112,7 @@ def _feed_coarser_keys(stores: list[StorePlan], statistics: Statistics, factor_w
             if fed is not None:
                 stores = fed
                 break
-    return tuple(_share_condition(stores))
+    return stores
 
 
 def _fed(

@@ -76,9 +76,10 @@ def add_stream(steps: Steps, read: int, physical: PhysicalPlan, events: DataFram
 
 
 def _bind(physical: PhysicalPlan, events: DataFrame, options: StreamOptions) -> BoundStream:
-    """Bind a plan to the types of its events, as streams need it."""
+    """Bind a plan to the types of its events, as streams need it: every window is read from granules."""
     source = examine(physical.queries, events)
     programs = [cut_into_ticks(bind(store, source)) for store in physical.stores]
+    programs = [from_panes(program.views, program) for program in programs]
     check_component_names(programs)
     if options.emit_all:
         programs = [emitting_all(program) for program in programs]
@@ -129,7 +130,7 @@ class BoundStream:
     @property
     def titles(self) -> list[str]:
         """The windows, in words."""
-        return [title for p in self.programs for title in describe_windows(from_panes(p.views, p))]
+        return [title for program in self.programs for title in describe_windows(program)]
 
     def pack(self, events: DataFrame) -> DataFrame:
         """Pack events into panes where they are read, and add the changes of the catalogue."""

@@ -228,11 +228,8 @@ class Shard:
 
         for i, view in enumerate(program.views):
             add(view, state.store.lifespans[i], declared[i], _Label(i))
-        registered = [active for active in self._registry.active.values() if active[0].store == number]
-        if groups.keys() == {ALWAYS} and not registered:
-            return [_Group(program, ALWAYS, tuple(label for _, label in groups[ALWAYS]))]
-        for query, instants in registered:
-            for view in query.views:
+        for query, instants in self._registry.active.values():
+            for view in query.views if query.store == number else ():
                 lifespan = view.window.lifespan
                 add(view, lifespan, instants[str(lifespan)], _Label(name=query.name, keys=query.keys))
         return [
