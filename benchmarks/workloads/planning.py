@@ -13,10 +13,9 @@ from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
 from panes.errors import PlanError
 from panes.planning.coverage import Semantics
-from panes.planning.exact import exact
 from panes.planning.optimize import optimize
 from panes.queries.windows import Window
-from panes.testing import random_gen, sequential_gen
+from panes.testing import optimum, random_gen, sequential_gen
 from panes.timeline import SECOND, Geometry
 
 KINDS = {
@@ -84,7 +83,7 @@ def _gap(bench: Bench, kind: str, semantics: Semantics, count: int) -> dict[str,
     for seed in range(bench.sets(10)):
         drawn = draw(kind, count, seed, unit=1)
         try:
-            took, best = timed(exact, drawn, semantics, time_limit=_LIMIT)
+            took, best = timed(optimum, drawn, semantics, time_limit=_LIMIT)
         except PlanError:
             continue
         seconds.append(took)

@@ -200,6 +200,18 @@ class Edges:
         return Edges(math.gcd(self.period, other.period, self.offset - other.offset), self.offset)
 
 
+def all_within(inner: Iterable[Edges], outer: Iterable[Edges]) -> bool:
+    """Whether all edges of some progressions are also edges of others.
+
+    Examples
+    --------
+    >>> all_within([Edges(10), Edges(20, 5)], [Edges(5)]), all_within([Edges(5)], [Edges(10), Edges(10, 5)])
+    (True, False)
+    """
+    outer = tuple(outer)
+    return all(any(edges.within(other) for other in outer) for edges in inner)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Geometry:
     """The instances ``[offset + m * slide, offset + m * slide + range)`` of a window, for every integer m.
@@ -208,6 +220,8 @@ class Geometry:
     --------
     >>> Geometry(range=10, slide=5, offset=7)
     Geometry(range=10, slide=5, offset=2)
+    >>> print(Geometry(10, 5, 7))
+    ⟨10, 5⟩+2
     >>> Geometry(10, 4).edges()
     (Edges(period=4, offset=0), Edges(period=4, offset=2))
     """
@@ -222,17 +236,23 @@ class Geometry:
         object.__setattr__(self, "offset", self.offset % self.slide)
 
     def __str__(self) -> str:
-        return f"{self.range}/{self.slide}+{self.offset}"
+        """The window as the papers write it, with its offset if it has one."""
+        return f"⟨{self.range}, {self.slide}⟩" + (f"+{self.offset}" if self.offset else "")
 
     @property
     def tumbling(self) -> bool:
         """Whether instances neither overlap nor leave gaps."""
         return self.range == self.slide
 
+    @property
+    def starts(self) -> Edges:
+        """Where instances start."""
+        return Edges(self.slide, self.offset)
+
     def edges(self) -> tuple[Edges, ...]:
         """Return where instances start and end: one progression, or two if the range is not a multiple of the slide."""
-        starts, ends = Edges(self.slide, self.offset), Edges(self.slide, self.offset + self.range)
-        return (starts,) if starts == ends else (starts, ends)
+        ends = Edges(self.slide, self.offset + self.range)
+        return (self.starts,) if self.starts == ends else (self.starts, ends)
 
     def instances(self, instant: int) -> builtins.range:
         """Return the numbers m of the instances that hold an instant.
@@ -245,16 +265,3 @@ class Geometry:
         return range(
             -((self.offset + self.range - instant - 1) // self.slide), (instant - self.offset) // self.slide + 1
         )
-
-
-def common_tick(geometries: Iterable[Geometry]) -> int:
-    """Return the largest tick in which every range, slide and difference of offsets is whole.
-
-    Examples
-    --------
-    >>> common_tick([Geometry(20, 20), Geometry(30, 30), Geometry(40, 10, 5)])
-    5
-    """
-    geometries = list(geometries)
-    first = geometries[0].offset
-    return math.gcd(*(part for g in geometries for part in (g.range, g.slide, g.offset - first)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from panes.planning.panes import PaneCost, finest_column, pane_edges
 from panes.planning.statistics import Statistics
-from panes.timeline import HOUR, SECOND, Edges, Geometry, common_tick
+from panes.timeline import HOUR, SECOND, Edges, Geometry, all_within
 
 windows_in = st.lists(
     st.builds(
@@ -36,12 +37,12 @@ def tumbling(*seconds: int) -> list[Geometry]:
 
 
 def gcd_of(windows: list[Geometry]) -> Edges:
-    return Edges(common_tick(windows), windows[0].offset)
+    return reduce(Edges.common, (edges for window in windows for edges in window.edges()))
 
 
 def uncut(windows: list[Geometry], edges: tuple[Edges, ...]) -> bool:
     """Whether every edge of every window is an edge of panes."""
-    return all(any(edge.within(kept) for kept in edges) for window in windows for edge in window.edges())
+    return all(all_within(window.edges(), edges) for window in windows)
 
 
 @pytest.mark.parametrize("rate", [1, 10, 100])

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import PlanError
-from panes.planning.coverage import Semantics
 from panes.planning.physical_plan import PhysicalPlan, StorePlan
 from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.planning.strategy import STRATEGIES, Costs, Strategy
 from panes.queries.windows import Window
 from panes.timeline import SECOND, Edges, Geometry
+from tests.planning.definitions import partitioned_by
 
 windows_in = st.lists(
     st.builds(
@@ -188,7 +188,7 @@ def test_panes_are_cut_by_no_window_and_by_no_provider(
             else:
                 assert node.provider.tumbling, "rows of a column do not overlap"
                 same_range = node.provider.range == node.window.range
-                assert same_range or Semantics.PARTITIONED_BY.holds(node.window, node.provider)
+                assert same_range or partitioned_by(node.window, node.provider)
                 assert Edges(node.window.slide, node.window.offset).within(
                     Edges(node.provider.slide, node.provider.offset)
                 )

@@ -4,7 +4,7 @@ Start with ``plan_queries``, which groups queries into stores and returns a ``ph
 ``plan_store`` plans one store. ``coverage`` says which window can be read from which, ``cost`` what that costs, and
 ``factor_windows``, ``search``, ``optimize`` and ``forest`` choose who reads whom. ``panes`` chooses where panes are
 cut, ``strategy`` and ``calibration`` which way a store runs. ``granularity`` decides what a stream keeps. ``steps``
-lists what a run does; ``explanation`` and ``svg`` show a plan. ``exact`` finds the optimum, to judge the heuristics.
+lists what a run does; ``explanation`` and ``svg`` show a plan.
 
 Everything is a pure function of declarations and numbers: this room imports only ``queries``, ``expressions`` and what
 they import. (It is not called ``plan``, since ``pn.plan`` is a function.)

@@ -1,114 +1,50 @@
-"""Windows in, the cheapest provider of each out.
+"""What windows cost, and the cheapest provider of each (Algorithm 1).
 
-Requires: a coverage graph and a cost model. Costs: one vectorised test per provider. Paper: Factor Windows,
-section III-B, Algorithm 1. Since a window's choice does not change what others pay, choosing each one's cheapest
-provider is optimal for a fixed set of windows, and leaves a forest (Theorem 7).
+The cost of a window, per unit of time, is how often it recurs (``1 / slide``) times what an instance costs: its
+events, ``eta * range``, from the raw stream, or the covering multiplier from a provider.
+
+Paper: Factor Windows, section III-B. It counts recurrences within the least common multiple of all ranges, a number
+with thousands of digits for a thousand windows; per unit of time is the limit. Since a window's choice does not change
+what others pay, choosing each one's cheapest provider is optimal for given windows, and leaves a forest (Theorem 7).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from panes.errors import PlanError
-from panes.planning.coverage import CoverageGraph, Floats, Integers, multiplier
+from panes.planning.coverage import CoverageGraph, Floats, Integers
 from panes.timeline import Geometry
 
-# What a window costs, read from raw events or from another window's partials.
-#
-# Paper: Factor Windows, section III-B. The cost of a window is how often it recurs times what one instance costs:
-# ``eta * range`` events from the raw stream, or the covering multiplier from a provider.
-#
-# The paper counts recurrences within ``R = lcm(ranges)``, a number with thousands of digits for a thousand windows.
-# Dividing by R and letting it grow, ``n / R`` becomes ``1 / slide``; so costs here are per unit of time unless a finite
-# period is given, as in the paper's worked examples.
+#: The provider's index where a window reads the raw stream.
+RAW: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
-    """The time over which costs are counted: finite, or unbounded (costs are then per unit of time).
-
-    Examples
-    --------
-    >>> Period().recurrences(Geometry(20, 5)), Period(120).recurrences(Geometry(20, 5))
-    (0.2, 21.0)
-    """
-
-    length: int | None = None
-
-    @classmethod
-    def of(cls, windows: Iterable[Geometry]) -> Period:
-        """The paper's period, the least common multiple of all ranges.
-
-        Examples
-        --------
-        >>> Period.of([Geometry(20, 20), Geometry(30, 30), Geometry(40, 40)])
-        Period(length=120)
-        """
-        return cls(math.lcm(*(window.range for window in windows)))
-
-    def recurrences(self, window: Geometry) -> float:
-        """Return how many instances a window has in the period (equation 1), or per unit of time."""
-        if self.length is None:
-            return 1 / window.slide
-        return 1 + (self.length - window.range) / window.slide
-
-    def recurrences_of(self, ranges: Integers, slides: Integers) -> Floats:
-        """The same for columns of windows."""
-        if self.length is None:
-            return 1 / slides
-        return 1 + (self.length - ranges) / slides
-
-    def ticks(self, tick: int) -> Period:
-        """The same period, measured in ticks."""
-        if self.length is None:
-            return self
-        if self.length % tick:
-            raise PlanError(f"a period of {self.length} is not a multiple of the tick {tick}. Give a multiple.")
-        return Period(self.length // tick)
-
-
-@dataclass(frozen=True, slots=True)
-class CostModel:
-    """What windows cost, for a rate of events and a period.
+def window_cost(window: Geometry, provider: Geometry | None, eta: float) -> float:
+    """Return what a window costs per unit of time, read from a provider or from the raw stream.
 
     Parameters
     ----------
     eta
         Events per unit of time, in the unit of the windows; may be below one.
-    period
-        The time over which costs are counted.
 
     Examples
     --------
-    >>> model = CostModel(eta=1.0, period=Period(120))
-    >>> model.cost(Geometry(20, 20)), model.cost(Geometry(20, 20), Geometry(10, 10))
-    (120.0, 12.0)
+    >>> window_cost(Geometry(20, 20), None, eta=1.0), window_cost(Geometry(20, 20), Geometry(10, 10), eta=1.0)
+    (1.0, 0.1)
     """
-
-    eta: float = 1.0
-    period: Period = Period()
-
-    def __post_init__(self) -> None:
-        if not (self.eta > 0 and math.isfinite(self.eta)):
-            raise PlanError(f"eta={self.eta} is not a rate. Give a positive number of events per unit of time.")
-
-    def cost(self, window: Geometry, provider: Geometry | None = None) -> float:
-        """Return what a window costs, read from a provider or from the raw stream."""
-        instance = self.eta * window.range if provider is None else multiplier(window, provider)
-        return self.period.recurrences(window) * instance
-
-    def naive(self, windows: Iterable[Geometry]) -> float:
-        """Return what windows cost if each reads the raw stream."""
-        return math.fsum(self.cost(window) for window in windows)
+    if provider is None:
+        return eta * window.range / window.slide
+    return (1 + (window.range - provider.range) // provider.slide) / window.slide
 
 
-#: The provider's index where a window reads the raw stream.
-RAW: Final = -1
+def naive_cost(windows: Iterable[Geometry], eta: float) -> float:
+    """Return what windows cost if each reads the raw stream."""
+    return math.fsum(window_cost(window, None, eta) for window in windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,76 +55,82 @@ class Assignment:
     providers: Integers = field(compare=False)
     costs: Floats = field(compare=False)
 
+    @classmethod
+    def raw(cls, graph: CoverageGraph, eta: float) -> Assignment:
+        """Let every window read the raw stream."""
+        return cls(graph, np.full(len(graph), RAW, dtype=np.int64), eta * graph.ranges / graph.slides)
+
     @property
     def total(self) -> float:
         """The cost of all vertices together."""
         return math.fsum(self.costs.tolist())
 
 
-def min_cost(graph: CoverageGraph, model: CostModel) -> Assignment:
+def min_cost(graph: CoverageGraph, eta: float, visit: Callable[[Geometry, Integers], None] | None = None) -> Assignment:
     """Give each window its cheapest provider (Algorithm 1).
+
+    Parameters
+    ----------
+    visit
+        Called with each window that others can be read from, and with the indices of those.
 
     Examples
     --------
-    >>> from panes.planning.cost import Period
     >>> from panes.planning.coverage import Semantics
     >>> windows = tuple(Geometry(r, r) for r in (10, 20, 30, 40))
-    >>> best = min_cost(CoverageGraph(windows, Semantics.PARTITIONED_BY), CostModel(period=Period.of(windows)))
-    >>> best.providers.tolist(), best.costs.tolist(), best.total
-    ([-1, 0, 0, 1], [120.0, 12.0, 12.0, 6.0], 150.0)
+    >>> best = min_cost(CoverageGraph(windows, Semantics.PARTITIONED_BY), eta=1.0)
+    >>> best.providers.tolist(), best.costs.tolist()
+    ([-1, 0, 0, 1], [1.0, 0.1, 0.1, 0.05])
     """
-    recurrences = model.period.recurrences_of(graph.ranges, graph.slides)
-    costs = recurrences * (model.eta * graph.ranges)
-    providers = np.full(len(graph), RAW, dtype=np.int64)
+    best = Assignment.raw(graph, eta)
     for at, window in enumerate(graph.windows):
-        relax(graph, recurrences, costs, providers, at, window)
-    return Assignment(graph, providers, costs)
+        consumers = _offer(best, at)
+        if visit is not None and consumers.size:
+            visit(window, consumers)
+    return best
 
 
-def extend(assignment: Assignment, windows: Iterable[Geometry], model: CostModel) -> Assignment:
+def extend(assignment: Assignment, windows: Iterable[Geometry], eta: float) -> Assignment:
     """Run Algorithm 1 over a graph with more vertices, looking only at the edges that the new ones bring."""
     before = assignment.graph
-    graph = before.extended(windows)
-    recurrences = model.period.recurrences_of(graph.ranges, graph.slides)
-    costs = recurrences * (model.eta * graph.ranges)
-    providers = np.full(len(graph), RAW, dtype=np.int64)
-    costs[: len(before)], providers[: len(before)] = assignment.costs, assignment.providers
-    for at in range(len(before), len(graph)):
-        found, cost = cheapest_provider(before, graph.windows[at], model)
-        if cost < costs[at]:
-            providers[at], costs[at] = found, cost
-    for at in range(len(before), len(graph)):
-        relax(graph, recurrences, costs, providers, at, graph.windows[at])
-    return Assignment(graph, providers, costs)
+    best = Assignment.raw(before.extended(windows), eta)
+    best.providers[: len(before)], best.costs[: len(before)] = assignment.providers, assignment.costs
+    added = range(len(before), len(best.graph))
+    for at in added:
+        provider, cost = cheapest_provider(before, best.graph.windows[at], eta)
+        best.providers[at], best.costs[at] = provider, cost
+    for at in added:
+        _offer(best, at)
+    return best
 
 
-def relax(
-    graph: CoverageGraph, recurrences: Floats, costs: Floats, providers: Integers, at: int, window: Geometry
-) -> Integers:
-    """Let every window that vertex ``at`` can answer read from it if that is cheaper; return all those windows.
-
-    Writes into ``costs`` and ``providers``: they are the working arrays of one call of ``min_cost``.
-    """
-    hits = graph.downstream(window)
-    if hits.size:
-        offered = recurrences[hits] * (1 + (graph.ranges[hits] - window.range) // window.slide)
-        cheaper = offered < costs[hits]
-        chosen = hits[cheaper]
-        costs[chosen], providers[chosen] = offered[cheaper], at
-    return hits
+def costs_from(provider: Geometry, graph: CoverageGraph, consumers: Integers) -> Floats:
+    """Return what some vertices of a graph cost if they are read from a provider."""
+    costs: Floats = (1 + (graph.ranges[consumers] - provider.range) // provider.slide) / graph.slides[consumers]
+    return costs
 
 
-def cheapest_provider(graph: CoverageGraph, window: Geometry, model: CostModel) -> tuple[int, float]:
+def _offer(best: Assignment, provider: int) -> Integers:
+    """Let every window that a vertex can answer read from it if that is cheaper, in place; return those windows."""
+    window = best.graph.windows[provider]
+    consumers = best.graph.downstream(window)
+    if consumers.size:
+        offered = costs_from(window, best.graph, consumers)
+        cheaper = offered < best.costs[consumers]
+        best.costs[consumers[cheaper]] = offered[cheaper]
+        best.providers[consumers[cheaper]] = provider
+    return consumers
+
+
+def cheapest_provider(graph: CoverageGraph, window: Geometry, eta: float) -> tuple[int, float]:
     """Return the best provider of a window among the vertices of a graph, or ``RAW``, and the window's cost."""
-    at, cost = RAW, model.cost(window)
-    hits = graph.upstream(window)
-    if hits.size:
-        multipliers = 1 + (window.range - graph.ranges[hits]) // graph.slides[hits]
-        least = int(np.argmin(multipliers))
-        offered = model.period.recurrences(window) * int(multipliers[least])
-        if offered < cost:
-            at, cost = int(hits[least]), offered
-    return at, cost
+    providers = graph.upstream(window)
+    raw = window_cost(window, None, eta)
+    if not providers.size:
+        return RAW, raw
+    costs = (1 + (window.range - graph.ranges[providers]) // graph.slides[providers]) / window.slide
+    least = int(np.argmin(costs))
+    return (int(providers[least]), float(costs[least])) if costs[least] < raw else (RAW, raw)
 
 
 def without_childless(assignment: Assignment, keep: int) -> Assignment:
@@ -201,13 +143,13 @@ def without_childless(assignment: Assignment, keep: int) -> Assignment:
     while True:
         read = np.zeros(len(graph) + 1, dtype=np.bool_)
         read[providers[alive]] = True  # RAW, being -1, marks the spare last place
-        doomed = alive & ~read[:-1]
-        doomed[:keep] = False
-        if not doomed.any():
+        childless = alive & ~read[:-1]
+        childless[:keep] = False
+        if not childless.any():
             break
-        alive &= ~doomed
+        alive &= ~childless
     if alive.all():
         return assignment
     renumbered = np.append(np.cumsum(alive) - 1, RAW)
-    left = CoverageGraph(tuple(graph.windows[i] for i in np.flatnonzero(alive)), graph.semantics, graph.root)
-    return Assignment(left, renumbered[providers[alive]], assignment.costs[alive])
+    windows = tuple(graph.windows[at] for at in np.flatnonzero(alive))
+    return Assignment(CoverageGraph(windows, graph.semantics), renumbered[providers[alive]], assignment.costs[alive])

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from panes.planning.cost import RAW, Assignment, CostModel
-from panes.planning.coverage import Semantics, Ticks
-from panes.timeline import Edges, Geometry
+from panes.timeline import Geometry
 
 FACTOR: Final = "factor window "
 """How the name of a window that no query declares begins."""
@@ -33,8 +31,6 @@ class Forest:
     ----------
     nodes
         The user's distinct windows in the order given, then the factor windows, shortest first.
-    semantics
-        The relation between a window and its provider.
     naive
         What the user's windows cost if each reads the raw stream.
     trace
@@ -42,7 +38,6 @@ class Forest:
     """
 
     nodes: tuple[Node, ...]
-    semantics: Semantics
     naive: float
     trace: tuple[str, ...] = ()
 
@@ -73,45 +68,6 @@ class Forest:
             found.setdefault(node.provider, []).append(node.window)
         return {provider: tuple(windows) for provider, windows in found.items()}
 
-    def lines(self) -> Iterator[str]:
-        """Yield the forest as indented text, factor windows in brackets."""
-        children, nodes = self.children(), {node.window: node for node in self.nodes}
-
-        stack = [(window, 0) for window in reversed(children.get(None, ()))]
-        while stack:
-            window, depth = stack.pop()
-            node = nodes[window]
-            name = f"[{label(window)}]" if node.factor else label(window)
-            yield f"{'  ' * depth}{name}  cost {node.cost:.6g}"
-            stack.extend((child, depth + 1) for child in reversed(children.get(window, ())))
-
-
-def label(window: Geometry) -> str:
-    """Return a window as the paper writes it, with its offset if it has one.
-
-    Examples
-    --------
-    >>> label(Geometry(20, 20)), label(Geometry(20, 10, 5))
-    ('⟨20, 20⟩', '⟨20, 10⟩+5')
-    """
-    return f"⟨{window.range}, {window.slide}⟩" + (f"+{window.offset}" if window.offset else "")
-
-
-def forest_of(assignment: Assignment, users: int, ticks: Ticks, model: CostModel, trace: tuple[str, ...]) -> Forest:
-    """Turn an assignment in ticks, whose first ``users`` vertices are the user's, into a forest in given units."""
-    restored = [ticks.restore(window) for window in assignment.graph.windows]
-    nodes = []
-    for at, (window, source) in enumerate(zip(restored, assignment.providers.tolist(), strict=True)):
-        provider = None if source == RAW else restored[source]
-        nodes.append(Node(window, provider, model.cost(window, provider), factor=at >= users))
-    factors = sorted(nodes[users:], key=lambda node: node.window)
-    return Forest(
-        nodes=(*nodes[:users], *factors),
-        semantics=assignment.graph.semantics,
-        naive=model.naive(restored[:users]),
-        trace=trace,
-    )
-
 
 def piggyback(
     windows: tuple[Geometry, ...], optimized: Callable[[tuple[Geometry, ...]], Forest], *, overlapping: bool
@@ -135,10 +91,11 @@ def piggyback(
     >>> from panes.planning.optimize import optimize
     >>> windows = (Geometry(60, 5), Geometry(60, 20))
     >>> forest = piggyback(windows, lambda some: optimize(some, Semantics.PARTITIONED_BY, eta=10), overlapping=True)
-    >>> print(*forest.lines(), sep="\\n")
-    [⟨5, 5⟩]  cost 10
-      ⟨60, 5⟩  cost 2.4
-        ⟨60, 20⟩  cost 0.2
+    >>> for window, provider in forest.providers.items():
+    ...     print(window, "from", provider)
+    ⟨60, 5⟩ from ⟨5, 5⟩
+    ⟨5, 5⟩ from None
+    ⟨60, 20⟩ from ⟨60, 5⟩
     """
     together = optimized(windows)
     carriers = _carriers(windows, overlapping)
@@ -152,22 +109,15 @@ def piggyback(
 
 
 def _carriers(windows: tuple[Geometry, ...], overlapping: bool) -> dict[Geometry, Geometry]:
-    """Return, for each window that has one, the sparsest other window of the same range with all its instances."""
+    """Return, for each window that has one, the sparsest denser window of the same range with all its instances."""
     by_range: dict[int, list[Geometry]] = {}
     for window in windows:
-        by_range.setdefault(window.range, []).append(window)
-    found = {}
+        if window.tumbling or (overlapping and window.slide < window.range):
+            by_range.setdefault(window.range, []).append(window)
+    carriers = {}
     for window in windows:
-        hosts = [
-            host
-            for host in by_range[window.range]
-            if (host.tumbling or (overlapping and host.slide < host.range)) and _carries(host, window)
-        ]
+        denser = [host for host in by_range.get(window.range, ()) if host.slide < window.slide]
+        hosts = [host for host in denser if window.starts.within(host.starts)]
         if hosts:
-            found[window] = max(hosts, key=lambda host: host.slide)
-    return found
-
-
-def _carries(host: Geometry, window: Geometry) -> bool:
-    starts, own = Edges(host.slide, host.offset), Edges(window.slide, window.offset)
-    return host.slide < window.slide and own.within(starts)
+            carriers[window] = max(hosts, key=lambda host: host.slide)
+    return carriers

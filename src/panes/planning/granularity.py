@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from panes.timeline import Edges, Geometry
+from panes.timeline import Edges, Geometry, all_within
 
 _FEW = 8
 
@@ -88,8 +88,7 @@ def worthwhile(windows: Iterable[Geometry], finest: tuple[Edges, ...]) -> tuple[
     found = [Tier(finest, steps[0].reach)]
     for tier in steps[1:]:
         finer = found[-1].edges
-        nested = all(any(e.within(other) for other in finer) for e in tier.edges)
-        if nested and len(tier.edges) <= _FEW and 2 * _density(tier.edges) <= _density(finer):
+        if all_within(tier.edges, finer) and len(tier.edges) <= _FEW and 2 * _density(tier.edges) <= _density(finer):
             found.append(tier)
         else:
             found[-1] = Tier(finer, tier.reach)

@@ -7,16 +7,17 @@ search. If a step does not pay off, the cheaper result is kept.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from panes.errors import PlanError
-from panes.planning.cost import RAW, Assignment, CostModel, Period, extend, relax, without_childless
-from panes.planning.coverage import CoverageGraph, Semantics, Ticks
+from panes.planning.cost import RAW, Assignment, extend, min_cost, naive_cost, window_cost, without_childless
+from panes.planning.coverage import CoverageGraph, Integers, Semantics, Ticks
 from panes.planning.factor_windows import Downstream, best_factor
-from panes.planning.forest import Forest, forest_of, label
+from panes.planning.forest import Forest, Node
 from panes.planning.search import Offers, candidates, search
 from panes.timeline import Geometry
 
@@ -26,53 +27,14 @@ _CELLS = 1_500_000  # windows times candidates that the search may look at in a 
 _TRACED = 200  # lines
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Distinct windows in ticks, and the cost model in ticks and in the given unit."""
-
-    graph: CoverageGraph
-    ticks: Ticks
-    model: CostModel
-    given: CostModel
-    describe: Callable[[Geometry], str] = label
-
-    @classmethod
-    def of(
-        cls,
-        windows: Iterable[Geometry],
-        semantics: Semantics,
-        eta: float,
-        period: Period,
-        describe: Callable[[Geometry], str] = label,
-    ) -> Problem:
-        """Collapse equal windows and measure them in ticks."""
-        distinct = tuple(dict.fromkeys(windows))
-        if not distinct:
-            raise PlanError("there is no window to plan. Give at least one.")
-        ticks, given = Ticks.of(distinct), CostModel(eta, period)
-        model = CostModel(eta * ticks.tick, period.ticks(ticks.tick))
-        return cls(CoverageGraph(tuple(map(ticks.measure, distinct)), semantics), ticks, model, given, describe)
-
-    def forest(self, assignment: Assignment, trace: list[str]) -> Forest:
-        """Return an assignment as a forest in the given unit, without windows that nothing reads."""
-        pruned = without_childless(assignment, keep=len(self.graph))
-        kept = trace if len(trace) <= _TRACED else [*trace[:_TRACED], f"... and {len(trace) - _TRACED} more steps"]
-        return forest_of(pruned, len(self.graph), self.ticks, self.given, tuple(kept))
-
-    def name(self, window: Geometry | None) -> str:
-        """Return how the trace shows a window that is measured in ticks."""
-        return "the raw stream" if window is None else self.describe(self.ticks.restore(window))
-
-
 def optimize(
     windows: Iterable[Geometry],
     semantics: Semantics,
     eta: float = 1.0,
     *,
-    period: Period | None = None,
     paper: bool = False,
     factors: bool = True,
-    describe: Callable[[Geometry], str] = label,
+    describe: Callable[[Geometry], str] = str,
 ) -> Forest:
     """Plan which window is read from which, with factor windows where they pay off.
 
@@ -83,9 +45,7 @@ def optimize(
     semantics
         ``PARTITIONED_BY`` for any aggregate, ``COVERED_BY`` for idempotent ones.
     eta
-        Events per unit of time, of the unit that windows are given in.
-    period
-        The time over which costs are counted; by default they are per unit of time.
+        Events per unit of time, of the unit that windows are given in; may be below one.
     paper
         Stop at the paper's Algorithm 3 instead of searching further.
     factors
@@ -95,17 +55,17 @@ def optimize(
 
     Examples
     --------
-    >>> windows = [Geometry(r, r) for r in (20, 30, 40)]
-    >>> forest = optimize(windows, Semantics.PARTITIONED_BY, period=Period.of(windows))
-    >>> forest.naive, forest.total, forest.factors
-    (360.0, 150.0, (Geometry(range=10, slide=10, offset=0),))
-    >>> print(*forest.lines(), sep="\\n")
-    [⟨10, 10⟩]  cost 120
-      ⟨20, 20⟩  cost 12
-        ⟨40, 40⟩  cost 6
-      ⟨30, 30⟩  cost 12
+    >>> forest = optimize([Geometry(r, r) for r in (20, 30, 40)], Semantics.PARTITIONED_BY)
+    >>> for node in forest.nodes:
+    ...     print(node.window, "from", node.provider or "the raw stream", f"at {node.cost:.3g}")
+    ⟨20, 20⟩ from ⟨10, 10⟩ at 0.1
+    ⟨30, 30⟩ from ⟨10, 10⟩ at 0.1
+    ⟨40, 40⟩ from ⟨20, 20⟩ at 0.05
+    ⟨10, 10⟩ from the raw stream at 1
+    >>> forest.naive, forest.total
+    (3.0, 1.25)
     """
-    problem = Problem.of(windows, semantics, eta, period or Period(), describe)
+    problem = Problem.of(windows, semantics, eta, describe)
     trace: list[str] = []
     alone, proposed = _algorithm_1_and_factors(problem, trace)
     if not factors:
@@ -116,32 +76,73 @@ def optimize(
     return problem.forest(best, trace)
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Distinct windows and the rate of events, in ticks."""
+
+    graph: CoverageGraph
+    eta: float
+    ticks: Ticks
+    describe: Callable[[Geometry], str] = str
+
+    @classmethod
+    def of(
+        cls,
+        windows: Iterable[Geometry],
+        semantics: Semantics,
+        eta: float,
+        describe: Callable[[Geometry], str] = str,
+    ) -> Problem:
+        """Collapse equal windows and measure them in ticks."""
+        distinct = tuple(dict.fromkeys(windows))
+        if not distinct:
+            raise PlanError("there is no window to plan. Give at least one.")
+        if not (eta > 0 and math.isfinite(eta)):
+            raise PlanError(f"eta={eta} is not a rate. Give a positive number of events per unit of time.")
+        ticks = Ticks.of(distinct)
+        return cls(CoverageGraph(tuple(map(ticks.measure, distinct)), semantics), eta * ticks.tick, ticks, describe)
+
+    def forest(self, assignment: Assignment, trace: list[str]) -> Forest:
+        """Return an assignment as a forest in the given unit, without factor windows that nothing reads."""
+        users = len(self.graph)
+        pruned = without_childless(assignment, keep=users)
+        windows = [self.ticks.restore(window) for window in pruned.graph.windows]
+        eta = self.eta / self.ticks.tick
+        nodes = []
+        for at, (window, source) in enumerate(zip(windows, pruned.providers.tolist(), strict=True)):
+            provider = None if source == RAW else windows[source]
+            nodes.append(Node(window, provider, window_cost(window, provider, eta), factor=at >= users))
+        factors = sorted(nodes[users:], key=lambda node: node.window)
+        steps = trace if len(trace) <= _TRACED else [*trace[:_TRACED], f"... and {len(trace) - _TRACED} more steps"]
+        return Forest((*nodes[:users], *factors), naive_cost(windows[:users], eta), tuple(steps))
+
+    def name(self, window: Geometry | None) -> str:
+        """Return how the trace shows a window that is measured in ticks."""
+        return "the raw stream" if window is None else self.describe(self.ticks.restore(window))
+
+
 def _algorithm_1_and_factors(problem: Problem, trace: list[str]) -> tuple[Assignment, list[Geometry]]:
     """Run Algorithm 1 and, in the same pass over the edges, find the best factor window below each vertex."""
-    graph, model = problem.graph, problem.model
-    recurrences = model.period.recurrences_of(graph.ranges, graph.slides)
-    costs = recurrences * (model.eta * graph.ranges)
-    providers = np.full(len(graph), RAW, dtype=np.int64)
+    graph, eta = problem.graph, problem.eta
     covered = np.zeros(len(graph), dtype=np.bool_)
     proposed: dict[Geometry, None] = {}
     known = set(graph.windows)
+    proposals = []
 
-    def propose(target: Geometry | None, downstream: Downstream) -> None:
-        factor = best_factor(target, downstream, graph.semantics, model)
+    def propose(target: Geometry | None, consumers: Integers) -> None:
+        factor = best_factor(target, Downstream.of(graph, consumers), graph.semantics, eta)
         if factor is not None and factor not in known and factor not in proposed:
             proposed[factor] = None
-            trace.append(f"factor window {problem.name(factor)} proposed below {problem.name(target)}")
+            proposals.append(f"factor window {problem.name(factor)} proposed below {problem.name(target)}")
 
-    trace.append("")
-    for at, window in enumerate(graph.windows):
-        hits = relax(graph, recurrences, costs, providers, at, window)
-        if hits.size:
-            covered[hits] = True
-            propose(window, Downstream.at(graph, hits, model.period))
-    orphans = np.flatnonzero(~covered)
-    propose(None, Downstream.at(graph, orphans, model.period))
-    alone = Assignment(graph, providers, costs)
-    trace[0] = f"Algorithm 1: {len(graph)} windows, {int((providers == RAW).sum())} read the raw stream"
+    def visit(window: Geometry, consumers: Integers) -> None:
+        covered[consumers] = True
+        propose(window, consumers)
+
+    alone = min_cost(graph, eta, visit)
+    propose(None, np.flatnonzero(~covered))
+    raw = int((alone.providers == RAW).sum())
+    trace += [f"Algorithm 1: {len(graph)} windows, {raw} read the raw stream", *proposals]
     return alone, list(proposed)
 
 
@@ -154,7 +155,7 @@ def _cheaper(problem: Problem, alone: Assignment, proposed: list[Geometry], trac
     if not proposed:
         trace.append("Algorithm 3: no factor window pays off")
         return alone
-    extended = without_childless(extend(alone, proposed, problem.model), keep=len(problem.graph))
+    extended = without_childless(extend(alone, proposed, problem.eta), keep=len(problem.graph))
     count, before, after = len(extended.graph) - len(problem.graph), alone.total, extended.total
     if after < before:
         trace.append(f"Algorithm 3: with {count} factor windows the cost is {after / before:.4g} of Algorithm 1's")
@@ -177,7 +178,7 @@ def _search(problem: Problem, alone: Assignment, best: Assignment, trace: list[s
     if len(present) > room:
         # Too many to weigh one by one: keep all of them, and only look for further ones.
         alone, present = best, ()
-    offers = Offers.of(alone, [*present, *fresh], problem.model)
+    offers = Offers.of(alone, [*present, *fresh], problem.eta)
     started = range(len(present))
     if len(fresh) > room:
         gains = offers.gains(started)
@@ -185,7 +186,7 @@ def _search(problem: Problem, alone: Assignment, best: Assignment, trace: list[s
     pool = offers.candidates
     trials = [search(offers, start, swaps=small) for start in ([], list(started))]
     chosen = min(trials, key=offers.total)
-    improved = without_childless(extend(alone, [pool[column] for column in chosen], problem.model), keep=len(users))
+    improved = without_childless(extend(alone, [pool[column] for column in chosen], problem.eta), keep=len(users))
     if improved.total < best.total * (1 - 1e-12):
         names = ", ".join(problem.name(pool[column]) for column in chosen[:12])
         trace.append(

@@ -65,10 +65,7 @@ def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]
     edges = _absorb(distinct) if len(distinct) <= _MANY else distinct
     if len(edges) > _FEW:
         # Too many to try every pair: the gcd of all, or all as they are.
-        together = edges[0]
-        for other in edges[1:]:
-            together = together.common(other)
-        return min((tuple(edges), (together,)), key=cost)
+        return min((tuple(edges), (reduce(Edges.common, edges),)), key=cost)
     current = tuple(edges)
     while len(current) > 1:
         merged = min((_merged(current, a, b) for a, b in combinations(current, 2)), key=cost)

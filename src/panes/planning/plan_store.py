@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from panes.errors import PlanError
 from panes.planning import calibration as c
-from panes.planning.cost import CostModel
+from panes.planning.cost import naive_cost, window_cost
 from panes.planning.coverage import Semantics
 from panes.planning.forest import Forest, Node, piggyback
 from panes.planning.optimize import optimize
@@ -23,7 +23,7 @@ from panes.planning.statistics import Keys, Statistics
 from panes.planning.strategy import Costs, Strategy, cost_of_strategies, in_columns_only
 from panes.queries.query import shared_condition
 from panes.queries.windows import geometry_name
-from panes.timeline import SECOND, Edges, Geometry
+from panes.timeline import SECOND, Edges, Geometry, all_within
 
 # A tree of more group-bys than this is never the best plan, and finding it would take long.
 _MOST_GROUP_BYS = 64
@@ -62,7 +62,7 @@ def plan_store(
     elif chosen == "rewrite" and tree is not None:
         forest = tree
     else:
-        forest = _alone(windows, semantics, eta)
+        forest = _alone(windows, eta)
     return StorePlan(
         keys=keys,
         at=at,
@@ -101,7 +101,7 @@ def plan_store_of_events(
         edges=(Edges(1),),
         lanes=1,
         from_events=True,
-        forest=Forest(nodes, Semantics.PARTITIONED_BY, per_key * len(nodes)),
+        forest=Forest(nodes, per_key * len(nodes)),
         trace=("an answer per event: two positions in time order each, whatever the size of the window",),
         per_event=True,
     )
@@ -128,11 +128,10 @@ def _check_strategy(queries: Numbered, strategy: Strategy | None) -> None:
             )
 
 
-def _alone(windows: tuple[Geometry, ...], semantics: Semantics, eta: float) -> Forest:
+def _alone(windows: tuple[Geometry, ...], eta: float) -> Forest:
     """Return the forest in which every window reads the events."""
-    model = CostModel(eta)
-    nodes = tuple(Node(window, None, model.cost(window, None), factor=False) for window in windows)
-    return Forest(nodes, semantics, model.naive(windows))
+    nodes = tuple(Node(window, None, window_cost(window, None, eta), factor=False) for window in windows)
+    return Forest(nodes, naive_cost(windows, eta))
 
 
 def forest_over_panes(
@@ -146,25 +145,23 @@ def forest_over_panes(
 
     def optimized(some: tuple[Geometry, ...]) -> Forest:
         forest = optimize(some, Semantics.PARTITIONED_BY, panes_per_key, factors=factor_windows, describe=geometry_name)
-        return _without_cut_panes(forest, edges, CostModel(panes_per_key))
+        return _without_cut_panes(forest, edges, panes_per_key)
 
     return piggyback(windows, optimized, overlapping=False)
 
 
-def _without_cut_panes(forest: Forest, edges: tuple[Edges, ...], model: CostModel) -> Forest:
+def _without_cut_panes(forest: Forest, edges: tuple[Edges, ...], eta: float) -> Forest:
     """Drop factor windows that would cut a pane, since their edges need not be edges of panes."""
     nodes = forest.nodes
-    while cut := {n.window for n in nodes if n.factor and n.provider is None and not _on_edges(n.window, edges)}:
+    while cut := {
+        n.window for n in nodes if n.factor and n.provider is None and not all_within(n.window.edges(), edges)
+    }:
         nodes = tuple(
-            replace(n, provider=None, cost=model.cost(n.window, None)) if n.provider in cut else n
+            replace(n, provider=None, cost=window_cost(n.window, None, eta)) if n.provider in cut else n
             for n in nodes
             if n.window not in cut
         )
     return replace(forest, nodes=nodes)
-
-
-def _on_edges(window: Geometry, edges: tuple[Edges, ...]) -> bool:
-    return all(any(edge.within(kept) for kept in edges) for edge in window.edges())
 
 
 def describe_cuts(edges: tuple[Edges, ...]) -> str:

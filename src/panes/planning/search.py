@@ -1,7 +1,8 @@
 """Candidates in, the factor windows worth adding out: add greedily, then drop and swap until nothing improves.
 
 Requires: the assignment of the user's windows alone, and candidates. Costs: rows times candidates per round. The
-problem is a Steiner tree (Factor Windows, section IV-C), so this is a heuristic; ``exact`` states its gap.
+problem is a Steiner tree (Factor Windows, section IV-C), so this is a heuristic; ``panes.testing.optimum``
+measures its gap.
 """
 
 from __future__ import annotations
@@ -12,118 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from panes.planning.cost import Assignment, CostModel, cheapest_provider
+from panes.planning.cost import Assignment, cheapest_provider, costs_from
 from panes.planning.coverage import Floats, Integers, Semantics, divisors
 from panes.timeline import Geometry
-
-# Factor windows worth considering for every subset of the windows, not only for a whole downstream.
-#
-# Paper: Factor Windows, footnote 3, names what Algorithm 3 leaves out: windows such as ⟨15, 15⟩ that help only some of
-# the downstream. A factor window with a given set of consumers is no worse when its slide is as large as they allow,
-# which is the gcd of their slides, of their differences of offsets and of their differences of ranges. So slides come
-# from the closure of the windows under that gcd. With disjoint instances the closure holds an optimum: a window of it
-# is tumbling, and lengthening it to the gcd of its consumers makes them cheaper and itself no dearer.
-#
-# With overlapping instances a range remains free. Its cost is linear between the points where consumers or providers
-# change, so the candidates are those points: as short as possible, just below a consumer, just above a provider.
-# If the ranges are not multiples of the slide, a smaller slide with a shorter range may win, so divisors count too.
-
-
-def closure(classes: Integers, limit: int) -> Integers:
-    """Close rows (step, offset, range), the last two modulo the first, under the gcd of all differences.
-
-    Stops after a round that leaves more rows than the limit, and keeps the smallest steps, which most windows share.
-
-    Examples
-    --------
-    >>> closure(np.array([[20, 0, 0], [30, 0, 0], [45, 0, 0]]), limit=100)[:, 0].tolist()
-    [5, 10, 15, 20, 30, 45]
-    """
-    given = found = fresh = _distinct(classes)
-    while fresh.size and len(found) <= limit:
-        step, offset, length = (fresh[:, None, i] for i in range(3))
-        common = np.gcd(np.gcd(step, given[:, 0]), np.gcd(offset - given[:, 1], length - given[:, 2]))
-        rows = np.stack([common, offset % common, length % common], axis=-1).reshape(-1, 3)
-        merged = _distinct(np.concatenate([found, rows]))
-        if len(merged) == len(found):
-            break
-        known = set(map(tuple, found.tolist()))
-        fresh = np.array([row for row in merged.tolist() if tuple(row) not in known], dtype=np.int64).reshape(-1, 3)
-        found = merged
-    return found[:limit]
-
-
-def _distinct(rows: Integers) -> Integers:
-    """Return the rows in order, each once; several times as fast as ``np.unique``, which sorts structs."""
-    ordered = rows[np.lexsort(rows.T[::-1])]
-    new = np.ones(len(ordered), np.bool_)
-    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return ordered[new]
-
-
-def candidates(
-    windows: Sequence[Geometry], semantics: Semantics, limit: int = 4096, ranges: int | None = None
-) -> tuple[Geometry, ...]:
-    """Return candidates for factor windows of every subset of some windows, without those windows.
-
-    Parameters
-    ----------
-    windows
-        Distinct windows, in ticks.
-    semantics
-        The relation between a factor window and its consumers.
-    limit
-        The most slides to consider, and the most candidates to return.
-    ranges
-        With overlapping instances, next to how many of the shortest consumers and providers of a slide to try a
-        range; None for all.
-
-    Examples
-    --------
-    >>> found = candidates([Geometry(r, r) for r in (20, 30, 45)], Semantics.PARTITIONED_BY)
-    >>> [factor.range for factor in found]
-    [5, 10, 15]
-    """
-    columns = np.array([(w.slide, w.offset, w.range) for w in windows], dtype=np.int64)
-    if semantics is Semantics.PARTITIONED_BY:
-        columns[:, 0] = np.gcd(columns[:, 0], columns[:, 2])
-    columns[:, 1:] %= columns[:, :1]
-    found = [(step, offset, length) for step, offset, length in closure(columns, limit).tolist()]
-    if semantics is Semantics.PARTITIONED_BY:
-        factors = [Geometry(step, step, offset) for step, offset, _ in found]
-    else:
-        shortest_first = np.array(sorted((w.range, w.slide, w.offset) for w in windows), dtype=np.int64)
-        table = shortest_first[:, [1, 2, 0]].T
-        factors = [factor for row in _with_divisors(found, limit) for factor in _lengths(row, table, ranges)]
-    known = set(windows)
-    return tuple(dict.fromkeys(factor for factor in factors if factor not in known))[:limit]
-
-
-def _with_divisors(classes: list[tuple[int, int, int]], limit: int) -> list[tuple[int, int, int]]:
-    found = dict.fromkeys(classes)
-    for step, offset, length in classes:
-        if len(found) >= limit:
-            break
-        # If the range is a multiple of the slide, no divisor of the slide does better.
-        for part in divisors(step) if length else ():
-            found.setdefault((part, offset % part, length % part))
-    return list(found)
-
-
-def _lengths(row: tuple[int, int, int], columns: Integers, ranges: int | None) -> list[Geometry]:
-    """Return the windows to try for one slide; columns are slide, offset and range of the windows, shortest first."""
-    step, offset, length = row
-    slides, offsets, lengths = columns
-    consumes = (slides % step == 0) & ((offsets - offset) % step == 0) & ((lengths - length) % step == 0)
-    consumers = lengths[consumes & (lengths > step)].tolist()
-    if not consumers:
-        return []
-    found = {step + length, *(consumer - step for consumer in consumers[:ranges])}
-    provides = (step % slides == 0) & ((offsets - offset) % slides == 0) & ((lengths - length) % slides == 0)
-    for above in lengths[provides & (lengths >= slides)][:ranges].tolist():
-        found.add(above + 1 + (length - above - 1) % step)
-    return [Geometry(r, step, offset) for r in sorted(found) if step <= r <= consumers[-1] - step]
-
 
 #: A smaller fraction of the total is no improvement, so rounding cannot cause a loop.
 _NOTHING = 1e-12
@@ -149,16 +41,15 @@ class Offers:
     price: Floats = field(compare=False)
 
     @classmethod
-    def of(cls, alone: Assignment, candidates: Sequence[Geometry], model: CostModel) -> Offers:
+    def of(cls, alone: Assignment, candidates: Sequence[Geometry], eta: float) -> Offers:
         """Price candidates for the windows of an assignment, and for each other."""
         graph = alone.graph.extended(candidates)
-        own = [cheapest_provider(alone.graph, window, model)[1] for window in candidates]
+        base = [cheapest_provider(alone.graph, window, eta)[1] for window in candidates]
         price = np.full((len(graph), len(candidates)), np.inf, order="F")
-        recurrences = model.period.recurrences_of(graph.ranges, graph.slides)
         for column, factor in enumerate(candidates):
-            hits = graph.downstream(factor)
-            price[hits, column] = recurrences[hits] * (1 + (graph.ranges[hits] - factor.range) // factor.slide)
-        return cls(tuple(candidates), np.concatenate([alone.costs, own]), price)
+            consumers = graph.downstream(factor)
+            price[consumers, column] = costs_from(factor, graph, consumers)
+        return cls(tuple(candidates), np.concatenate([alone.costs, base]), price)
 
     @property
     def users(self) -> int:
@@ -285,3 +176,99 @@ def _swap(offers: Offers, chosen: list[int]) -> list[int] | None:
             if offers.total(trial) < total * (1 - _NOTHING):
                 return trial
     return None
+
+
+def candidates(
+    windows: Sequence[Geometry], semantics: Semantics, limit: int = 4096, ranges: int | None = None
+) -> tuple[Geometry, ...]:
+    """Return candidates for factor windows of every subset of some windows, without those windows.
+
+    The paper's footnote 3 names what Algorithm 3 leaves out: windows such as ⟨15, 15⟩ that help only some of the
+    downstream. A factor window with given consumers is no worse when its slide is as large as they allow, which is the
+    gcd of their slides, of their differences of offsets and of their differences of ranges. So slides come from the
+    closure of the windows under that gcd. With disjoint instances the closure holds an optimum: a window of it is
+    tumbling, and lengthening it to the gcd of its consumers makes them cheaper and itself no dearer.
+
+    With overlapping instances a range remains free. Its cost is linear between the points where consumers or providers
+    change, so the candidates are those points: as short as possible, just below a consumer, just above a provider.
+    If the ranges are not multiples of the slide, a smaller slide with a shorter range may win, so divisors count too.
+
+    Parameters
+    ----------
+    windows
+        Distinct windows, in ticks.
+    semantics
+        The relation between a factor window and its consumers.
+    limit
+        The most slides to consider, and the most candidates to return.
+    ranges
+        With overlapping instances, next to how many of the shortest consumers and providers of a slide to try a
+        range; None for all.
+
+    Examples
+    --------
+    >>> found = candidates([Geometry(r, r) for r in (20, 30, 45)], Semantics.PARTITIONED_BY)
+    >>> [factor.range for factor in found]
+    [5, 10, 15]
+    """
+    columns = np.array([(w.slide, w.offset, w.range) for w in windows], dtype=np.int64)
+    if semantics is Semantics.PARTITIONED_BY:
+        columns[:, 0] = np.gcd(columns[:, 0], columns[:, 2])
+    columns[:, 1:] %= columns[:, :1]
+    found = closure(columns, limit)
+    if semantics is Semantics.PARTITIONED_BY:
+        factors = [Geometry(step, step, offset) for step, offset, _ in found]
+    else:
+        shortest_first = np.array(sorted((w.range, w.slide, w.offset) for w in windows), dtype=np.int64)
+        table = shortest_first[:, [1, 2, 0]].T
+        factors = [factor for row in _with_divisors(found, limit) for factor in _lengths(row, table, ranges)]
+    known = set(windows)
+    return tuple(dict.fromkeys(factor for factor in factors if factor not in known))[:limit]
+
+
+def closure(classes: Integers, limit: int) -> list[tuple[int, int, int]]:
+    """Close rows (step, offset, range), the last two modulo the first, under the gcd of all differences.
+
+    Stops after a round that leaves more rows than the limit, and keeps the smallest steps, which most windows share.
+
+    Examples
+    --------
+    >>> [step for step, _, _ in closure(np.array([[20, 0, 0], [30, 0, 0], [45, 0, 0]]), limit=100)]
+    [5, 10, 15, 20, 30, 45]
+    """
+    given = np.unique(classes, axis=0)
+    fresh: set[tuple[int, int, int]] = set(map(tuple, given.tolist()))
+    found = set(fresh)
+    while fresh and len(found) <= limit:
+        step, offset, length = np.array(sorted(fresh)).T[:, :, None]
+        common = np.gcd(np.gcd(step, given[:, 0]), np.gcd(offset - given[:, 1], length - given[:, 2]))
+        rows = np.stack([common, offset % common, length % common], axis=-1).reshape(-1, 3)
+        fresh = set(map(tuple, np.unique(rows, axis=0).tolist())) - found
+        found |= fresh
+    return sorted(found)[:limit]
+
+
+def _with_divisors(classes: list[tuple[int, int, int]], limit: int) -> list[tuple[int, int, int]]:
+    found = dict.fromkeys(classes)
+    for step, offset, length in classes:
+        if len(found) >= limit:
+            break
+        # If the range is a multiple of the slide, no divisor of the slide does better.
+        for part in divisors(step) if length else ():
+            found.setdefault((part, offset % part, length % part))
+    return list(found)
+
+
+def _lengths(row: tuple[int, int, int], columns: Integers, ranges: int | None) -> list[Geometry]:
+    """Return the windows to try for one slide; columns are slide, offset and range of the windows, shortest first."""
+    step, offset, length = row
+    slides, offsets, lengths = columns
+    consumes = (slides % step == 0) & ((offsets - offset) % step == 0) & ((lengths - length) % step == 0)
+    consumers = lengths[consumes & (lengths > step)].tolist()
+    if not consumers:
+        return []
+    found = {step + length, *(consumer - step for consumer in consumers[:ranges])}
+    provides = (step % slides == 0) & ((offsets - offset) % slides == 0) & ((lengths - length) % slides == 0)
+    for above in lengths[provides & (lengths >= slides)][:ranges].tolist():
+        found.add(above + 1 + (length - above - 1) % step)
+    return [Geometry(r, step, offset) for r in sorted(found) if step <= r <= consumers[-1] - step]

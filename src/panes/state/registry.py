@@ -21,7 +21,7 @@ from panes.errors import DeclarationError, nearest
 from panes.expressions.expression import Expression, expression
 from panes.queries.catalogue_entries import Entry, read_entry
 from panes.queries.query import Query
-from panes.timeline import Edges
+from panes.timeline import Edges, all_within
 
 KeyFilter: TypeAlias = Callable[[Expression, pa.RecordBatch], Array]
 """Returns which keys fulfil a condition."""
@@ -85,13 +85,12 @@ def bind_entry(entry: Entry, offers: Sequence[Offer]) -> RegisteredQuery:
     condition, filter_ = _condition(entry, offer)
     readings, exists = _readings(entry, offer, condition)
     for window in entry.over:
-        for edge in window.geometry.edges():
-            if not any(edge.within(pane) for pane in offer.edges):
-                raise DeclarationError(
-                    f"the window {window.name} begins or ends within a pane of the job, whose edges come every "
-                    f"{' or '.join(str(e.period / 1e6) for e in offer.edges)} s. Declare it at the next start, or give "
-                    "the job a finer resolution."
-                )
+        if not all_within(window.geometry.edges(), offer.edges):
+            raise DeclarationError(
+                f"the window {window.name} begins or ends within a pane of the job, whose edges come every "
+                f"{' or '.join(str(e.period / 1e6) for e in offer.edges)} s. Declare it at the next start, or give "
+                "the job a finer resolution."
+            )
     views = tuple(View(REGISTERED, window, readings, exists) for window in entry.over)
     return RegisteredQuery(entry.name, number, views, filter_)
 

@@ -21,7 +21,7 @@ from panes.frames.positions import Integers
 from panes.planning.granularity import Tier
 from panes.state.blob_store import CACHE, BlobStore, new_name
 from panes.state.granules import GranuleRows, pack_granules, settle, unpack_granules
-from panes.timeline import Edges, Geometry
+from panes.timeline import Edges, Geometry, all_within
 
 ALWAYS = -(2**62)
 """Before all events."""
@@ -243,7 +243,7 @@ class History:
         """
         instants = [self.dropped]
         for edges, upto in self.coarse.items():
-            if not all(any(e.within(other) for other in edges) for e in geometry.edges()):
+            if not all_within(geometry.edges(), edges):
                 instants.append(upto)
         since = max(instants)
         return since if since == ALWAYS else self._on_an_edge(since, finest)

@@ -10,12 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from panes.errors import PlanError
-from panes.planning.cost import CostModel, min_cost
+from panes.planning.cost import min_cost
 from panes.planning.coverage import CoverageGraph, Semantics
-from panes.planning.exact import exact, gap
 from panes.planning.optimize import optimize
-from panes.testing import random_gen
+from panes.testing import optimum, random_gen
 from panes.timeline import Geometry
+from tests.planning.definitions import HOLDS, partitioned_by
 
 windows_in = st.lists(
     st.builds(Geometry, st.integers(1, 24), st.integers(1, 12), st.integers(0, 4)), min_size=1, max_size=5, unique=True
@@ -24,7 +24,7 @@ windows_in = st.lists(
 
 def brute_force(windows: list[Geometry], pool: list[Geometry], semantics: Semantics, eta: float) -> float:
     return min(
-        min_cost(CoverageGraph((*windows, *chosen), semantics), CostModel(eta)).total
+        min_cost(CoverageGraph((*windows, *chosen), semantics), eta).total
         for size in range(len(pool) + 1)
         for chosen in itertools.combinations(pool, size)
     )
@@ -33,10 +33,10 @@ def brute_force(windows: list[Geometry], pool: list[Geometry], semantics: Semant
 @settings(max_examples=40)
 @given(windows_in, st.sampled_from(Semantics), st.floats(0.05, 20))
 def test_no_dearer_than_the_heuristic(windows: list[Geometry], semantics: Semantics, eta: float) -> None:
-    heuristic, best = optimize(windows, semantics, eta), exact(windows, semantics, eta)
+    heuristic, best = optimize(windows, semantics, eta), optimum(windows, semantics, eta)
     assert best.total <= heuristic.total * (1 + 1e-7)
     assert best.windows == heuristic.windows
-    assert all(node.provider is None or semantics.holds(node.window, node.provider) for node in best.nodes)
+    assert all(node.provider is None or HOLDS[semantics](node.window, node.provider) for node in best.nodes)
     assert all(best.children().get(factor) for factor in best.factors)
 
 
@@ -47,30 +47,22 @@ def test_the_closure_holds_an_optimum_over_all_tumbling_windows(windows: list[Ge
     assume(len({w.range for w in windows}) == len(windows))
     longest = max(w.range for w in windows)
     every = {Geometry(p, p, o) for p in range(1, longest) for o in range(p)}
-    useful = [f for f in every if f not in windows and any(Semantics.PARTITIONED_BY.holds(w, f) for w in windows)]
+    useful = [f for f in every if f not in windows and any(partitioned_by(w, f) for w in windows)]
     assume(len(useful) <= 9)
-    best = exact(windows, Semantics.PARTITIONED_BY, eta)
+    best = optimum(windows, Semantics.PARTITIONED_BY, eta)
     assert best.total == pytest.approx(brute_force(windows, useful, Semantics.PARTITIONED_BY, eta), rel=1e-7)
-
-
-def test_given_candidates_only() -> None:
-    windows = [Geometry(r, r) for r in (20, 30, 40)]
-    assert exact(windows, Semantics.PARTITIONED_BY, candidates=[]).factors == ()
-    forest = exact(windows, Semantics.PARTITIONED_BY, candidates=[Geometry(10, 10), Geometry(20, 20)])
-    assert forest.factors == (Geometry(10, 10),)
-    with pytest.raises(PlanError, match="windows to plan are multiples of 10 from"):
-        exact(windows, Semantics.PARTITIONED_BY, candidates=[Geometry(5, 5)])
 
 
 @pytest.mark.parametrize("semantics", Semantics)
 def test_the_heuristic_is_close_on_the_paper_s_window_sets(semantics: Semantics) -> None:
     for seed in range(2):
         windows = random_gen(10, tumbling=False, rng=seed, unit=1)
-        assert 1 - 1e-7 <= gap(windows, semantics) <= 1.05
-        assert gap(windows, semantics, paper=True) > 1.1
+        best = optimum(windows, semantics).total
+        assert 1 - 1e-7 <= optimize(windows, semantics).total / best <= 1.05
+        assert optimize(windows, semantics, paper=True).total / best > 1.1
 
 
 def test_without_scipy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(PlanError, match=r"pip install 'panes\[exact\]'"):
-        exact([Geometry(20, 20), Geometry(30, 30)], Semantics.PARTITIONED_BY)
+        optimum([Geometry(20, 20), Geometry(30, 30)], Semantics.PARTITIONED_BY)

@@ -1,4 +1,4 @@
-"""Windows in, the cheapest forest out, by integer programming: the measure of the heuristic.
+"""Windows in, the cheapest forest out, by integer programming: the measure of the planner's heuristic.
 
 Requires: SciPy (HiGHS). Costs: exponential at worst; tens of windows and hundreds of candidates are seconds. Paper:
 Factor Windows, section IV-C, leaves the gap between Algorithm 3 and an optimum open.
@@ -10,83 +10,47 @@ what remains, so the other variables need not be integers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from panes.errors import PlanError
-from panes.planning.cost import Period, extend, min_cost
+from panes.planning.cost import extend, min_cost
 from panes.planning.coverage import Floats, Semantics
 from panes.planning.forest import Forest
 from panes.planning.optimize import Problem, optimize
-from panes.planning.search import Offers
-from panes.planning.search import candidates as candidates_for
+from panes.planning.search import Offers, candidates
 from panes.timeline import Geometry
 
 
-def exact(
-    windows: Iterable[Geometry],
-    semantics: Semantics,
-    eta: float = 1.0,
-    candidates: Sequence[Geometry] | None = None,
-    time_limit: float = 60.0,
-    *,
-    period: Period | None = None,
-) -> Forest:
-    """Return the forest of least cost whose factor windows come from a set of candidates.
+def optimum(windows: Iterable[Geometry], semantics: Semantics, eta: float = 1.0, time_limit: float = 60.0) -> Forest:
+    """Return the forest of least cost whose factor windows are among those that ``search.candidates`` finds.
+
+    With disjoint instances these include an optimum over all windows. It is never dearer than the planner's forest.
 
     Parameters
     ----------
-    windows, semantics, eta, period
-        As in ``optimize``.
-    candidates
-        The allowed factor windows, in the unit of the windows. By default all that ``search.candidates`` finds:
-        with disjoint instances these include an optimum over all windows.
+    windows, semantics, eta
+        As in ``panes.planning.optimize.optimize``.
     time_limit
         Seconds after which to give up with a ``PlanError``.
 
     Examples
     --------
+    >>> from panes.planning.coverage import Semantics
     >>> windows = [Geometry(r, r) for r in (20, 30, 45)]
-    >>> exact(windows, Semantics.PARTITIONED_BY).factors
+    >>> optimum(windows, Semantics.PARTITIONED_BY).factors
     (Geometry(range=5, slide=5, offset=0), Geometry(range=15, slide=15, offset=0))
     """
-    problem = Problem.of(windows, semantics, eta, period or Period())
+    problem = Problem.of(windows, semantics, eta)
     users = problem.graph.windows
-    if candidates is None:
-        # With the heuristic's own choice among them, the result is never dearer than it.
-        guess = optimize(map(problem.ticks.restore, users), semantics, eta, period=period).factors
-        pool = tuple(dict.fromkeys((*candidates_for(users, semantics), *map(problem.ticks.measure, guess))))
-    else:
-        whole = dict.fromkeys(map(problem.ticks.measure_exactly, candidates))
-        pool = tuple(factor for factor in whole if factor not in set(users))
-    alone = min_cost(problem.graph, problem.model)
-    offers = Offers.of(alone, pool, problem.model)
-    chosen, status = _solve(offers, time_limit)
-    best = extend(alone, [pool[column] for column in chosen], problem.model)
-    return problem.forest(best, [f"exact: of {len(pool)} candidates {len(chosen)} are best ({status})"])
-
-
-def gap(
-    windows: Iterable[Geometry],
-    semantics: Semantics,
-    eta: float = 1.0,
-    *,
-    paper: bool = False,
-    candidates: Sequence[Geometry] | None = None,
-    time_limit: float = 60.0,
-) -> float:
-    """Return the cost of the heuristic's forest, as a multiple of the exact one's.
-
-    Examples
-    --------
-    >>> gap([Geometry(r, r) for r in (20, 30, 40)], Semantics.PARTITIONED_BY)
-    1.0
-    """
-    windows = list(windows)
-    found = optimize(windows, semantics, eta, paper=paper).total
-    return found / exact(windows, semantics, eta, candidates, time_limit).total
+    planned = optimize(map(problem.ticks.restore, users), semantics, eta).factors
+    pool = list(dict.fromkeys((*candidates(users, semantics), *map(problem.ticks.measure, planned))))
+    alone = min_cost(problem.graph, problem.eta)
+    chosen, status = _solve(Offers.of(alone, pool, problem.eta), time_limit)
+    best = extend(alone, [pool[column] for column in chosen], problem.eta)
+    return problem.forest(best, [f"optimum: of {len(pool)} candidates {len(chosen)} are best ({status})"])
 
 
 def _solve(offers: Offers, time_limit: float) -> tuple[list[int], str]:
@@ -99,7 +63,7 @@ def _solve(offers: Offers, time_limit: float) -> tuple[list[int], str]:
         from scipy.optimize import Bounds, LinearConstraint, milp
     except ImportError as missing:
         raise PlanError(
-            "the exact plan needs SciPy, which is not installed. Write: pip install 'panes[exact]', or use optimize()."
+            "the optimum needs SciPy, which is not installed. Write: pip install 'panes[exact]', or use optimize()."
         ) from missing
 
     model = _Model.of(offers)
@@ -114,7 +78,7 @@ def _solve(offers: Offers, time_limit: float) -> tuple[list[int], str]:
     )
     if result.status != 0:
         raise PlanError(
-            f"no exact plan within {time_limit} seconds for {offers.users} windows and {count} candidates: "
+            f"no optimum within {time_limit} seconds for {offers.users} windows and {count} candidates: "
             f"{result.message} Give more time, fewer candidates, or use optimize()."
         )
     return [column for column in range(count) if result.x[column] > 0.5], "optimal"
