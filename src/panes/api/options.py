@@ -22,7 +22,7 @@ def check_rows(parts: Sequence[RowsPart], given: Mapping[str, Any]) -> None:
         return
     part = parts[0]
     why = {
-        "late": "a late row is in none of them, and is counted as late and as lost",
+        "late": "a late row is dropped or, for sessions, counts where its session would still be open",
         "limits": "their state is the rows that they hold, and evict=pn.evict(...) of the query bounds it",
         "catalogue": "their state is kept for the declared windows alone, and others could not be answered from it",
     }
