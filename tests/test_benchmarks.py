@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from benchmarks import published
 from benchmarks.__main__ import main
 from benchmarks.report import RESULTS, as_json
 from benchmarks.workloads import WORKLOADS
@@ -86,6 +87,17 @@ def test_published_results_are_small_and_current(path: Path) -> None:
     assert text == as_json(report)
     assert report["name"] in WORKLOADS
     assert len(text.splitlines()) <= 300
+
+
+def test_the_published_figures_are_those_of_the_results() -> None:
+    message = f"docs/performance.md or the README is out of date: run `{published.COMMAND}`"
+    assert published.PAGE.read_text(encoding="utf-8") == published.page(), message
+    assert published.README.read_text(encoding="utf-8") == published.readme(), message
+
+
+def test_the_page_shows_every_result() -> None:
+    shown = [section.name for chapter in published.CHAPTERS.values() for section in chapter]
+    assert sorted(shown) == sorted(path.stem for path in RESULTS.glob("*.json"))
 
 
 def test_an_unknown_name_lists_the_names(capsys: pytest.CaptureFixture[str]) -> None:

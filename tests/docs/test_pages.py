@@ -85,13 +85,6 @@ def test_the_glossary_explains_each_word_once_in_order():
     assert len(every) == len(set(every))
 
 
-def test_every_kernel_stands_in_the_table():
-    from panes.kernels import KERNELS
-
-    page = (ROOT / "docs/how_it_works.md").read_text(encoding="utf-8")
-    assert all(f"| `{kernel.name}` |" in page for kernel in KERNELS)
-
-
 def test_the_reference_has_every_name():
     import panes
 
