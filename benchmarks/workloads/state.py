@@ -23,9 +23,10 @@ from benchmarks.workloads.planning import windows
 from panes.engine.bind_program import bind_store, types_in
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.job import JobOptions, Store
+from panes.state.job import Store
 from panes.state.registry import Offer
 from panes.state.shard import Shard
+from panes.state.stream_options import StreamOptions
 from panes.testing import sliding_class
 from panes.testing.window_sets import LONGEST_RANGE, LONGEST_SLIDE
 from panes.timeline import SECOND, Geometry
@@ -64,7 +65,7 @@ class Stream:
             (0, unpack_panes(packed.keys, packed.panes, program.components, program.edges))
             for packed in pack_panes(program, keys, np.zeros(len(batch), np.int32), instants, arguments)
         ]
-        shard = Shard([self.store], self.blob_store, JobOptions("append"), lambda *_: np.zeros(0, bool))
+        shard = Shard([self.store], self.blob_store, StreamOptions(), lambda *_: np.zeros(0, bool))
         answers = sum(len(answered.answers.start) for answered in shard.step(news, watermark))
         self.held = shard.metrics.bytes
         return answers

@@ -25,9 +25,10 @@ from panes.spark.rows import _result, prepared_with
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.held_rows import INSTANT, MEASURE
-from panes.state.job import JobOptions, Store
+from panes.state.job import Store
 from panes.state.registry import Offer
 from panes.state.shard import Shard
+from panes.state.stream_options import StreamOptions
 
 SHARDS = 2
 
@@ -86,7 +87,7 @@ class _OnTheClock:
         found = [self.schema.long.empty_table()]
         for blob_store, letters in zip(self.blob_stores, mail, strict=True):
             shard = Shard(
-                self.stores, blob_store, JobOptions("append", SHARDS), lambda _, keys: np.ones(len(keys), bool)
+                self.stores, blob_store, StreamOptions(shards=SHARDS), lambda _, keys: np.ones(len(keys), bool)
             )
             for answered in shard.step(letters, watermark):
                 program = replace(self.programs[answered.store], views=(answered.view,))

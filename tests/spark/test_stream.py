@@ -161,10 +161,6 @@ def test_bad_use_is_refused_before_the_stream_starts(spark, tmp_path):
     bare = spark.readStream.schema("ts TIMESTAMP, k STRING").parquet(str(record.folder))
     with pytest.raises(PlanError, match=r"no watermark on 'ts'.*withWatermark\('ts'"):
         plan.run(bare)
-    with pytest.raises(PlanError, match="mode='complete'"):
-        plan.stream(record.stream(), mode="complete")
-    with pytest.raises(PlanError, match="shards=0"):
-        plan.stream(record.stream(), shards=0)
     for option in ({"late": "emit"}, {"limits": pn.Limits(keys=1)}, {"shards": 2}, {"mode": "update"}):
         with pytest.raises(DeclarationError, match=rf"run\(\) has no {next(iter(option))}=: it is for streams"):
             plan.run(pa.table({}), **option)

@@ -49,22 +49,6 @@ def test_the_rows_of_a_batch_that_are_complete(spark, tmp_path, name):
     assert_same_answers(found.rows, complete)
 
 
-def test_where_windows_that_end_together_do_not_come_out_together(spark, tmp_path):
-    record = Recorded(spark, tmp_path, pa.schema([("ts", pa.timestamp("us", "UTC")), ("k", pa.string())]))
-    query = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=[pn.tumbling("5s"), pn.sliding("1 min")])
-    with pytest.raises(PlanError, match="5s and 1m/event come out at different times"):
-        pn.plan(query).stream(record.stream(), layout="wide")
-    plan = pn.plan(pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.tumbling("5s")))
-    for option in ({"mode": "update"}, {"late": "emit"}, {"limits": pn.Limits(keys=1)}):
-        with pytest.raises(PlanError, match=rf"layout='wide' with {next(iter(option))}=.* Take layout='long'"):
-            plan.stream(record.stream(), layout="wide", **option)
-    with pytest.raises(PlanError, match="layout='tall': write 'long'"):
-        plan.stream(record.stream(), layout="tall")
-    by_rows = pn.query("q", by="k", at="ts", select={"n": pn.count()}, over=pn.sliding(pn.rows(3)))
-    with pytest.raises(PlanError, match="several may share an instant"):
-        pn.plan(by_rows).stream(record.stream(), layout="wide")
-
-
 def test_times_without_a_zone(spark, tmp_path):
     """Spark keeps watermarks on TIMESTAMP alone: what to write is said before Spark says that."""
     schema = pa.schema([("ts", pa.timestamp("us")), ("k", pa.string())])

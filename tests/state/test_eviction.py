@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,16 +9,18 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError
-from panes.state.key_eviction import Bounds, Evictions
+from panes.state.key_eviction import Evictions
+from panes.state.stream_options import StreamOptions
 from tests.state.simulation import Event, events
 from tests.state.test_views import DECLARED, Stream
 
+AGES = st.none() | st.integers(1, 30).map("{}us".format)
 RANGES = {window.name: window.geometry.range for window in DECLARED}
 
 
-def bounded(bounds: Bounds, *, emit: bool = True) -> Stream:
+def limited(limits: pn.Limits) -> Stream:
     stream = Stream()
-    stream.options = replace(stream.options, bounds=bounds, partial=emit)
+    stream.options = StreamOptions(limits=limits)
     return stream
 
 
@@ -28,13 +28,13 @@ def bounded(bounds: Bounds, *, emit: bool = True) -> Stream:
 @given(
     batches=st.lists(events(0, 200), min_size=2, max_size=10),
     delay=st.integers(0, 30),
-    bounds=st.builds(
-        Bounds, st.none() | st.integers(1, 30), st.none() | st.integers(1, 2), st.none() | st.integers(1, 5)
-    ),
+    given=st.tuples(AGES, st.none() | st.integers(1, 2), st.none() | st.integers(1, 5)).filter(any),
     emit=st.booleans(),
 )
-def test_answers_that_claim_to_be_whole_are(batches: list[list[Event]], delay: int, bounds: Bounds, emit: bool) -> None:
-    stream, free = bounded(bounds, emit=emit), Stream()
+def test_answers_that_claim_to_be_whole_are(
+    batches: list[list[Event]], delay: int, given: tuple[str | None, int | None, int | None], emit: bool
+) -> None:
+    stream, free = limited(pn.Limits(*given, emit)), Stream()
     watermark = 0
     for batch in [*batches, []]:
         last = watermark if batch or batch is batches[-1] else 10**6
@@ -48,7 +48,7 @@ def test_answers_that_claim_to_be_whole_are(batches: list[list[Event]], delay: i
 
 
 def test_the_least_recently_updated_key_goes_and_its_open_windows_come_out() -> None:
-    stream = bounded(Bounds(keys=2))
+    stream = limited(pn.Limits(keys=2))
     assert not stream.step([(0, 5, 1), (1, 6, 1)], 0)
     found = stream.step([(2, 15, 1), (1, 12, 1)], 2)
     evicted = [(row["window"].name, row["key"], row["n"], row["coverage"]) for row in found if "n" in row]
@@ -61,7 +61,7 @@ def test_the_least_recently_updated_key_goes_and_its_open_windows_come_out() -> 
 
 
 def test_state_is_bounded_when_keys_are_not() -> None:
-    stream, free = bounded(Bounds(age=20, rows=300)), Stream()
+    stream, free = limited(pn.Limits(age="20us", rows=300)), Stream()
     for number in range(60):
         batch = [(1000 * number + i, 10 * number, 1) for i in range(100)]
         stream.step(batch, 10 * number)

@@ -9,8 +9,8 @@ import pytest
 
 from panes.errors import StateError
 from panes.state import blob_store
-from panes.state.job import JobOptions
 from panes.state.manifest import check_state, read_manifest
+from panes.state.stream_options import StreamOptions
 
 SENTENCE = r"was written in format \d+, and this version of Panes reads \d+\. Start with a new checkpoint"
 
@@ -25,6 +25,6 @@ def test_another_format_is_refused(monkeypatch, other):
         blob_store.unpack(data)
     manifest = json.dumps({"format": other}).encode()
     with pytest.raises(StateError, match=SENTENCE):
-        read_manifest(manifest, (), JobOptions(shards=1, mode="append"))
+        read_manifest(manifest, (), StreamOptions())
     with pytest.raises(StateError, match=SENTENCE):
         check_state(manifest, {})

@@ -14,9 +14,10 @@ from panes.engine.program import Program, cut_into_ticks
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.job import JobOptions, Mode, ShardMetrics, Store
+from panes.state.job import ShardMetrics, Store
 from panes.state.registry import Offer
 from panes.state.shard import Shard
+from panes.state.stream_options import Mode, StreamOptions
 from panes.state.watermark import EPOCH
 from tests.state.simulation import KEYS, SCHEMA, Event, Found, Simulation, arguments_of, events, program_of, windows
 
@@ -45,7 +46,10 @@ class Stream:
         found: Found = {}
         for blob_store, letters in zip(self.blob_stores, mail, strict=True):
             shard = Shard(
-                self.stores, blob_store, JobOptions(self.mode, SHARDS), lambda _, keys: np.ones(len(keys), dtype=bool)
+                self.stores,
+                blob_store,
+                StreamOptions(self.mode, shards=SHARDS),
+                lambda _, keys: np.ones(len(keys), dtype=bool),
             )
             program = self.program
             news = [(0, unpack_panes(*letter, program.components, program.edges)) for letter in letters]

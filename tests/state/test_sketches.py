@@ -15,8 +15,9 @@ import panes as pn
 from panes.engine.bind_program import bind_store, types_in
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
-from panes.state.job import Mode, Store
+from panes.state.job import Store
 from panes.state.registry import Offer
+from panes.state.stream_options import Mode
 from panes.state.watermark import EPOCH
 from tests.state.simulation import SCHEMA, Event, Simulation, events, windows
 from tests.state.test_shard import AT_LAST, SHARDS, Stream

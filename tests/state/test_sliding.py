@@ -17,9 +17,10 @@ from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.job import JobOptions, ShardMetrics, Store
+from panes.state.job import ShardMetrics, Store
 from panes.state.registry import Offer
 from panes.state.shard import Shard
+from panes.state.stream_options import StreamOptions
 from panes.state.watermark import EPOCH
 from tests.state.simulation import SCHEMA, Event, PerEvent, Simulation, arguments_of, events, windows
 
@@ -35,7 +36,7 @@ class Stream:
     """A stream of several stores in one process."""
 
     def __init__(self, queries: list[pn.Query]) -> None:
-        plan = plan_queries(queries, Statistics(), "columnar", factor_windows=False)
+        plan = plan_queries(queries, Statistics(), "columnar", factor_windows=False, feed=False)
         self.stores = []
         for store in plan.stores:
             program = bind_store(store, types_in(SCHEMA))
@@ -60,7 +61,7 @@ class Stream:
         found = []
         for blob_store, letters in zip(self.blob_stores, mail, strict=True):
             shard = Shard(
-                self.stores, blob_store, JobOptions("append", SHARDS), lambda _, keys: np.ones(len(keys), dtype=bool)
+                self.stores, blob_store, StreamOptions(shards=SHARDS), lambda _, keys: np.ones(len(keys), dtype=bool)
             )
             for answered in shard.step(letters, watermark):
                 answers = answered.answers

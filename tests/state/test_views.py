@@ -20,10 +20,11 @@ from panes.queries.catalogue_entries import Entry, read_entry, registration
 from panes.queries.windows import Window
 from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.job import JobOptions, Mode, Store
+from panes.state.job import Store
 from panes.state.registry import Offer
 from panes.state.runs import History
 from panes.state.shard import Shard
+from panes.state.stream_options import Mode, StreamOptions
 from panes.timeline import Edges, Geometry
 from tests.state.simulation import Event, arguments_of, events, program_of, queries
 
@@ -35,7 +36,7 @@ class Stream:
     """One shard in memory, with panes of ten microseconds."""
 
     def __init__(self, mode: Mode = "append", history: int = 0) -> None:
-        self.program, self.options = program_of(DECLARED), JobOptions(mode, partial=True, labelled=True)
+        self.program, self.options = program_of(DECLARED), StreamOptions(mode, catalogue="folder")
         read = {view.query: (view.readings, view.exists) for view in self.program.views}
         offer = Offer([(q, *read[i]) for i, q in enumerate(queries(DECLARED))], ("key",), self.program.edges, "ts")
         self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer, history)]
@@ -238,7 +239,7 @@ def test_a_restart_with_finer_panes_does_not_take_old_panes_for_new_ones(declare
     before.step([], 39)
     declared(pn.tumbling("10us"), pn.tumbling("5us"))
     after = Stream()
-    after.blob_store, after.options = before.blob_store, JobOptions("append")
+    after.blob_store, after.options = before.blob_store, StreamOptions()
     after.step([(0, 46, 1), (0, 57, 1)], 39)
     found = [(row["window"].name, row["start"], row["n"]) for row in after.step([], 80) if "n" in row]
     assert found == [("10us", 30, 10), ("10us", 40, 11), ("10us", 50, 1), ("5us", 55, 1)]

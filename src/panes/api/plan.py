@@ -8,16 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from panes.api.options import (
-    check_empty,
-    check_layout,
-    check_mode,
-    check_rows,
-    check_run,
-    check_strategy,
-    check_stream,
-)
-from panes.engine.schema import wide_columns
+from panes.api.options import check_empty, check_layout, check_run, check_strategy, check_streaming
 from panes.errors import PlanError
 from panes.inputs import both_on_spark, check_one, is_spark, unread
 from panes.planning import explanation
@@ -38,7 +29,7 @@ if TYPE_CHECKING:
     from panes.queries.measures import Rows
     from panes.queries.windows import Nested
     from panes.row_windows.parts import RowsPart
-    from panes.state.job import Mode
+    from panes.state.stream_options import Mode
     from panes.timeline import DurationLike
 
 Layout = Literal["long", "wide"]
@@ -93,6 +84,8 @@ class Plan:
     @cached_property
     def _for_streams(self) -> PhysicalPlan:
         """The plan for streams, whose shards read every window from granules."""
+        if not self._over_time:
+            return self._physical_plan
         return plan_queries(self._over_time, self.statistics, "columnar", factor_windows=False, feed=False)
 
     def _planned(self, statistics: Statistics, strategy: Strategy | None) -> PhysicalPlan:
@@ -230,8 +223,17 @@ class Plan:
             The stream's checkpoint location. A checkpoint that cannot serve these queries is then refused here, before
             the stream starts, and otherwise in its first micro-batch.
         """
-        steps = self._stream_steps(events, mode, layout, empty, late, shards, limits, catalogue, checkpoint)
-        return steps.carry_out()
+        return self._stream_steps(
+            events,
+            catalogue,
+            mode=mode,
+            layout=layout,
+            empty=empty,
+            late=late,
+            shards=shards,
+            limits=limits,
+            checkpoint=checkpoint,
+        ).carry_out()
 
     @helpful(
         "plan.lookup(payments, labels)",
@@ -464,43 +466,17 @@ class Plan:
             plan=self.physical_plan,
         )
 
-    def _stream_steps(
-        self,
-        events: Any,
-        mode: Mode,
-        layout: Layout,
-        empty: bool,
-        late: Literal["count", "emit"],
-        shards: int,
-        limits: Limits | None,
-        catalogue: Catalogue | None,
-        checkpoint: str | None,
-    ) -> Steps:
-        check_stream(events)
-        self._check_options(layout, empty, None)
-        check_mode(self.queries, mode)
-        check_rows(self._over_rows, {"late": late, "limits": limits, "catalogue": catalogue})
-        from panes.spark.finish import union_by_name
-        from panes.spark.shards import metrics_name
-        from panes.spark.stream import add_stream
-        from panes.spark.stream_options import StreamOptions
+    def _stream_steps(self, events: Any, catalogue: Catalogue | None, **options: Any) -> Steps:
+        from panes.state.stream_options import StreamOptions
 
-        steps = Steps("plan.stream", shuffling=True)
-        read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
-        if self._over_time:
-            folder, history = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
-            options = StreamOptions(mode, shards, folder, history, late, empty, limits, checkpoint, layout)
-            parts.append(add_stream(steps, read, self._for_streams, events, options))
-        if self._key_sets:
-            from panes.spark.rows import prepare_rows
-            from panes.spark.rows_stream import add_row_stream
+        folder, history = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
+        declared = StreamOptions(catalogue=folder, history=history, **options)
+        self._check_options(declared.layout, declared.empty, None)
+        declared.check(self.queries)
+        check_streaming(events)
+        from panes.spark.stream import stream_steps
 
-            for prepared in [prepare_rows(some, events) for some in self._key_sets]:
-                metrics = metrics_name(len(parts))
-                parts.append(add_row_stream(steps, read, prepared, shards, metrics, checkpoint))
-        if len(parts) > 1:
-            steps.add("union", "the answers of all parts", union_by_name, *parts)
-        return steps
+        return stream_steps(self._for_streams, events, self._key_sets, declared)
 
     def _lookup_steps(
         self, events: Any, requests: Any, at: str | None, delay: DurationLike | None, layout: LookupLayout
@@ -516,10 +492,8 @@ class Plan:
 
     def _check_options(self, layout: Layout, empty: bool, strategy: Strategy | None) -> None:
         """Refuse what rows cannot be laid out as, or no window could answer."""
-        check_layout(layout, self._over_rows)
+        check_layout(self.queries, layout)
         check_empty(self.queries, empty, strategy)
-        if layout == "wide":
-            wide_columns(self.queries)
 
 
 def _read(text: str) -> list[Query]:

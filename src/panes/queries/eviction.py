@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from panes.errors import DeclarationError, DurationError
@@ -129,3 +129,8 @@ class Limits:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise DeclarationError(f"{name}={value!r}: write a whole number, 1 or more.")
+
+    def shared_by(self, shards: int) -> Limits:
+        """The limits of each shard of a stream."""
+        keys, rows = (None if limit is None else -(-limit // shards) for limit in (self.keys, self.rows))
+        return replace(self, keys=keys, rows=rows)

@@ -15,7 +15,6 @@ from pyspark.sql.pandas.types import from_arrow_type
 from panes.engine.program import View
 from panes.engine.results import widen_table
 from panes.engine.schema import ResultSchema, one_type_each, wide_columns
-from panes.errors import PlanError
 from panes.queries.query import EXPIRES, NUMBER, Query
 from panes.queries.windows import Window
 from panes.spark.batches import large_batches
@@ -226,31 +225,6 @@ def _select(rows: DataFrame, columns: Sequence[Column | str]) -> DataFrame:
 _ROWS = 1 << 16
 
 
-def check_wide(queries: Sequence[Query], options: dict[str, bool]) -> None:
-    """Refuse the wide layout of a stream where windows that end together may come out apart.
-
-    Parameters
-    ----------
-    options
-        Options of a stream that let answers out one by one, and whether they were given.
-    """
-    wide_columns(queries)
-    option = next((name for name, given in options.items() if given), None)
-    if option is not None:
-        raise PlanError(
-            f"layout='wide' with {option}: rows then come out one by one, and a row of all windows cannot say "
-            "which of them it is about. Take layout='long'."
-        )
-    windows = [window for query in queries for window in query.windows]
-    other = next((window for window in windows if _lag(window) != _lag(windows[0])), None)
-    if other is not None:
-        raise PlanError(
-            f"layout='wide' has one row for all windows that end together, and {windows[0]} and {other} come out at "
-            "different times: windows on the clock when the watermark has reached their end, sliding windows and "
-            "those that hold their end when it has passed it. Plan them apart, or take layout='long'."
-        )
-
-
 def widened(answers: DataFrame, queries: Sequence[Query], shape: Shape) -> DataFrame:
     """The answers of each micro-batch in the wide layout.
 
@@ -274,8 +248,3 @@ def widened(answers: DataFrame, queries: Sequence[Query], shape: Shape) -> DataF
             yield from large_batches(widen_table(pa.Table.from_batches(listed), queries, keys).to_batches(), _ROWS)
 
     return answers.mapInArrow(run, schema).select(*(quoted(name) for name in schema.names))
-
-
-def _lag(window: Window) -> tuple[int, int]:
-    """How long after the end that results show an instance is complete, in µs, and before the event it is about."""
-    return window.end_shift or window.shift, window.ago

@@ -18,7 +18,8 @@ from panes.spark.naming import quoted
 from panes.spark.packing import Packer, packing, shard_labels
 from panes.spark.processor import DATA, HIGHEST, METRIC_NAMES, OUTPUT, Job
 from panes.spark.stateful_operator import ShardProcessor
-from panes.state.job import Mode
+from panes.state import stream_options
+from panes.state.stream_options import Mode
 
 METRICS = "panes"
 """The name of a micro-batch's metrics among the observed metrics of a query."""
@@ -29,13 +30,16 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _DEFAULT = "HDFSBackedStateStoreProvider"
 """Spark's default provider."""
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-_MOST_SHARDS = 1024
 
 
 def check_shards(session: SparkSession, shards: object) -> None:
     """Reject an invalid number of shards, and a session that ``transformWithState`` cannot run in."""
-    if not isinstance(shards, int) or not 1 <= shards <= _MOST_SHARDS:
-        raise PlanError(f"shards={shards!r}: write a whole number from 1 to {_MOST_SHARDS}.")
+    stream_options.check_shards(shards)
+    check_session(session)
+
+
+def check_session(session: SparkSession) -> None:
+    """Reject a session that ``transformWithState`` cannot run in."""
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise PlanError("streams need the package protobuf: pip install 'protobuf>=6.33.5'.")
     provider = session.conf.get(_PROVIDER) or ""

@@ -13,7 +13,7 @@ A micro-batch, step by step:
 4. ``time_job.py`` gives all answers the same columns; they leave the operator packed, with a row of metrics.
 5. ``processor.unpack_answers`` unpacks them, and ``finish.py`` adds names, derived columns and ``having``.
 
-On the driver, start with :func:`add_stream`. What a state store holds is packed too: a handful of calls per shard and
+On the driver, start with :func:`stream_steps`. What a state store holds is packed too: a handful of calls per shard and
 micro-batch, whatever the number of keys and windows.
 """
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -31,36 +32,63 @@ from pyspark.sql.pandas.types import from_arrow_type
 from panes.engine.bind_program import describe_windows
 from panes.engine.program import Program, View, cut_into_ticks, emitting_all, from_panes
 from panes.engine.schema import ResultSchema, answer_schema, field_of
+from panes.errors import PlanError
 from panes.expressions.expression import Expression
 from panes.frames.positions import FARTHEST
 from panes.planning.explanation import counted, listed
 from panes.planning.panes import describe_edges
 from panes.planning.physical_plan import PhysicalPlan, StorePlan
 from panes.planning.steps import Steps
-from panes.spark.binding import Input, bind, examine
+from panes.spark.binding import Input, bind, check_watermark, examine
 from panes.spark.checkpoints import check_checkpoint
-from panes.spark.finish import Remarks, Shape, finish_many, widened
+from panes.spark.finish import Remarks, Shape, finish_many, union_by_name, widened
 from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
 from panes.spark.packing import EVENT, EVERYTHING, PANES, Intake, PanesPacker
 from panes.spark.prefilter import Prefilter
 from panes.spark.processor import unpack_answers
-from panes.spark.shards import pack_events, read_changes, run_shards, shard_sql
-from panes.spark.stream_options import StreamOptions, check_component_names, check_stream
+from panes.spark.shards import check_session, metrics_name, pack_events, read_changes, run_shards, shard_sql
 from panes.spark.time_job import COVERAGE, DETAIL, KIND, NAME, WINDOW_NAME, TimeJob
 from panes.state.held_rows import INSTANT
-from panes.state.job import JobOptions, Store
+from panes.state.job import Store
 from panes.state.registry import Offer
+from panes.state.stream_options import StreamOptions
+
+if TYPE_CHECKING:
+    from panes.row_windows.parts import RowsPart
 
 
-def add_stream(steps: Steps, read: int, physical: PhysicalPlan, events: DataFrame, options: StreamOptions) -> int:
-    """Add the steps that answer every query of a plan over a stream, after every check.
+def stream_steps(
+    physical: PhysicalPlan, events: DataFrame, key_sets: Sequence[Sequence[RowsPart]], options: StreamOptions
+) -> Steps:
+    """List what answers every query over a stream, after every check.
 
     Parameters
     ----------
-    read
-        The step that reads the events.
+    key_sets
+        Windows by rows, those that share a sorted column together.
     """
-    check_stream(physical, events, options)
+    check_session(events.sparkSession)
+    steps = Steps("plan.stream", shuffling=True)
+    read, parts = steps.add("read", "events as they come", lambda: events), list[int]()
+    if physical.stores:
+        parts.append(_add_time_windows(steps, read, physical, events, options))
+    if key_sets:
+        from panes.spark.rows import prepare_rows
+        from panes.spark.rows_stream import add_row_stream
+
+        for prepared in [prepare_rows(some, events) for some in key_sets]:
+            metrics = metrics_name(len(parts))
+            parts.append(add_row_stream(steps, read, prepared, options.shards, metrics, options.checkpoint))
+    if len(parts) > 1:
+        steps.add("union", "the answers of all parts", union_by_name, *parts)
+    return steps
+
+
+def _add_time_windows(
+    steps: Steps, read: int, physical: PhysicalPlan, events: DataFrame, options: StreamOptions
+) -> int:
+    """List what answers the windows over time; the number of the step that has all answers."""
+    check_watermark(events, physical.queries[0].at)
     stream = _bind(physical, events, options)
     if options.checkpoint is not None:
         check_checkpoint(events.sparkSession, options.checkpoint, stream.job)
@@ -80,11 +108,20 @@ def _bind(physical: PhysicalPlan, events: DataFrame, options: StreamOptions) -> 
     source = examine(physical.queries, events)
     programs = [cut_into_ticks(bind(store, source)) for store in physical.stores]
     programs = [from_panes(program.views, program) for program in programs]
-    check_component_names(programs)
-    if options.emit_all:
+    _check_component_names(programs)
+    if options.empty:
         programs = [emitting_all(program) for program in programs]
     schema = answer_schema(physical.queries, programs, source.schema)
     return BoundStream(physical, options, source, tuple(programs), schema)
+
+
+def _check_component_names(programs: Iterable[Program]) -> None:
+    """Refuse two columns of state with one name: after a restart, one would be taken for the other."""
+    for program in programs:
+        names = [component.name for component in program.components]
+        for name in names:
+            if names.count(name) > 1:
+                raise PlanError(f"two aggregates of your own are called {name}; give each a name= of its own.")
 
 
 @dataclass(frozen=True)
@@ -111,12 +148,11 @@ class BoundStream:
     def job(self) -> TimeJob:
         """What the shards do."""
         options, schema = self.options, self.schema
-        job_options = JobOptions(options.mode, options.shards, options.partial, options.labelled, options.bounds)
         aggregates = {r.alias: r.bound.type for view in self.views for r in view.readings}
         prefilter = Prefilter.of(self.physical.queries, schema.keys, self.views)
         plans = zip(self.physical.stores, self.programs, strict=True)
         stores = tuple(_store(plan, program, self.source, options.history) for plan, program in plans)
-        return TimeJob(stores, job_options, schema.keys, aggregates, schema.instant, prefilter)
+        return TimeJob(stores, options, schema.keys, aggregates, schema.instant, prefilter)
 
     @property
     def granules(self) -> str:

@@ -22,8 +22,9 @@ from panes.spark.packing import EVENTS, READ
 from panes.spark.prefilter import Prefilter
 from panes.state.blob_store import BlobStore, unpack
 from panes.state.granules import DeliveredPanes, unpack_panes
-from panes.state.job import JobOptions, Store, ViewAnswers
+from panes.state.job import Store, ViewAnswers
 from panes.state.shard import Shard
+from panes.state.stream_options import StreamOptions
 
 KIND, NAME, WINDOW_NAME, COVERAGE, DETAIL = (
     f"__panes_{name}" for name in ("kind", "name", "window_name", "coverage", "detail")
@@ -49,7 +50,7 @@ class TimeJob:
     """
 
     stores: tuple[Store, ...]
-    options: JobOptions
+    options: StreamOptions
     keys: Mapping[str, pa.DataType]
     columns: Mapping[str, pa.DataType]
     instant: pa.DataType

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -12,11 +11,8 @@ from panes.aggregates.operations import Array
 from panes.engine.answer import Answers
 from panes.engine.program import Program, View
 from panes.state.key_dictionary import KeyDictionary
-from panes.state.key_eviction import Bounds
 from panes.state.registry import Offer
 from panes.timeline import Geometry
-
-Mode: TypeAlias = Literal["append", "update"]
 
 
 @dataclass(frozen=True)
@@ -56,29 +52,6 @@ class Store:
     def has_ticks(self) -> bool:
         """Whether a component needs granules of single ticks."""
         return any(component.ticks for component in self.program.components)
-
-
-@dataclass(frozen=True)
-class JobOptions:
-    """The options of a job that its shards need.
-
-    Parameters
-    ----------
-    shards
-        The number of shards; recorded in the checkpoint.
-    partial
-        Whether instances come out that lack events from before their window was declared, with their coverage.
-    labelled
-        Whether rows say what they are: an answer, a refusal, or a late event.
-    bounds
-        What a shard may keep at most.
-    """
-
-    mode: Mode
-    shards: int = 1
-    partial: bool = False
-    labelled: bool = False
-    bounds: Bounds | None = None
 
 
 @dataclass

@@ -14,19 +14,12 @@ import numpy as np
 
 from panes.aggregates.operations import Array
 from panes.frames.positions import Integers
+from panes.queries.eviction import Limits
 from panes.state.runs import ALWAYS, Runs
+from panes.timeline import parse_duration
 
 _FILL = 0.9
 """Eviction goes down to this share of a limit, so that it does not happen in every micro-batch."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The limits of one shard: the age of keys in µs, the number of keys, and the number of granules."""
-
-    age: int | None = None
-    keys: int | None = None
-    rows: int | None = None
 
 
 @dataclass
@@ -61,23 +54,24 @@ class Evictions:
         self.listed = [(ordinal, instant) for ordinal, instant in self.listed if instant > horizon]
 
 
-def keys_to_evict(runs: Runs, keys: int, bounds: Bounds, evictions: Evictions, watermark: int) -> Array | None:
+def keys_to_evict(runs: Runs, keys: int, limits: Limits, evictions: Evictions, watermark: int) -> Array | None:
     """Return a mask of the keys to evict, or None. Granules are read only when a limit may have been reached."""
-    aged = bounds.age is not None and watermark >= evictions.checked + bounds.age // 8
-    crowded = bounds.keys is not None and keys > bounds.keys
-    full = bounds.rows is not None and runs.rows > bounds.rows
+    age = None if limits.age is None else parse_duration(limits.age)
+    aged = age is not None and watermark >= evictions.checked + age // 8
+    crowded = limits.keys is not None and keys > limits.keys
+    full = limits.rows is not None and runs.rows > limits.rows
     if not (aged or crowded or full):
         return None
     latest, count = runs.latest(keys)
     order = np.argsort(latest, kind="stable")[::-1]
     stay = count[order] > 0
-    if bounds.age is not None:
+    if age is not None:
         evictions.checked = watermark
-        stay &= latest[order] + bounds.age > watermark
-    if bounds.keys is not None and stay.sum() > bounds.keys:
-        stay &= np.cumsum(stay) <= math.ceil(_FILL * bounds.keys)
-    if bounds.rows is not None and count[order][stay].sum() > bounds.rows:
-        stay &= np.cumsum(np.where(stay, count[order], 0)) <= math.ceil(_FILL * bounds.rows)
+        stay &= latest[order] + age > watermark
+    if limits.keys is not None and stay.sum() > limits.keys:
+        stay &= np.cumsum(stay) <= math.ceil(_FILL * limits.keys)
+    if limits.rows is not None and count[order][stay].sum() > limits.rows:
+        stay &= np.cumsum(np.where(stay, count[order], 0)) <= math.ceil(_FILL * limits.rows)
     gone = np.ones(keys, dtype=bool)
     gone[order[stay]] = False
     return gone if (gone & (count > 0)).any() else None

@@ -18,13 +18,14 @@ from typing import Any, Final, TypeAlias
 from panes.engine.keys import NAN, NotANumber
 from panes.errors import StateError
 from panes.state.blob_store import FORMAT, BlobStore, other_format
-from panes.state.job import JobOptions, Store
+from panes.state.job import Store
+from panes.state.stream_options import StreamOptions
 
 Manifest: TypeAlias = dict[str, Any]
 Identity: TypeAlias = tuple[bool, tuple[str, ...]]
 
 
-def read_manifest(data: bytes | None, stores: Sequence[Store], options: JobOptions) -> Manifest:
+def read_manifest(data: bytes | None, stores: Sequence[Store], options: StreamOptions) -> Manifest:
     """Decode the manifest of a shard, empty before the first write; one that cannot serve the job is refused."""
     if data is None:
         return {}

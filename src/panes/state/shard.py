@@ -5,7 +5,7 @@ events, answers, lets granules age and evicts keys. All windows of all queries a
 shard. Spark shows an operator only the watermark of the present micro-batch, while its own windows judge late rows by
 the previous one. So a shard remembers the last watermark it saw, and is called in every micro-batch.
 
-Configuration (``Store`` and ``JobOptions``, in ``job.py``), logic (here) and state (``StoreState``, in
+Configuration (``Store`` and ``StreamOptions``), logic (here) and state (``StoreState``, in
 ``store_state.py``) are types of their own; only the state is written.
 """
 
@@ -25,12 +25,13 @@ from panes.expressions.expression import Expression
 from panes.planning.granularity import Tier, worthwhile
 from panes.state.blob_store import BlobStore
 from panes.state.granules import DeliveredPanes, GranuleRows, column_of, settle
-from panes.state.job import JobOptions, ShardMetrics, Store, ViewAnswers
+from panes.state.job import ShardMetrics, Store, ViewAnswers
 from panes.state.key_eviction import keys_to_evict
 from panes.state.manifest import Manifest, encode_manifest, entries_of, identity, read_manifest
 from panes.state.registry import KeyFilter, RegisteredQuery, Registry, evaluate_keys
 from panes.state.runs import ALWAYS
 from panes.state.store_state import StoreState, blobs_of
+from panes.state.stream_options import StreamOptions
 from panes.state.watermark import (
     EPOCH,
     NEVER,
@@ -168,7 +169,7 @@ class Shard:
     """
 
     def __init__(
-        self, stores: Sequence[Store], blob_store: BlobStore, options: JobOptions, filter_keys: KeyFilter
+        self, stores: Sequence[Store], blob_store: BlobStore, options: StreamOptions, filter_keys: KeyFilter
     ) -> None:
         self.metrics = ShardMetrics()
         self._blob_store, self._options, self._filter_keys = blob_store, options, filter_keys
@@ -257,11 +258,12 @@ class Shard:
             self.metrics.lost += int(delivery.events[lost].sum())
 
     def _evict(self, step: _StoreStep) -> Iterator[ViewAnswers]:
-        """Evict keys beyond the bounds; their open instances come out with what was seen of them."""
-        state, bounds = step.state, self._options.bounds
-        if bounds is None:
+        """Evict keys beyond the limits; their open instances come out with what was seen of them."""
+        state, limits = step.state, self._options.limits
+        if limits is None:
             return
-        evicted = keys_to_evict(state.runs, len(state.dictionary), bounds, state.evictions, step.upto)
+        limits = limits.shared_by(self._options.shards)
+        evicted = keys_to_evict(state.runs, len(state.dictionary), limits, state.evictions, step.upto)
         if evicted is None:
             return
         if self._options.partial and self._options.mode == "append":
