@@ -7,7 +7,7 @@ converted from the outside in: first its encoding is undone, then its values are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -180,9 +180,9 @@ def _imported(data: Any, used: Collection[str] | None) -> pa.Table:
 
 
 def _sparks(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if _is_sparks(column.type):
-        return column
     try:
+        if spark_type(column.type) == column.type:
+            return column
         return pa.chunked_array([_converted(chunk) for chunk in column.chunks or [pa.nulls(0, column.type)]])
     except (pa.ArrowException, OverflowError) as error:
         raise _refused(name, column.type, error) from error
@@ -195,60 +195,60 @@ def _refused(name: str, type_: object, error: Exception) -> SchemaError:
     )
 
 
-def _is_sparks(type_: pa.DataType) -> bool:
-    """Whether a type can stay as it is."""
-    if pa.types.is_struct(type_):
-        return all(_is_sparks(field.type) for field in type_)
-    if pa.types.is_list(type_):
-        return _is_sparks(type_.value_type)
-    if pa.types.is_map(type_):
-        return _is_sparks(type_.key_type) and _is_sparks(type_.item_type)
-    if pa.types.is_timestamp(type_) or pa.types.is_duration(type_):
-        return bool(type_.unit == "us")
-    if pa.types.is_decimal(type_):
-        return bool(pa.types.is_decimal128(type_))
-    return not (
-        type_ in _SIMPLER
-        or pa.types.is_nested(type_)
-        or pa.types.is_dictionary(type_)
-        or pa.types.is_run_end_encoded(type_)
-        or pa.types.is_fixed_size_binary(type_)
-        or isinstance(type_, pa.BaseExtensionType)
-    )
+def spark_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that Spark gives a column of an Arrow type; raise ``pa.ArrowNotImplementedError`` if it has none.
+
+    Examples
+    --------
+    >>> spark_type(pa.uint8()), spark_type(pa.large_list(pa.string_view()))
+    (DataType(int16), ListType(list<item: string>))
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        if not kind.extension_name.startswith("arrow."):
+            raise pa.ArrowNotImplementedError(f"the extension type {kind.extension_name!r} is unknown here")
+        return pa.bool_() if kind.extension_name == "arrow.bool8" else spark_type(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return spark_type(kind.value_type)
+    if pa.types.is_union(kind):
+        raise pa.ArrowNotImplementedError("Spark has no unions")
+    if pa.types.is_struct(kind):
+        return pa.struct([_retyped(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_retyped(kind.key_field), _retyped(kind.item_field), kind.keys_sorted)
+    if pa.types.is_nested(kind):
+        return pa.list_(_retyped(kind.value_field))
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
+    if pa.types.is_decimal(kind):
+        return pa.decimal128(min(kind.precision, _MOST_DIGITS), kind.scale)
+    return pa.binary() if pa.types.is_fixed_size_binary(kind) else _SIMPLER.get(kind, kind)
+
+
+def _retyped(field: pa.Field) -> pa.Field:
+    return field.with_type(spark_type(field.type))
 
 
 def _converted(array: pa.Array) -> pa.Array:
-    type_ = array.type
-    if _is_sparks(type_):
+    kind, target = array.type, spark_type(array.type)
+    if kind == target:
         return array
-    if isinstance(type_, pa.BaseExtensionType):
-        return _stored(array)
-    if pa.types.is_dictionary(type_):
+    if isinstance(kind, pa.BaseExtensionType):
+        return array.storage.cast(target) if target == pa.bool_() else _converted(array.storage)
+    if pa.types.is_dictionary(kind):
         return _converted(array.dictionary).take(array.indices)
-    if pa.types.is_run_end_encoded(type_):
+    if pa.types.is_run_end_encoded(kind):
         return _repeated(array)
-    if pa.types.is_nested(type_):
+    if pa.types.is_nested(kind):
         return _nested(array)
-    if pa.types.is_timestamp(type_):
-        return _microseconds(array, pa.timestamp("us", type_.tz))
-    if pa.types.is_duration(type_):
-        return _microseconds(array, pa.duration("us"))
-    if pa.types.is_decimal(type_):
-        return array.cast(pa.decimal128(min(type_.precision, _MOST_DIGITS), type_.scale))
-    if pa.types.is_fixed_size_binary(type_):
-        return array.cast(pa.binary())
-    return array.cast(_SIMPLER[type_])
-
-
-def _stored(array: pa.ExtensionArray) -> pa.Array:
-    """The storage of one of Arrow's own extension types; what others store has no meaning here."""
-    name = array.type.extension_name
-    if not name.startswith("arrow."):
-        raise pa.ArrowNotImplementedError(f"the extension type {name!r} is unknown here")
-    return array.storage.cast(pa.bool_()) if name == "arrow.bool8" else _converted(array.storage)
+    if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
+        return _microseconds(array, target)
+    return array.cast(target)
 
 
 def _repeated(array: pa.RunEndEncodedArray) -> pa.Array:
+    # pc.run_end_decode knows no views.
     positions = np.arange(array.offset, array.offset + len(array))
     runs = np.searchsorted(array.run_ends.to_numpy(), positions, side="right")
     return _converted(array.values).take(pa.array(runs))
@@ -258,15 +258,13 @@ def _nested(array: pa.Array) -> pa.Array:
     type_ = array.type
     if pa.types.is_struct(type_):
         parts = [_converted(array.field(i)) for i in range(type_.num_fields)]
-        fields = _retyped(type_, (part.type for part in parts))
+        fields = [pa.field(field.name, part.type) for field, part in zip(type_, parts, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
     if pa.types.is_map(type_):
         offsets = array.offsets.to_numpy()
         entries = slice(int(offsets[0]), int(offsets[-1]))
         keys, items = _converted(array.keys[entries]), _converted(array.items[entries])
         return pa.MapArray.from_arrays(pa.array(offsets - offsets[0]), keys, items, mask=array.is_null())
-    if pa.types.is_union(type_):
-        raise pa.ArrowNotImplementedError("Spark has no unions")
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     # Raises where a list is too long for Spark's 32-bit offsets.
@@ -275,13 +273,7 @@ def _nested(array: pa.Array) -> pa.Array:
     )
 
 
-def _retyped(struct: pa.StructType, types: Iterable[pa.DataType]) -> list[pa.Field]:
-    return [pa.field(field.name, type_) for field, type_ in zip(struct, types, strict=True)]
-
-
 def _microseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
-    if array.type.unit != "ns":
-        return array.cast(target)
     # Floored, so that an instant before the epoch does not move to the next microsecond.
     floored = array.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) // 1000
     return pa.array(floored, mask=array.is_null().to_numpy(zero_copy_only=False)).view(target)

@@ -25,7 +25,6 @@ from panes.errors import (
     PlanError,
     SchemaError,
 )
-from panes.expressions.expression import literal
 from panes.live import store, threshold_index
 from panes.live.conditions import Range
 from panes.live.threshold_index import ThresholdIndex
@@ -79,7 +78,7 @@ class Indexed:
         self, *, over: str, above: Any = None, below: Any = None, exact: bool = True, **options: Any
     ) -> pa.Table:
         """The keys whose answer is within an open range; or candidates, without their answers."""
-        parts = [f"value {op} {literal(v)}" for op, v in ((">", above), ("<", below)) if v is not None]
+        parts = [f"value {op} {number(v)}" for op, v in ((">", above), ("<", below)) if v is not None]
         if exact:
             found = self.live.find(" AND ".join(parts), over=over, **options)
             assert "at" in options or "ago" in options or "index" in self.live.explain(" AND ".join(parts), over=over)
@@ -94,6 +93,12 @@ class Indexed:
         )
         keys = np.sort(self.index.candidates(wanted, end - int(over[:-1]) * SECOND + 1, end))
         return pa.table(part.keys(keys), names=list(part.declared.by))
+
+
+def number(value: float | Decimal) -> str:
+    """The literal of a number: of a float a double, where Spark reads 1.5 as a decimal."""
+    text = str(value)
+    return f"{text}e0" if isinstance(value, float) and "e" not in text else text
 
 
 def instant(seconds: int) -> dt.datetime:

@@ -226,6 +226,24 @@ def test_rows_that_fail_are_those_of_spark(frame):
                 frame.where(F.col("row") == rows[0]).select(F.expr(Expression(sql).sql)).collect()
 
 
+@pytest.mark.parametrize("zone", ["", "Z", "UTC", "+05:30", "-18:00", " +02:00", "+05:60", "+18:01", "+5:30"])
+def test_timestamps_that_are_read_mean_the_same_to_spark(spark, zone):
+    from pyspark.errors import ParseException
+
+    for time in ("", " ", " 7:5", "T07:05", " 07:05:09", " 7:5:9.25", " 24:00:00", " 07:60", " 07:05:09.1234567"):
+        sql = f"TIMESTAMP '2024-02-29{time}{zone}'"
+        try:
+            expected = spark.sql(f"SELECT {sql}").toArrow().column(0).to_pylist()
+        except ParseException:
+            expected = None
+        try:
+            found = evaluate(sql, ROWS.slice(0, 1)).to_pylist()
+        except ExpressionError:
+            found = None
+        assert found in (None, expected), sql
+        assert found is not None or expected is None or zone == "+5:30" or "1234567" in time, sql
+
+
 @pytest.mark.parametrize("sql", REFUSED)
 def test_wrong_types_are_refused_before_anything_runs(sql):
     with pytest.raises(ExpressionError):

@@ -14,7 +14,8 @@ from panes.dialect.statement import read_statements
 from panes.dialect.tokens import tokenized
 from panes.dialect.window_kinds import write_window
 from panes.errors import DeclarationError, SqlError
-from panes.expressions.expression import Expression, column, literal
+from panes.expressions.expression import Expression, column
+from panes.expressions.writing import quoted
 from panes.queries.measures import Delta, Punctuation
 from panes.queries.query import Query
 from panes.queries.windows import AnyWindow, RowWindow, Sliding
@@ -114,7 +115,7 @@ def _window(query: Query, window: AnyWindow) -> str:
     if text is not None and read == window:
         return text
     if text is not None and read is not None and _without_name(read) == _without_name(window):
-        return f"Window({literal(window.name)}, {text})"
+        return f"Window({quoted(window.name)}, {text})"
     raise DeclarationError(
         f"query {query.name!r}: SQL has no words for the window {str(window)!r}, for {_unsaid(window)}. Keep the query "
         "as it is: pn.plan takes it beside SQL text."

@@ -10,7 +10,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from panes.dialect.intervals import read_count, read_interval, read_unit, read_whole, write_count, write_interval
 from panes.dialect.tokens import Cursor, checked
-from panes.expressions.expression import literal
+from panes.expressions.writing import quoted
 from panes.queries.measures import Rows, rows
 from panes.queries.windows import Bounds
 from panes.timeline import format_duration, format_instant, parse_instant
@@ -177,7 +177,7 @@ def _read_instant(words: Cursor) -> str:
 def _write_levels(kind: str, arguments: Mapping[str, Any]) -> str | None:
     ranges, slides = (", ".join(map(write_count, reversed(arguments[what]))) for what in ("ranges", "slides"))
     since = arguments.get("since")
-    start = "" if since is None else f" SINCE {literal(format_instant(since))}"
+    start = "" if since is None else f" SINCE {quoted(format_instant(since))}"
     return f"[RANGES {ranges} SLIDES {slides}{start}]"
 
 

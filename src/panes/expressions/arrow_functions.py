@@ -13,7 +13,6 @@ from decimal import Decimal
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,6 +27,8 @@ from panes.expressions.coercion import (
     is_float,
     is_integer,
     is_numeric,
+    rounded_type,
+    whole_type,
 )
 
 # Arithmetic ----------------------------------------------------------------------------------------------------
@@ -60,8 +61,8 @@ def arithmetic(symbol: str, left: pa.Array, right: pa.Array, kind: pa.DataType) 
     if symbol == "%":
         # Only the newest Arrow has a remainder. C and Java agree on its sign, that of the dividend.
         with np.errstate(all="ignore"):  # infinity % 2 is NaN
-            values = np.fmod(_numpy(left), _numpy(right))
-        return pa.array(values, kind, mask=_mask(pc.or_(left.is_null(), right.is_null())))
+            values = np.fmod(*(array.fill_null(1).to_numpy(zero_copy_only=False) for array in (left, right)))
+        return pa.array(values, kind, mask=pc.or_(left.is_null(), right.is_null()).to_numpy(zero_copy_only=False))
     return (_UNCHECKED if is_float(kind) else _CHECKED)[symbol](left, right)
 
 
@@ -94,9 +95,18 @@ def absolute(array: pa.Array) -> pa.Array:
 # Rounding ------------------------------------------------------------------------------------------------------
 
 
-def floor_or_ceil(array: pa.Array, kind: pa.DataType, *, up: bool) -> pa.Array:
-    """Round down or up: decimals to decimals, everything else to BIGINT."""
-    function = pc.ceil if up else pc.floor
+def floor(array: pa.Array) -> pa.Array:
+    """Round down: decimals to decimals, everything else to BIGINT."""
+    return _whole(pc.floor, array)
+
+
+def ceiling(array: pa.Array) -> pa.Array:
+    """Round up: decimals to decimals, everything else to BIGINT."""
+    return _whole(pc.ceil, array)
+
+
+def _whole(function: Callable[[pa.Array], pa.Array], array: pa.Array) -> pa.Array:
+    kind = whole_type(array.type)
     if is_decimal(array.type):
         return function(_wide(array)).cast(kind)  # the ceiling of 9.99 has a digit more
     if not is_float(array.type):
@@ -105,8 +115,9 @@ def floor_or_ceil(array: pa.Array, kind: pa.DataType, *, up: bool) -> pa.Array:
     return pc.if_else(pc.is_nan(whole), 0.0, whole).cast(kind)  # NaN becomes 0, as in Java
 
 
-def round_half_up(array: pa.Array, digits: int, kind: pa.DataType) -> pa.Array:
+def round_half_up(array: pa.Array, digits: int) -> pa.Array:
     """Round to a number of digits behind the point, or before it when negative."""
+    kind = rounded_type(array.type, digits)
     if is_float(array.type):
         # Java rounds the decimal that it prints for a double, Arrow the binary number: 1.005 differs. A float is
         # widened to a double before.
@@ -260,6 +271,24 @@ def extreme(arrays: Sequence[pa.Array], *, largest: bool) -> pa.Array:
     return best
 
 
+def is_in(array: pa.Array, values: Sequence[pa.Scalar]) -> pa.Array:
+    """Return whether each value is among others: unknown if it is not, and one of them is null.
+
+    Arrow tells the two zeros apart.
+
+    Examples
+    --------
+    >>> is_in(pa.array([1.0, 2.0, None]), [pa.scalar(1.0), pa.scalar(None, pa.float64())]).to_pylist()
+    [True, None, None]
+    """
+    others = pa.array(values, array.type)
+    if is_float(array.type):
+        array, others = pc.add(array, zero(array.type)), pc.add(others, zero(array.type))
+    found = pc.is_in(array, others.drop_null())
+    unknown = pc.or_(array.is_null(), pc.and_(others.null_count > 0, pc.invert(found)))
+    return pc.if_else(unknown, None, found)
+
+
 def is_nan(array: pa.Array) -> pa.Array:
     """Return whether each value is NaN; never null, as in Spark."""
     if not is_float(array.type):
@@ -318,17 +347,3 @@ def trim(array: pa.Array) -> pa.Array:
 def concat(*arrays: pa.Array) -> pa.Array:
     """Join strings; null where one is null."""
     return pc.binary_join_element_wise(*arrays, "", null_handling="emit_null")
-
-
-# To NumPy ------------------------------------------------------------------------------------------------------
-
-
-def _numpy(array: pa.Array) -> npt.NDArray[np.generic]:
-    """Return the values of a numeric array, 1 where it is null."""
-    filled: npt.NDArray[np.generic] = pc.fill_null(array, pa.scalar(1, array.type)).to_numpy(zero_copy_only=False)
-    return filled
-
-
-def _mask(array: pa.Array) -> npt.NDArray[np.bool_]:
-    mask: npt.NDArray[np.bool_] = array.to_numpy(zero_copy_only=False)
-    return mask

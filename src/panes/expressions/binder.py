@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,13 +28,24 @@ from panes.expressions.bound import (
     constant,
     converted,
     logic,
-    member,
 )
-from panes.expressions.coercion import BOOLEAN, DOUBLE, NULL, STRING, common_type, is_decimal, is_numeric, name_of
+from panes.expressions.coercion import (
+    BOOLEAN,
+    DOUBLE,
+    NULL,
+    STRING,
+    common_type,
+    is_decimal,
+    is_numeric,
+    name_of,
+    type_named,
+)
 from panes.expressions.expression import Expression
-from panes.expressions.writing import operands, path, type_name, write
+from panes.expressions.functions import COMPARISONS, FUNCTIONS, NEGATION, NUMBER, OPERATORS, Function, Operand
+from panes.expressions.writing import operands, path, write
 
 
+@lru_cache(maxsize=1024)
 def bind(value: Expression, schema: pa.Schema) -> Bound:
     """Resolve the names and types of an expression; raise if it does not fit the schema."""
     return _Binder(value, schema).bind(value.tree)
@@ -48,11 +59,15 @@ class _Binder:
 
     def bind(self, node: exp.Expression) -> Bound:
         kind = type(node)
-        if kind in _ARITHMETIC:
-            return self.arithmetic(node, _ARITHMETIC[kind])
-        if kind in _COMPARISONS:
-            return self.comparison(node, _COMPARISONS[kind], self.bind(node.this), self.bind(node.expression))
-        return _BINDERS[kind](self, node)
+        if kind in _BINDERS:
+            return _BINDERS[kind](self, node)
+        if kind in COMPARISONS:
+            return self.comparison(node, OPERATORS[kind].symbol, self.bind(node.this), self.bind(node.expression))
+        if kind in OPERATORS:
+            return self.arithmetic(node, OPERATORS[kind].symbol)
+        function = FUNCTIONS[kind]
+        assert isinstance(function, Function), f"{function.name} has no entry in _BINDERS"
+        return self.function(node, function)
 
     def bind_all(self, nodes: Sequence[exp.Expression]) -> list[Bound]:
         return [self.bind(node) for node in nodes]
@@ -81,7 +96,7 @@ class _Binder:
             array = rows.column(index)
             if indices:
                 array = pc.struct_field(array, indices)
-            # Nanoseconds are cut to Spark's microseconds; a timestamp's zone is only how it is shown.
+            # Nanoseconds are cut to Spark's microseconds.
             return array if array.type == target else array.cast(target, safe=False)
 
         return Bound(target, run, write(node))
@@ -107,18 +122,17 @@ class _Binder:
     def negative(self, node: exp.Expression) -> Bound:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return self.literal(node.this, sign=-1)  # -2147483648 is one literal, and an INT
-        return self.numeric(node)
+        return self.function(node, NEGATION)
 
     def cast(self, node: exp.Expression) -> Bound:
-        name = type_name(node.args["to"]) or ""
-        if name in ("DATE", "TIMESTAMP"):
-            text = node.this.name
-            if name == "DATE":
-                return constant(pa.scalar(parsing.day(text), coercion.DATE), write(node))
-            return constant(pa.scalar(parsing.instant(text)[0], coercion.TIMESTAMP), write(node))
-        operand, target = self.bind(node.this), _target(name)
+        target = type_named(node.args["to"].sql(dialect="spark"))
+        if target == coercion.DATE:
+            return constant(pa.scalar(parsing.day(node.this.name), target), write(node))
+        if target == coercion.TIMESTAMP:
+            return constant(pa.scalar(parsing.instant(node.this.name), target), write(node))
+        operand = self.bind(node.this)
         if not af.castable(operand.type, target):
-            raise self.error(node, f"a cast from {name_of(operand.type)} to {name} is not in the subset")
+            raise self.error(node, f"a cast from {name_of(operand.type)} to {name_of(target)} is not in the subset")
         return converted(operand, target, write(node))
 
     # Operators
@@ -207,7 +221,10 @@ class _Binder:
         bounds = self.bind_all([node.this, *node.expressions])
         kind = self.common(node, bounds, [bound.type for bound in bounds])
         value, *others = (converted(bound, kind) for bound in bounds)
-        return member(value, others, write(node))
+        constants = [other.constant for other in others if other.constant is not None]
+        if len(constants) == len(others) and kind != NULL:
+            return apply(partial(af.is_in, values=constants), [value], BOOLEAN, write(node))
+        return logic([self.comparison(node, "=", value, other) for other in others], both=False)
 
     def between(self, node: exp.Expression) -> Bound:
         value = self.bind(node.this)
@@ -259,33 +276,23 @@ class _Binder:
 
     # Functions
 
-    def arguments(self, node: exp.Expression, *, text: bool) -> list[Bound]:
-        """Bind the arguments of a function: all strings, or all numbers."""
+    def arguments(self, node: exp.Expression, takes: Operand) -> list[Bound]:
+        """Bind the arguments of a function."""
         bounds = self.bind_all(operands(node))
         for bound in bounds:
-            if bound.type != NULL and not (bound.type == STRING if text else is_numeric(bound.type)):
-                wanted = "a STRING" if text else "a number"
-                raise self.error(node, f"{bound.sql!r} is {name_of(bound.type)}, and {wanted} is needed here")
-        return [converted(bound, STRING if text else DOUBLE) if bound.type == NULL else bound for bound in bounds]
+            if bound.type != NULL and not takes.includes(bound.type):
+                raise self.error(node, f"{bound.sql!r} is {name_of(bound.type)}, and {takes.described} is needed here")
+        return [converted(bound, takes.null) if bound.type == NULL else bound for bound in bounds]
 
-    def numeric(self, node: exp.Expression) -> Bound:
-        value, *rest = self.arguments(node, text=False)
-        kind, function = value.type, _NUMERIC.get(type(node))
-        if isinstance(node, exp.Round):
-            digits = rest[0].integer or 0 if rest else 0
-            kind = coercion.rounded_type(kind, digits) if is_decimal(kind) else kind
-            function = partial(af.round_half_up, digits=digits, kind=kind)
-        elif isinstance(node, (exp.Floor, exp.Ceil)):
-            kind = coercion.rounded_type(kind, 0) if is_decimal(kind) else pa.int64()
-            function = partial(af.floor_or_ceil, kind=kind, up=isinstance(node, exp.Ceil))
-        elif isinstance(node, exp.IsNan):
-            kind = BOOLEAN
-        assert function is not None
-        return apply(function, [value], kind, write(node))
+    def function(self, node: exp.Expression, function: Function) -> Bound:
+        bounds = self.arguments(node, function.takes)
+        return apply(function.compute, bounds, function.gives(bounds[0].type), write(node))
 
-    def textual(self, node: exp.Expression) -> Bound:
-        kind = pa.int32() if isinstance(node, exp.Length) else STRING
-        return apply(_TEXTUAL[type(node)], self.arguments(node, text=True), kind, write(node))
+    def round(self, node: exp.Expression) -> Bound:
+        value, *decimals = self.arguments(node, NUMBER)
+        digits = decimals[0].integer or 0 if decimals else 0
+        function = partial(af.round_half_up, digits=digits)
+        return apply(function, [value], coercion.rounded_type(value.type, digits), write(node))
 
     def like(self, node: exp.Expression) -> Bound:
         operand, pattern = self.bind(node.this), node.expression.name
@@ -305,13 +312,6 @@ def position(name: str, names: Sequence[str], missing: str = "the data have no c
     return indices[0]
 
 
-def _target(name: str) -> pa.DataType:
-    if name.startswith("DECIMAL"):
-        precision, scale = name[len("DECIMAL(") : -1].split(",")
-        return pa.decimal128(int(precision), int(scale))
-    return coercion.TYPES[name]
-
-
 def _operand_types(symbol: str, left: Bound, right: Bound) -> tuple[tuple[pa.DataType, pa.DataType], pa.DataType]:
     """Return the types in which the operands of + - * / % are taken, and that of the result."""
     one, other = left.type, right.type
@@ -328,35 +328,6 @@ def _operand_types(symbol: str, left: Bound, right: Bound) -> tuple[tuple[pa.Dat
     return sides, coercion.decimal_result(symbol, *sides)
 
 
-_ARITHMETIC: Final[dict[type[exp.Expression], str]] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-}
-_COMPARISONS: Final[dict[type[exp.Expression], str]] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
-}
-_NUMERIC: Final[dict[type[exp.Expression], Callable[..., pa.Array]]] = {
-    exp.Neg: af.negate,
-    exp.Abs: af.absolute,
-    exp.IsNan: af.is_nan,
-}
-_TEXTUAL: Final[dict[type[exp.Expression], Callable[..., pa.Array]]] = {
-    exp.Upper: af.upper,
-    exp.Lower: af.lower,
-    exp.Length: pc.utf8_length,
-    exp.Trim: af.trim,
-    exp.Concat: af.concat,
-    exp.DPipe: af.concat,
-}
 _BINDERS: Final[dict[type[exp.Expression], Callable[[_Binder, Any], Bound]]] = {
     exp.Column: _Binder.column,
     exp.Dot: _Binder.column,
@@ -375,7 +346,6 @@ _BINDERS: Final[dict[type[exp.Expression], Callable[[_Binder, Any], Bound]]] = {
     exp.Coalesce: _Binder.coalesce,
     exp.Nullif: _Binder.nullif,
     **dict.fromkeys((exp.Least, exp.Greatest), _Binder.extreme),
-    **dict.fromkeys((exp.Abs, exp.IsNan, exp.Round, exp.Floor, exp.Ceil), _Binder.numeric),
-    **dict.fromkeys(_TEXTUAL, _Binder.textual),
+    exp.Round: _Binder.round,
     exp.Like: _Binder.like,
 }

@@ -124,20 +124,6 @@ def logic(conditions: Sequence[Bound], *, both: bool) -> Bound:
     return Bound(BOOLEAN, run, (" AND " if both else " OR ").join(bound.sql for bound in conditions))
 
 
-def member(value: Bound, others: Sequence[Bound], sql: str) -> Bound:
-    """Bind IN: unknown when the value is not among the others and one of them is null."""
-
-    def run(rows: Rows) -> pa.Array:
-        wanted = value.run(rows)
-        found = pa.repeat(pa.scalar(False), len(wanted))
-        for other in others:
-            undecided = pc.and_(wanted.is_valid(), pc.fill_null(pc.invert(found), True))
-            found = pc.or_kleene(found, af.compare("=", wanted, rows.where(undecided, other)))
-        return found
-
-    return Bound(BOOLEAN, run, sql)
-
-
 def choose(tests: Sequence[Bound], values: Sequence[Bound], sql: str) -> Bound:
     """Bind a CASE: the value of the first test that is true, or the last value."""
 

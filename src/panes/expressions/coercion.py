@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import reduce
 from typing import Final
 
 import pyarrow as pa
+
+from panes.inputs import spark_type
 
 BOOLEAN: Final = pa.bool_()
 STRING: Final = pa.string()
@@ -33,14 +36,7 @@ _NAMES: Final[dict[pa.DataType, str]] = {
     LOCAL_TIMESTAMP: "TIMESTAMP_NTZ",
     NULL: "VOID",
 }
-TYPES: Final = {name: kind for kind, name in _NAMES.items()}
-_UNSIGNED: Final = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-    pa.float16(): pa.float32(),
-}
+_DECIMAL: Final = re.compile(r"DECIMAL(?:\((\d+)(?:, (\d+))?\))?", re.ASCII)
 
 
 def name_of(kind: pa.DataType) -> str:
@@ -56,19 +52,25 @@ def name_of(kind: pa.DataType) -> str:
     return _NAMES.get(kind, str(kind).upper())
 
 
+def type_named(name: str) -> pa.DataType | None:
+    """Return the type that Spark gives a name, or None if there is none.
+
+    Examples
+    --------
+    >>> type_named("BIGINT"), type_named("DECIMAL(5, 2)"), type_named("DECIMAL(39, 2)")
+    (DataType(int64), Decimal128Type(decimal128(5, 2)), None)
+    """
+    decimal = _DECIMAL.fullmatch(name)
+    if decimal is None:
+        return next((kind for kind, other in _NAMES.items() if other == name.removesuffix("_LTZ")), None)
+    precision, scale = int(decimal[1] or 10), int(decimal[2] or 0)
+    return pa.decimal128(precision, scale) if max(1, scale) <= precision <= WIDEST else None
+
+
 def column_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that Spark gives a column of an Arrow type: several Arrow types are one of Spark's."""
-    if pa.types.is_dictionary(kind):
-        return column_type(kind.value_type)
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return STRING
-    if pa.types.is_timestamp(kind):
-        return TIMESTAMP if kind.tz else LOCAL_TIMESTAMP
-    if pa.types.is_date64(kind):
-        return DATE
-    if pa.types.is_decimal(kind) and kind.precision <= WIDEST:
-        return pa.decimal128(kind.precision, kind.scale)
-    return _UNSIGNED.get(kind, kind)
+    """Return the type that a column of an Arrow type has in expressions: a timestamp's zone is only how it is shown."""
+    kind = spark_type(kind)
+    return TIMESTAMP if pa.types.is_timestamp(kind) and kind.tz else kind
 
 
 def is_integer(kind: pa.DataType) -> bool:
@@ -168,8 +170,15 @@ def exact_decimal(symbol: str, left: pa.DataType, right: pa.DataType) -> tuple[i
     return min(whole_left, whole_right) + scale, scale
 
 
+def whole_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of FLOOR and CEIL."""
+    return rounded_type(kind, 0) if is_decimal(kind) else pa.int64()
+
+
 def rounded_type(kind: pa.DataType, digits: int) -> pa.DataType:
-    """Return the type of ROUND, and with 0 digits of FLOOR and CEIL, of a decimal."""
+    """Return the type of ROUND."""
+    if not is_decimal(kind):
+        return kind
     whole = kind.precision - kind.scale + 1
     if digits < 0:
         return pa.decimal128(min(max(whole, 1 - digits), WIDEST), 0)

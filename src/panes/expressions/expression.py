@@ -19,8 +19,6 @@ from panes.errors import ExpressionError
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from panes.expressions.writing import Scalar
-
 ExpressionLike: TypeAlias = "Expression | str"
 
 
@@ -129,19 +127,6 @@ def column(name: str) -> Expression:
     '`my col`'
     """
     return Expression("`" + name.replace("`", "``") + "`")
-
-
-def literal(value: Scalar) -> Expression:
-    """Return a Python value as a literal.
-
-    Examples
-    --------
-    >>> literal("it's"), literal(1), literal(None)
-    (Expression("'it\\\\'s'"), Expression('1'), Expression('NULL'))
-    """
-    from panes.expressions.writing import write_value
-
-    return Expression(write_value(value))
 
 
 def when(condition: ExpressionLike, value: ExpressionLike) -> Expression:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final
@@ -15,41 +16,28 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.errors import ExpressionError
-from panes.expressions.writing import SPARK, operands, path, type_name
-
-# What an expression may consist of; everything else is rejected with the fragment, the reason and the subset.
-
+from panes.expressions.coercion import DATE, LOCAL_TIMESTAMP, NULL, STRING, TIMESTAMP, name_of, type_named
+from panes.expressions.functions import COMPARISONS, FUNCTIONS, OPERATORS
+from panes.expressions.writing import SPARK, operands, path
 
 SUPPORTED: Final = (
-    "Supported are columns, literals, + - * / %, comparisons, AND OR NOT, IS NULL, IN, BETWEEN, LIKE, CASE, IF, "
-    "CAST, COALESCE, NULLIF, LEAST, GREATEST, ABS, FLOOR, CEIL, ROUND, UPPER, LOWER, LENGTH, TRIM, CONCAT, ||, ISNAN."
+    "Supported are columns, literals, + - * / %, comparisons, AND OR NOT, IS NULL, IN, BETWEEN, LIKE, ||, CASE, CAST, "
+    f"{', '.join(function.name for function in FUNCTIONS.values())}."
 )
 
-_BARE: Final = frozenset({"this", "expression"})
-# The arguments that a node may carry with a meaning; flags that sqlglot sets for other dialects are ignored.
-_ALLOWED: Final[dict[type[exp.Expression], frozenset[str]]] = {
-    **dict.fromkeys(
-        (
-            *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.And, exp.Or, exp.Not, exp.Is, exp.Like),
-            *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.DPipe, exp.Nullif),
-            *(exp.Literal, exp.Boolean, exp.Null, exp.Dot),
-            *(exp.Abs, exp.Floor, exp.Ceil, exp.IsNan, exp.Upper, exp.Lower, exp.Length, exp.Trim),
-        ),
-        _BARE,
-    ),
-    exp.Round: _BARE | {"decimals"},
-    exp.Column: frozenset({"this", "table", "db", "catalog"}),
-    exp.In: frozenset({"this", "expressions"}),
-    exp.Between: frozenset({"this", "low", "high"}),
-    exp.Case: frozenset({"this", "ifs", "default"}),
-    exp.If: frozenset({"this", "true", "false"}),
-    exp.Coalesce: frozenset({"this", "expressions"}),
-    exp.Least: frozenset({"this", "expressions"}),
-    exp.Greatest: frozenset({"this", "expressions"}),
-    exp.Concat: frozenset({"expressions"}),
-    exp.Cast: frozenset({"this", "to"}),
-    exp.TryCast: frozenset({"this", "to"}),
+_OPERANDS: Final[tuple[str, ...]] = ("this", "expression")
+_SYNTAX: Final[dict[type[exp.Expression], tuple[str, ...]]] = {
+    **dict.fromkeys((exp.Literal, exp.Boolean, exp.Null, exp.Dot, exp.Neg, exp.Not, exp.Is, exp.Like), _OPERANDS),
+    exp.Column: ("this", "table", "db", "catalog"),
+    exp.In: ("this", "expressions"),
+    exp.Between: ("this", "low", "high"),
+    exp.Case: ("this", "ifs", "default"),
+    exp.Cast: ("this", "to"),
+    exp.TryCast: ("this", "to"),
 }
+"""What an expression may have beside operators and functions, with the arguments that sqlglot keeps."""
+
+# sqlglot sets these for other dialects: they have no meaning here.
 _FLAGS: Final = frozenset({"is_string", "typed", "safe", "coalesce", "ignore_nulls", "_type", "is_null", "binary"})
 
 _REASONS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
@@ -105,13 +93,14 @@ def _refusal(node: exp.Expression, text: str, reason: str) -> ExpressionError:
 
 
 def _problem(node: exp.Expression) -> str | None:
-    allowed = _ALLOWED.get(type(node))
-    if allowed is None:
+    kind = type(node)
+    if kind not in OPERATORS and kind not in FUNCTIONS and kind not in _SYNTAX:
         return _reason(node)
+    allowed = FUNCTIONS[kind].arguments if kind in FUNCTIONS else _SYNTAX.get(kind, _OPERANDS)
     if node.args.get("query") is not None:
         return "a subquery reads other rows, and an expression sees one row"
     given = {name for name, value in node.args.items() if value is not None and value is not False and value != []}
-    unknown = given - allowed - _FLAGS
+    unknown = given - {*allowed} - _FLAGS
     if unknown:
         return f"{node.key.upper()} with {', '.join(sorted(unknown)).upper()} is not in the subset"
     checker = _CHECKS.get(type(node))
@@ -164,25 +153,21 @@ def _like(node: exp.Expression) -> str | None:
 
 
 def _cast(node: exp.Expression) -> str | None:
-    name = type_name(node.args["to"])
+    name = node.args["to"].sql(dialect="spark")
+    target = type_named(name)
     if isinstance(node, exp.TryCast) and node.args.get("safe"):
         return "TRY_CAST is not in the subset: CAST fails on a value that does not fit"
-    if name is None:
-        return f"a cast to {node.args['to'].sql(dialect='spark')} is not in the subset"
+    if target is None and name.startswith("DECIMAL"):
+        return f"{name} needs 1 to 38 digits, and at most as many after the point"
+    if target in (None, NULL, LOCAL_TIMESTAMP):
+        return f"a cast to {name} is not in the subset"
     text = isinstance(node.this, exp.Literal) and node.this.is_string
-    if name in ("DATE", "TIMESTAMP"):
+    if target in (DATE, TIMESTAMP):
         if not text:
             return f"a cast to {name} depends on the session's time zone: only {name} '...' literals are in the subset"
-        (day if name == "DATE" else instant)(node.this.name)
-    elif text and name != "STRING":
-        return f"a cast from a string is not in the subset: write the {name} itself"
-    if name.startswith("DECIMAL"):
-        parts = [part.strip() for part in name[len("DECIMAL(") : -1].split(",")]
-        if not all(part.isascii() and part.isdecimal() and len(part) < 3 for part in parts):
-            return f"{name} needs 1 to 38 digits, and at most as many after the point"
-        precision, scale = map(int, parts)
-        if not 0 <= scale <= precision <= 38 or precision == 0:
-            return f"{name} needs 1 to 38 digits, and at most as many after the point"
+        (day if target == DATE else instant)(node.this.name)
+    elif text and target != STRING:
+        return f"a cast from a string is not in the subset: write the {name_of(target)} itself"
     return None
 
 
@@ -216,7 +201,6 @@ _CHECKS: Final[dict[type[exp.Expression], Callable[[exp.Expression], str | None]
 
 
 _WORDS = {TokenType.AMP: "AND", TokenType.DAMP: "AND", TokenType.PIPE: "OR"}
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
 
 @lru_cache(maxsize=4096)
@@ -294,7 +278,7 @@ def _refuse_chains(tree: exp.Expression, text: str) -> None:
     """Require parentheses where the precedence of sqlglot and Spark differs."""
     for node in tree.walk():
         for operand in (node.args.get("this"), node.args.get("expression")):
-            if isinstance(node, _COMPARISONS) and isinstance(operand, _COMPARISONS):
+            if isinstance(node, COMPARISONS) and isinstance(operand, COMPARISONS):
                 raise refuse(
                     text,
                     None,
@@ -306,7 +290,7 @@ def _refuse_chains(tree: exp.Expression, text: str) -> None:
 
 
 def _normalised(tree: exp.Expression) -> exp.Expression:
-    """Remove parentheses and comments, and write NOT LIKE as NOT of LIKE."""
+    """Remove parentheses and comments, and make two spellings one: NOT LIKE is NOT of LIKE, ``||`` is CONCAT."""
     holder = exp.Paren(this=tree)  # so that the root, too, has a parent in which it can be replaced
     for node in list(holder.find_all(exp.Paren, exp.Like)):
         if isinstance(node, exp.Like) and node.args.get("negate"):
@@ -314,6 +298,9 @@ def _normalised(tree: exp.Expression) -> exp.Expression:
             node.replace(exp.Not(this=node.copy()))
         elif isinstance(node, exp.Paren) and node is not holder:
             node.replace(node.this)
+    for node in reversed(list(holder.find_all(exp.DPipe))):  # from the leaves up
+        left = node.this.expressions if isinstance(node.this, exp.Concat) else [node.this]
+        node.replace(exp.Concat(expressions=[*left, node.expression]))
     for part in holder.walk():
         part.comments = None
     bare = holder.this.copy()
@@ -321,11 +308,13 @@ def _normalised(tree: exp.Expression) -> exp.Expression:
     return bare
 
 
-# The text of literals ------------------------------------------------------------------------------------------
+# The text of literals
 
-_DAY: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
-_TIME: Final = re.compile(r"[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6}))?)?")
-_ZONE: Final = re.compile(r" ?(?:(Z|UTC)|([+-])(\d{2}):(\d{2}))")
+_DATE: Final = r"(\d{4})-(\d{1,2})-(\d{1,2})"
+_ZONE: Final = r"Z|UTC|[+-](?:0\d|1[0-7]):[0-5]\d|[+-]18:00"
+_SECONDS: Final = rf":(\d{{1,2}})(?:\.(\d{{1,6}}))?(?: ?({_ZONE}))?"
+_DAY: Final = re.compile(_DATE, re.ASCII)
+_INSTANT: Final = re.compile(rf"{_DATE}(?:[ T](\d{{1,2}}):(\d{{1,2}})(?:{_SECONDS})?)?", re.ASCII)
 _LONGEST: Final = 38
 
 
@@ -359,55 +348,29 @@ def day(text: str) -> date:
     >>> day("2024-2-29")
     datetime.date(2024, 2, 29)
     """
-    found = _DAY.fullmatch(text.strip())
-    try:
-        if found:
-            return date(*map(int, found.groups()))
-    except ValueError:
-        pass  # a day that is not in the calendar: the same error
+    parts = _DAY.fullmatch(text.strip())
+    if parts:
+        with suppress(ValueError):  # a day that is not in the calendar
+            return date(*map(int, parts.groups()))
     raise ExpressionError(f"DATE {text!r} is not a date: write it as DATE '2024-02-29'.")
 
 
-def instant(text: str) -> tuple[datetime, bool]:
-    """Read the text of ``TIMESTAMP '...'``: an instant, and whether the text named its zone.
-
-    Without a zone the text is in the session's time zone; here it is read as UTC.
+def instant(text: str) -> datetime:
+    """Read the text of ``TIMESTAMP '...'``; one without a zone, which is in the session's time zone, is read as UTC.
 
     Examples
     --------
     >>> instant("2024-02-29 12:00:00+02:00")
-    (datetime.datetime(2024, 2, 29, 10, 0, tzinfo=datetime.timezone.utc), True)
-    >>> instant("2024-02-29")[1]
-    False
+    datetime.datetime(2024, 2, 29, 10, 0, tzinfo=datetime.timezone.utc)
     """
-    stripped = text.strip()
-    found = _DAY.match(stripped)
-    try:
-        if found:
-            (year, month, day_of_month), end = map(int, found.groups()), found.end()
-            clock = timedelta()
-            time = _TIME.match(stripped, end)
-            if time:
-                hour, minute, second, fraction = time.groups()
-                datetime(year, month, day_of_month, int(hour), int(minute), int(second or 0))  # refuses 24:00 and 12:60
-                clock = timedelta(
-                    hours=int(hour),
-                    minutes=int(minute),
-                    seconds=int(second or 0),
-                    microseconds=int((fraction or "").ljust(6, "0")),
-                )
-                end = time.end()
-            zone = _ZONE.match(stripped, end) if time else None
-            shift = timedelta()
-            if zone:
-                end = zone.end()
-                if zone.group(2):
-                    shift = timedelta(hours=int(zone.group(3)), minutes=int(zone.group(4)))
-                    shift = -shift if zone.group(2) == "-" else shift
-            if end == len(stripped) and abs(shift) <= timedelta(hours=18):
-                return datetime(year, month, day_of_month, tzinfo=UTC) + clock - shift, zone is not None
-    except (ValueError, OverflowError):
-        pass  # a day or an hour that does not exist: the same error
+    parts = _INSTANT.fullmatch(text.strip())
+    if parts:
+        *calendar, fraction, zone = parts.groups(default="0")
+        year, month, day_of_month, hour, minute, second = map(int, calendar)
+        micros = int(fraction.ljust(6, "0"))
+        offset = UTC if zone in ("0", "Z", "UTC") else datetime.strptime(zone, "%z").tzinfo
+        with suppress(ValueError, OverflowError):  # a day or an hour that does not exist
+            return datetime(year, month, day_of_month, hour, minute, second, micros, offset).astimezone(UTC)
     raise ExpressionError(
         f"TIMESTAMP {text!r} is not a timestamp: write it as TIMESTAMP '2024-02-29 12:00:00.000000', "
         "with Z, UTC or an offset as +02:00 behind it when the session's time zone is not meant."

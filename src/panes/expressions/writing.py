@@ -1,79 +1,23 @@
 """Tree in, text out: the one spelling of an expression, with just the parentheses that Spark needs.
 
-sqlglot's own generator keeps the parentheses of the user. Here they are put in by precedence, and also
-wherever Spark's grammar binds otherwise than sqlglot's (chains of comparisons, ``||`` beside ``+``), so
-that Spark evaluates exactly the tree that Panes has read.
+sqlglot's own generator keeps the parentheses of the user. Here they are put in by precedence, and also wherever Spark's
+grammar binds otherwise than sqlglot's (chains of comparisons): Spark evaluates exactly the tree that Panes has read.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from typing import Final, TypeAlias
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
 from panes.errors import ExpressionError
-
-Scalar: TypeAlias = "bool | int | float | Decimal | str | date | datetime | None"
+from panes.expressions.coercion import DATE, TIMESTAMP, name_of, type_named
+from panes.expressions.functions import ATOM, FUNCTIONS, NEGATIVE, NOT, OPERATORS, PREDICATE, SUM
 
 SPARK: Final = Dialect.get_or_raise("spark")
 
-_OR, _AND, _NOT, _PREDICATE, _CONCAT, _SUM, _PRODUCT, _NEGATIVE, _ATOM = range(9)
-
-_BINARY: Final[dict[type[exp.Expression], tuple[str, int]]] = {
-    exp.Or: ("OR", _OR),
-    exp.And: ("AND", _AND),
-    exp.EQ: ("=", _PREDICATE),
-    exp.NEQ: ("<>", _PREDICATE),
-    exp.LT: ("<", _PREDICATE),
-    exp.LTE: ("<=", _PREDICATE),
-    exp.GT: (">", _PREDICATE),
-    exp.GTE: (">=", _PREDICATE),
-    exp.NullSafeEQ: ("<=>", _PREDICATE),
-    exp.DPipe: ("||", _CONCAT),
-    exp.Add: ("+", _SUM),
-    exp.Sub: ("-", _SUM),
-    exp.Mul: ("*", _PRODUCT),
-    exp.Div: ("/", _PRODUCT),
-    exp.Mod: ("%", _PRODUCT),
-}
-_CHAINS: Final = frozenset({_OR, _AND, _CONCAT, _SUM, _PRODUCT})
-_FUNCTIONS: Final[dict[type[exp.Expression], str]] = {
-    exp.Abs: "ABS",
-    exp.Ceil: "CEIL",
-    exp.Coalesce: "COALESCE",
-    exp.Concat: "CONCAT",
-    exp.Floor: "FLOOR",
-    exp.Greatest: "GREATEST",
-    exp.If: "IF",
-    exp.IsNan: "ISNAN",
-    exp.Least: "LEAST",
-    exp.Length: "LENGTH",
-    exp.Lower: "LOWER",
-    exp.Nullif: "NULLIF",
-    exp.Round: "ROUND",
-    exp.Trim: "TRIM",
-    exp.Upper: "UPPER",
-}
-_TYPES: Final[dict[str, str]] = {
-    "BOOLEAN": "BOOLEAN",
-    "TINYINT": "TINYINT",
-    "SMALLINT": "SMALLINT",
-    "INT": "INT",
-    "BIGINT": "BIGINT",
-    "FLOAT": "FLOAT",
-    "DOUBLE": "DOUBLE",
-    "DECIMAL": "DECIMAL",
-    "TEXT": "STRING",
-    "DATE": "DATE",
-    "TIMESTAMPTZ": "TIMESTAMP",
-    "TIMESTAMP": "TIMESTAMP",
-    "TIMESTAMPLTZ": "TIMESTAMP",
-}
 # Words that may begin or continue something other than a name, in the grammar of sqlglot or of Spark.
 _WORDS: Final = """
     all and anti any array as asc between binary both by case cast collate cross cube current current_catalog
@@ -87,7 +31,6 @@ _WORDS: Final = """
     unpivot update user using values variant when where window with within
 """
 _RESERVED: Final = frozenset(_WORDS.split())
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def operands(node: exp.Expression) -> list[exp.Expression]:
@@ -157,15 +100,6 @@ def _field(root: exp.Expression, names: tuple[str, ...]) -> exp.Expression:
     return found
 
 
-def type_name(node: exp.DataType) -> str | None:
-    """Return the Spark name of a type in a cast, or None if it is not in the subset."""
-    name = _TYPES.get(node.this.name if isinstance(node.this, exp.DataType.Type) else str(node.this))
-    if name == "DECIMAL":
-        parameters = [parameter.name for parameter in node.expressions] or ["10"]
-        return f"DECIMAL({parameters[0]}, {parameters[1] if len(parameters) > 1 else 0})"
-    return name
-
-
 def identifier(name: str) -> str:
     """Write a name, in backticks unless it is a plain word that can only be a name."""
     if name.isascii() and name.isidentifier() and name.lower() not in _RESERVED:
@@ -183,10 +117,10 @@ def write(node: exp.Expression) -> str:
 def _write(node: exp.Expression) -> tuple[str, int]:
     """Return the text of a node and its precedence."""
     kind = type(node)
-    if kind in _BINARY:
+    if kind in OPERATORS:
         return _binary(node)
-    if kind in _FUNCTIONS:
-        return f"{_FUNCTIONS[kind]}({', '.join(map(write, operands(node)))})", _ATOM
+    if kind in FUNCTIONS:
+        return f"{FUNCTIONS[kind].name}({', '.join(map(write, operands(node)))})", ATOM
     return _WRITERS[kind](node)
 
 
@@ -196,51 +130,49 @@ def _operand(node: exp.Expression, binding: int) -> str:
 
 
 def _binary(node: exp.Expression) -> tuple[str, int]:
-    symbol, level = _BINARY[type(node)]
-    # Only a chain of one level is left-deep; || never mixes with + and -, which have the same precedence in Spark.
-    left = level if level in _CHAINS else level + 1
-    tight = _PRODUCT if level == _CONCAT else level + 1
-    if level == _CONCAT:
-        left = _CONCAT if isinstance(node.this, exp.DPipe) else _PRODUCT
-    return f"{_operand(node.this, left)} {symbol} {_operand(node.expression, tight)}", level
+    operator = OPERATORS[type(node)]
+    level = operator.precedence
+    # Operators of one level lean to the left; comparisons do not chain.
+    left = level + 1 if level == PREDICATE else level
+    return f"{_operand(node.this, left)} {operator.symbol} {_operand(node.expression, level + 1)}", level
 
 
 def _not(node: exp.Expression) -> tuple[str, int]:
     inner = node.this
     if type(inner) in _PREDICATES:
-        return _PREDICATES[type(inner)](inner, "NOT "), _PREDICATE
-    return f"NOT {_operand(inner, _PREDICATE)}", _NOT
+        return _PREDICATES[type(inner)](inner, "NOT "), PREDICATE
+    return f"NOT {_operand(inner, PREDICATE)}", NOT
 
 
 def _is(node: exp.Expression, negation: str) -> str:
-    return f"{_operand(node.this, _CONCAT)} IS {negation}{write(node.expression)}"
+    return f"{_operand(node.this, SUM)} IS {negation}{write(node.expression)}"
 
 
 def _in(node: exp.Expression, negation: str) -> str:
-    return f"{_operand(node.this, _CONCAT)} {negation}IN ({', '.join(map(write, node.expressions))})"
+    return f"{_operand(node.this, SUM)} {negation}IN ({', '.join(map(write, node.expressions))})"
 
 
 def _between(node: exp.Expression, negation: str) -> str:
-    low, high = _operand(node.args["low"], _CONCAT), _operand(node.args["high"], _CONCAT)
-    return f"{_operand(node.this, _CONCAT)} {negation}BETWEEN {low} AND {high}"
+    low, high = _operand(node.args["low"], SUM), _operand(node.args["high"], SUM)
+    return f"{_operand(node.this, SUM)} {negation}BETWEEN {low} AND {high}"
 
 
 def _like(node: exp.Expression, negation: str) -> str:
-    return f"{_operand(node.this, _CONCAT)} {negation}LIKE {write(node.expression)}"
+    return f"{_operand(node.this, SUM)} {negation}LIKE {write(node.expression)}"
 
 
 def _literal(node: exp.Expression) -> tuple[str, int]:
     if node.args.get("is_string"):
-        return quoted(node.name), _ATOM
+        return quoted(node.name), ATOM
     text = node.name.upper()
-    return (str(int(text)) if text.isdecimal() else text), _ATOM
+    return (str(int(text)) if text.isdecimal() else text), ATOM
 
 
 def _cast(node: exp.Expression) -> tuple[str, int]:
-    name = type_name(node.args["to"])
-    if isinstance(node.this, exp.Literal) and node.this.is_string and name in ("DATE", "TIMESTAMP"):
-        return f"{name} {write(node.this)}", _ATOM
-    return f"CAST({write(node.this)} AS {name})", _ATOM
+    target = type_named(node.args["to"].sql(dialect="spark"))
+    if target in (DATE, TIMESTAMP):
+        return f"{name_of(target)} {write(node.this)}", ATOM
+    return f"CAST({write(node.this)} AS {name_of(target)})", ATOM
 
 
 def _case(node: exp.Expression) -> tuple[str, int]:
@@ -251,11 +183,11 @@ def _case(node: exp.Expression) -> tuple[str, int]:
         words.append(f"WHEN {write(branch.this)} THEN {write(branch.args['true'])}")
     if node.args.get("default") is not None:
         words.append(f"ELSE {write(node.args['default'])}")
-    return " ".join([*words, "END"]), _ATOM
+    return " ".join([*words, "END"]), ATOM
 
 
 def _column(node: exp.Expression) -> tuple[str, int]:
-    return ".".join(map(identifier, path(node))), _ATOM
+    return ".".join(map(identifier, path(node))), ATOM
 
 
 _PREDICATES: Final[dict[type[exp.Expression], Callable[[exp.Expression, str], str]]] = {
@@ -268,59 +200,15 @@ _WRITERS: Final[dict[type[exp.Expression], Callable[[exp.Expression], tuple[str,
     exp.Column: _column,
     exp.Dot: _column,
     exp.Literal: _literal,
-    exp.Boolean: lambda node: ("TRUE" if node.this else "FALSE", _ATOM),
-    exp.Null: lambda node: ("NULL", _ATOM),
-    exp.Neg: lambda node: (f"-{_operand(node.this, _ATOM)}", _NEGATIVE),
+    exp.Boolean: lambda node: ("TRUE" if node.this else "FALSE", ATOM),
+    exp.Null: lambda node: ("NULL", ATOM),
+    exp.Neg: lambda node: (f"-{_operand(node.this, ATOM)}", NEGATIVE),
     exp.Not: _not,
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Case: _case,
-    **{kind: lambda node: (_PREDICATES[type(node)](node, ""), _PREDICATE) for kind in _PREDICATES},
+    **{kind: lambda node: (_PREDICATES[type(node)](node, ""), PREDICATE) for kind in _PREDICATES},
 }
-
-
-# Python values as literals ---------------------------------------------------------------------------------------
-
-
-def write_value(value: Scalar) -> str:
-    """Write a Python value as a SQL literal of the same type.
-
-    Examples
-    --------
-    >>> for value in ("it's", 1.5, Decimal("1.5"), None, date(2024, 2, 29)):
-    ...     print(write_value(value))
-    'it\\'s'
-    1.5E0
-    1.5
-    NULL
-    DATE '2024-02-29'
-    """
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, (float, Decimal)) and not math.isfinite(value):
-        raise ExpressionError(f"{value} cannot be written as a literal: only finite numbers can.")
-    if isinstance(value, float):
-        text = repr(value).upper()
-        return text if "E" in text else f"{text}E0"
-    if isinstance(value, Decimal):
-        text = format(value, "f")
-        return text if "." in text else f"{text}."
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-        shifted = _EPOCH + (value - _EPOCH)
-        return f"TIMESTAMP '{shifted.replace(tzinfo=None).isoformat(sep=' ')}Z'"
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    raise ExpressionError(
-        f"{value!r} cannot be written as a literal: give None, a bool, a number, a string, a date or a datetime."
-    )
 
 
 def quoted(text: str) -> str:
