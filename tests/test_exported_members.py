@@ -29,7 +29,7 @@ def test_everything_imported_there_is_exported():
 def test_what_is_loaded_on_demand_is_what_is_exported():
     import panes
 
-    assert sorted(panes._HOME_OF) == panes.__all__
+    assert sorted(panes._MODULE_OF) == panes.__all__
     assert set(dir(panes)) == {*panes.__all__, "__version__"}
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         panes.nothing  # noqa: B018

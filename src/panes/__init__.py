@@ -7,125 +7,88 @@ which has the verbs; ``docs/architecture.md`` walks each of them through the roo
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
+from pkgutil import get_data
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from panes.aggregates.aged import aged
-    from panes.aggregates.aggregate import Aggregate
-    from panes.aggregates.approximate import approx_count_distinct, approx_quantile, top
-    from panes.aggregates.collecting import count_distinct, distinct, quantile, recurring
-    from panes.aggregates.custom import aggregate
-    from panes.aggregates.extrema import max, min
-    from panes.aggregates.moments import corr, std, var
-    from panes.aggregates.picks import arg_max, arg_min, first, last
-    from panes.aggregates.sums import count, mean, sum
-    from panes.aggregates.trend import trend
-    from panes.api.apply import apply, sort
-    from panes.api.catalogue import Catalogue
-    from panes.api.join import join
-    from panes.api.plan import Plan, plan, show_progress
-    from panes.api.sql import explain, sql, to_sql
-    from panes.errors import PanesError
-    from panes.expressions.expression import Expression
-    from panes.queries.eviction import Limits, evict
-    from panes.queries.measures import delta, punctuation, rows
-    from panes.queries.nested import nested
-    from panes.queries.query import Query
-    from panes.queries.query_constructor import query
-    from panes.queries.window_constructors import cumulate, hopping, session, sliding, tumbling
+if TYPE_CHECKING:  # what panes exports: a line here is all that a name needs
+    from panes.aggregates.aged import aged as aged
+    from panes.aggregates.aggregate import Aggregate as Aggregate
+    from panes.aggregates.approximate import approx_count_distinct as approx_count_distinct
+    from panes.aggregates.approximate import approx_quantile as approx_quantile
+    from panes.aggregates.approximate import top as top
+    from panes.aggregates.collecting import count_distinct as count_distinct
+    from panes.aggregates.collecting import distinct as distinct
+    from panes.aggregates.collecting import quantile as quantile
+    from panes.aggregates.collecting import recurring as recurring
+    from panes.aggregates.custom import aggregate as aggregate
+    from panes.aggregates.extrema import max as max
+    from panes.aggregates.extrema import min as min
+    from panes.aggregates.moments import corr as corr
+    from panes.aggregates.moments import std as std
+    from panes.aggregates.moments import var as var
+    from panes.aggregates.picks import arg_max as arg_max
+    from panes.aggregates.picks import arg_min as arg_min
+    from panes.aggregates.picks import first as first
+    from panes.aggregates.picks import last as last
+    from panes.aggregates.sums import count as count
+    from panes.aggregates.sums import mean as mean
+    from panes.aggregates.sums import sum as sum
+    from panes.aggregates.trend import trend as trend
+    from panes.api.apply import apply as apply
+    from panes.api.apply import sort as sort
+    from panes.api.catalogue import Catalogue as Catalogue
+    from panes.api.join import join as join
+    from panes.api.plan import Plan as Plan
+    from panes.api.plan import plan as plan
+    from panes.api.plan import show_progress as show_progress
+    from panes.api.sql import explain as explain
+    from panes.api.sql import sql as sql
+    from panes.api.sql import to_sql as to_sql
+    from panes.errors import PanesError as PanesError
+    from panes.expressions.expression import Expression as Expression
+    from panes.queries.eviction import Limits as Limits
+    from panes.queries.eviction import evict as evict
+    from panes.queries.measures import delta as delta
+    from panes.queries.measures import punctuation as punctuation
+    from panes.queries.measures import rows as rows
+    from panes.queries.nested import nested as nested
+    from panes.queries.query import Query as Query
+    from panes.queries.query_constructor import query as query
+    from panes.queries.window_constructors import cumulate as cumulate
+    from panes.queries.window_constructors import hopping as hopping
+    from panes.queries.window_constructors import session as session
+    from panes.queries.window_constructors import sliding as sliding
+    from panes.queries.window_constructors import tumbling as tumbling
 
 __version__ = "0.1.0"
 
-# A name is imported when it is first used, so that the command line and Spark's workers load only what they need.
-_HOMES = {
-    "panes.aggregates.aged": "aged",
-    "panes.aggregates.aggregate": "Aggregate",
-    "panes.aggregates.approximate": "approx_count_distinct approx_quantile top",
-    "panes.aggregates.collecting": "count_distinct distinct quantile recurring",
-    "panes.aggregates.custom": "aggregate",
-    "panes.aggregates.extrema": "max min",
-    "panes.aggregates.moments": "corr std var",
-    "panes.aggregates.picks": "arg_max arg_min first last",
-    "panes.aggregates.sums": "count mean sum",
-    "panes.aggregates.trend": "trend",
-    "panes.api.apply": "apply sort",
-    "panes.api.catalogue": "Catalogue",
-    "panes.api.join": "join",
-    "panes.api.plan": "Plan plan show_progress",
-    "panes.api.sql": "explain sql to_sql",
-    "panes.errors": "PanesError",
-    "panes.expressions.expression": "Expression",
-    "panes.queries.eviction": "Limits evict",
-    "panes.queries.measures": "delta punctuation rows",
-    "panes.queries.nested": "nested",
-    "panes.queries.query": "Query",
-    "panes.queries.query_constructor": "query",
-    "panes.queries.window_constructors": "cumulate hopping session sliding tumbling",
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "Aggregate",
-    "Catalogue",
-    "Expression",
-    "Limits",
-    "PanesError",
-    "Plan",
-    "Query",
-    "aged",
-    "aggregate",
-    "apply",
-    "approx_count_distinct",
-    "approx_quantile",
-    "arg_max",
-    "arg_min",
-    "corr",
-    "count",
-    "count_distinct",
-    "cumulate",
-    "delta",
-    "distinct",
-    "evict",
-    "explain",
-    "first",
-    "hopping",
-    "join",
-    "last",
-    "max",
-    "mean",
-    "min",
-    "nested",
-    "plan",
-    "punctuation",
-    "quantile",
-    "query",
-    "recurring",
-    "rows",
-    "session",
-    "show_progress",
-    "sliding",
-    "sort",
-    "sql",
-    "std",
-    "sum",
-    "to_sql",
-    "top",
-    "trend",
-    "tumbling",
-    "var",
-]
+# A name is imported when it is first used, so that the command line and Spark's workers load only what they need.
+
+
+def _modules() -> dict[str, str]:
+    """Return the module of every name that is exported above, read from the source of this file."""
+    module = ast.parse(get_data(__name__, "__init__.py") or b"")
+    block = next(statement for statement in module.body if isinstance(statement, ast.If))
+    return {line.names[0].name: str(line.module) for line in block.body if isinstance(line, ast.ImportFrom)}
+
+
+_MODULE_OF = _modules()
+if not TYPE_CHECKING:
+    __all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         from panes.suggestions import missing
 
-        raise AttributeError(missing(name, __all__))
-    value = getattr(import_module(_HOME_OF[name]), name)
+        raise AttributeError(missing(name, _MODULE_OF))
+    value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*_MODULE_OF, "__version__"]

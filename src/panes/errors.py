@@ -21,9 +21,6 @@ A message says what is wrong, where, and what to write instead.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
 
 class PanesError(Exception):
     """Base class of every error that Panes raises on purpose."""
@@ -71,20 +68,3 @@ class AlgebraError(PanesError, TypeError):
 
 class AnswerOverflowError(PanesError, ArithmeticError):
     """An exact integer or decimal answer does not fit its type."""
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return which known name is closest to a misspelt one, or all known names.
-
-    Examples
-    --------
-    >>> nearest("devcie", ["device", "temp"])
-    "did you mean 'device'?"
-    >>> nearest("zzz", ["device", "temp"])
-    'known: device, temp'
-    """
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(known)}" if known else "there are none"

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
-from panes.errors import DeclarationError, nearest
+from panes.errors import DeclarationError
 
 _ELSEWHERE = {
     # Aggregates of Spark, SQL, pandas and polars.
@@ -60,6 +60,23 @@ _ELSEWHERE = {
     "interval_join": "pn.join(left, right, on=..., at=..., over=['5 min'])",
 }
 """What to write for the names of other libraries, which are compared without underscores and case."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return which known name is closest to a misspelt one, or all known names.
+
+    Examples
+    --------
+    >>> nearest("devcie", ["device", "temp"])
+    "did you mean 'device'?"
+    >>> nearest("zzz", ["device", "temp"])
+    'known: device, temp'
+    """
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(known)}" if known else "there are none"
 
 
 def missing(name: str, known: Iterable[str]) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
-from panes.errors import SchemaError, nearest
+from panes.errors import SchemaError
 from panes.inputs import is_arrow
+from panes.suggestions import nearest
 
 FUNCTION, OPERATOR = "the function returned", "the operator submitted"
 

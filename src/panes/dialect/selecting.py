@@ -13,11 +13,12 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.registry import SqlName, sql_names
 from panes.dialect.tokens import PANES, fail
-from panes.errors import DeclarationError, ExpressionError, nearest
+from panes.errors import DeclarationError, ExpressionError
 from panes.expressions.expression import Expression
 from panes.expressions.parsing import checked
 from panes.expressions.writing import write
 from panes.queries.query import EXPIRES, RESERVED
+from panes.suggestions import nearest
 
 _START, _END = "window.start", "window.end"
 _PLACES = {

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from panes.engine.program import Program
-from panes.errors import PlanError, SchemaError, nearest
+from panes.errors import PlanError, SchemaError
 from panes.expressions.evaluate import require_boolean, result_type
 from panes.queries.query import EXPIRES, NUMBER, RESERVED, Query
 from panes.queries.windows import wide_names
+from panes.suggestions import nearest
 
 # Columns that two inputs have to agree on: keys and times, checked before any job.
 

@@ -15,10 +15,11 @@ from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import key_ordinals, one_zero
 from panes.engine.program import Program
 from panes.engine.schema import field_of
-from panes.errors import SchemaError, nearest
+from panes.errors import SchemaError
 from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import expression
 from panes.planning.physical_plan import StorePlan
+from panes.suggestions import nearest
 
 
 @dataclass(frozen=True)

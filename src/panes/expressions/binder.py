@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from panes.errors import ExpressionError, SchemaError, nearest
+from panes.errors import ExpressionError, SchemaError
 from panes.expressions import arrow_functions as af
 from panes.expressions import coercion, parsing
 from panes.expressions.bound import (
@@ -43,6 +43,7 @@ from panes.expressions.coercion import (
 from panes.expressions.expression import Expression
 from panes.expressions.functions import COMPARISONS, FUNCTIONS, NEGATION, NUMBER, OPERATORS, Function, Operand
 from panes.expressions.writing import operands, path, write
+from panes.suggestions import nearest
 
 
 @lru_cache(maxsize=1024)

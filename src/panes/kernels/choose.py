@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from panes.aggregates.operations import Operations, State
-from panes.errors import AlgebraError, nearest
+from panes.errors import AlgebraError
 from panes.kernels.dyadic import Dyadic, Overlapping
 from panes.kernels.kernel import Integers, Kernel, Pairs
 from panes.kernels.landmark import Landmark
 from panes.kernels.naive import Naive
 from panes.kernels.running import Running
+from panes.suggestions import nearest
 
 # Which kernel answers: the cheapest one that is legal, from one ordered list with the naive way last.
 

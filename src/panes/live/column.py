@@ -14,7 +14,7 @@ from panes.aggregates.component import Component, Decoded, validity
 from panes.aggregates.integers import MACHINE
 from panes.aggregates.operations import Array, State
 from panes.aggregates.ordering import GREATEST, Codes, lasting_codes
-from panes.errors import PlanError, nearest
+from panes.errors import PlanError
 from panes.live.adviser import Adviser, rates_of
 from panes.live.algorithm import Elements, LiveAlgorithm
 from panes.live.dyadic import BaseIntervals, SearchTree
@@ -22,6 +22,7 @@ from panes.live.landmark import LandmarkIntervals
 from panes.live.quantiles import SortedIntervals
 from panes.live.rings import Rings, Runs, Tenant
 from panes.live.running import RunningIntervals
+from panes.suggestions import nearest
 
 ALGORITHMS: Final[dict[str, type[LiveAlgorithm]]] = {
     kind.name: kind for kind in (RunningIntervals, LandmarkIntervals, BaseIntervals, SearchTree, Elements)

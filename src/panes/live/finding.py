@@ -12,7 +12,7 @@ from panes.aggregates.aggregate import is_number
 from panes.aggregates.operations import Array
 from panes.engine.columns import whole
 from panes.engine.schema import field_of
-from panes.errors import DeclarationError, nearest
+from panes.errors import DeclarationError
 from panes.expressions.evaluate import evaluate, require_boolean
 from panes.expressions.expression import Expression
 from panes.live.conditions import Range, range_of
@@ -21,6 +21,7 @@ from panes.live.part import Part
 from panes.queries.lookup_declarations import LookupWindow
 from panes.queries.query import Query
 from panes.queries.windows import Sliding
+from panes.suggestions import nearest
 
 
 def find(

@@ -20,7 +20,7 @@ from panes.engine.columns import NEVER, column_of
 from panes.engine.input_columns import check_added
 from panes.engine.lookup_results import Answers, answers_of, spread
 from panes.engine.schema import field_of, one_type_each
-from panes.errors import DeclarationError, PlanError, SchemaError, StateError, nearest
+from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.expressions.evaluate import require_boolean
 from panes.expressions.expression import Expression, expression
 from panes.frames.positions import check_near
@@ -38,7 +38,7 @@ from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, L
 from panes.queries.measures import Rows
 from panes.queries.query import Query
 from panes.queries.windows import Nested
-from panes.suggestions import attribute, helpful
+from panes.suggestions import attribute, helpful, nearest
 from panes.timeline import DurationLike, InstantLike, parse_instant
 
 _ELSEWHERE = {

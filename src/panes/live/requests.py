@@ -14,8 +14,9 @@ from panes.aggregates.component import numbers
 from panes.aggregates.operations import Array
 from panes.engine.columns import NEVER, instants_of, whole
 from panes.engine.schema import check_key, check_times, field_of, position, time_position
-from panes.errors import DeclarationError, SchemaError, nearest
+from panes.errors import DeclarationError, SchemaError
 from panes.live.part import Part
+from panes.suggestions import nearest
 
 Quantiles: TypeAlias = float | str | Mapping[str, float | str]
 """The quantiles of a lookup: a number, a column of the requests, or one of these for each output column."""

@@ -20,11 +20,12 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, ClassVar
 
-from panes.errors import DeclarationError, SchemaError, nearest
+from panes.errors import DeclarationError, SchemaError
 from panes.operators.clocks import Clock, EventClock
 from panes.operators.operator import Operator
 from panes.operators.operator_model import FREE, InputMode, InputPort, OperatorModel, OutputMode, preserving
 from panes.operators.policies import Attribute
+from panes.suggestions import nearest
 from panes.timeline import parse_instant
 
 

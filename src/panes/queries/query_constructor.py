@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 from panes.aggregates.aggregate import Aggregate
-from panes.errors import DeclarationError, nearest
+from panes.errors import DeclarationError
 from panes.expressions.expression import Expression, expression
 from panes.queries.eviction import BY_OPERATOR, Evict
 from panes.queries.measures import Delta, Punctuation, Rows
 from panes.queries.query import ARRIVAL, EXPIRES, NUMBER, RESERVED, Query, refuse_duplicates
 from panes.queries.windows import AnyWindow, DeclaredWindow, Nested, RowWindow, Sliding
-from panes.suggestions import each_of, helpful, shown
+from panes.suggestions import each_of, helpful, nearest, shown
 from panes.timeline import format_duration, parse_duration
 
 UNNAMED = "query"

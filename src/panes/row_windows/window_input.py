@@ -10,11 +10,12 @@ import pyarrow as pa
 from panes.aggregates.aggregate import Aggregate as Declared
 from panes.aggregates.ordering import is_ordered
 from panes.engine.schema import field_of
-from panes.errors import DeclarationError, SchemaError, nearest
+from panes.errors import DeclarationError, SchemaError
 from panes.expressions.evaluate import require_boolean
 from panes.expressions.expression import Expression
 from panes.operators.policies import Gap, SlidingPolicies, Time, WindowPolicies, policy_text
 from panes.queries.measures import Delta, Punctuation
+from panes.suggestions import nearest
 from panes.timeline import Geometry
 
 _AGES = 2**59

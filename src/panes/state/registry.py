@@ -17,10 +17,11 @@ import pyarrow as pa
 from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.operations import Array
 from panes.engine.program import Reading, View
-from panes.errors import DeclarationError, nearest
+from panes.errors import DeclarationError
 from panes.expressions.expression import Expression, expression
 from panes.queries.catalogue_entries import Entry, read_entry
 from panes.queries.query import Query
+from panes.suggestions import nearest
 from panes.timeline import Edges, all_within
 
 KeyFilter: TypeAlias = Callable[[Expression, pa.RecordBatch], Array]
