@@ -232,9 +232,9 @@ def test_partitions_are_as_many_as_widths_differ():
     lo = np.arange(0, 200, 3)
     for width in (20, 31, 16):
         stream.check(lo % 2, lo, lo + width)
-    assert tuple(stream.algorithm._partitions) == (4,)
+    assert tuple(stream.algorithm._from_landmark) == (4,)
     stream.check([0, 1], [0, 0], [500, 300])
-    assert tuple(stream.algorithm._partitions) == (4, 8)
+    assert tuple(stream.algorithm._from_landmark) == (4, 8)
     for _ in range(20):
         stream.append({0: seeded(algebra, 37), 1: seeded(algebra, 3)})
         stream.check([0, 1, 0, 1], stream.rings.end[[0, 1, 0, 1]] - [300, 301, 17, 30], stream.rings.end[[0, 1, 0, 1]])
