@@ -19,14 +19,14 @@ import pyarrow.parquet as pq
 
 import panes as pn
 from benchmarks import data
-from benchmarks.materialised import Materialised
+from benchmarks.baselines import Materialised, SearchTree
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from panes.aggregates.extrema import LARGEST
 from panes.aggregates.integers import MACHINE
 from panes.aggregates.operations import Array, Operations, State
 from panes.live.algorithm import Elements, LiveAlgorithm
-from panes.live.dyadic import BaseIntervals, SearchTree
+from panes.live.dyadic import BaseIntervals
 from panes.live.landmark import LandmarkIntervals
 from panes.live.quantiles import SortedIntervals
 from panes.live.rings import Rings
@@ -77,7 +77,7 @@ class One:
     def __init__(self, make: Callable[[Rings], Any], rows: int) -> None:
         self.rings, self.rows = Rings(), rows
         self.column = make(self.rings)
-        self.rings.admit(self.column)
+        self.rings.add(self.column)
         self.append(_values(rows))
 
     def append(self, values: Array) -> None:
@@ -86,11 +86,16 @@ class One:
         No more at once than are kept, so that every row is taken in.
         """
         key = np.zeros(1, np.int64)
-        self.rings.know(1)
+        self.rings.grow(1)
         for at in range(0, len(values), self.rows):
             some = values[at : at + self.rows]
             self.rings.expire(key, self.rings.end + len(some) - self.rows)
             self.rings.append(key, np.array([len(some)]), {self.column: (some,)})
+
+    def lookup(self, lo: Array, hi: Array) -> State:
+        """The answers of windows of rows."""
+        answers: State = self.column.lookup(np.zeros(len(lo), np.int64), lo, hi)
+        return answers
 
 
 def _check() -> None:
@@ -101,7 +106,7 @@ def _check() -> None:
         one = _summing(make)
         one.append(_values(500))
         end = int(one.rings.end[0])
-        answers.append(one.column.lookup(0, end - windows, np.full(len(windows), end))[0])
+        answers.append(one.lookup(end - windows, np.full(len(windows), end))[0])
     for other in answers[1:]:
         np.testing.assert_array_equal(answers[0], other)
 
@@ -119,14 +124,14 @@ def _mixes(bench: Bench, size: int) -> None:
         for name, make in CONTENDERS.items():
             one, values = _summing(make), _values(updates)
             every, end = np.arange(OPERATORS), int(one.rings.end[0])
-            one.column.lookup(0, end - every, np.full(OPERATORS, end))  # so that L-INT has all its partitions
+            one.lookup(end - every, np.full(OPERATORS, end))  # so that L-INT has all its partitions
 
             def batch(one: One = one, values: Array = values, widths: Array = widths) -> None:
                 if len(values):
                     one.append(values)
                 if len(widths):
                     end = int(one.rings.end[0])
-                    one.column.lookup(0, end - widths, np.full(len(widths), end))
+                    one.lookup(end - widths, np.full(len(widths), end))
 
             row[name] = _rate(bench, f"{share:.0%} updates, batches of {size}", name, batch, size) / 1e6
         table.rows.append(row)
@@ -167,7 +172,7 @@ def _lookups(bench: Bench) -> None:
             def lookup(
                 column: Any = column, lo: Array = lo, hi: Array = hi, key: Array = key, rank: Array = rank
             ) -> None:
-                column.at(key, lo, hi, rank) if isinstance(column, SortedIntervals) else column.lookup(0, lo, hi)
+                column.at(key, lo, hi, rank) if isinstance(column, SortedIntervals) else column.lookup(key, lo, hi)
 
             row[name] = _rate(bench, f"W {width}, lookups", name, lookup, size) / 1e6
         table.rows.append(row)

@@ -129,11 +129,11 @@ def test_an_index_changes_in_both_directions():
 
 
 def test_an_algorithm_that_was_asked_for_stays():
-    index = live_of({"top": pn.max("v")}, at="ts", keep=pn.rows(1000), algorithm="tree")
+    index = live_of({"top": pn.max("v")}, at="ts", keep=pn.rows(1000), algorithm="elements")
     for at in range(20):
         index.update(batch(1000 * at, 1000))
         index.lookup(pa.table({"r": np.zeros(500)}), over=pn.rows(1000))
     assert (
         index.explain()
-        == "query: the last 1,000 rows of each key, 1,000 events held\n  max(v): tree, nothing to choose from"
+        == "query: the last 1,000 rows of each key, 1,000 events held\n  max(v): elements, nothing to choose from"
     )

@@ -29,6 +29,13 @@ LEGAL = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    """As in a live plan: infinities that meet are NaN, and expired rows may be combined with held ones."""
+    with np.errstate(all="ignore"):
+        yield
+
+
 class Stream:
     """An algorithm in rings, and beside it every row that each key ever had."""
 
@@ -36,8 +43,8 @@ class Stream:
         self.algebra, self.rings = algebra, Rings()
         self.ever = [as_state(algebra, []) for _ in range(keys)]
         self.algorithm = make(algebra.operations, self.ever[0], self.rings)
-        self.rings.admit(self.algorithm)
-        self.rings.know(keys)
+        self.rings.add(self.algorithm)
+        self.rings.grow(keys)
 
     def append(self, states):
         """The next rows of some keys, by key."""
@@ -129,23 +136,13 @@ def test_nothing(name):
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_one_key_for_all_windows(name):
-    stream = Stream(ALGORITHMS[name], ALGEBRAS["int sum"], keys=1)
-    stream.append({0: seeded(ALGEBRAS["int sum"], 30)})
-    lo = np.arange(20, 30)
-    np.testing.assert_array_equal(
-        stream.algorithm.lookup(0, lo, np.full(10, 30))[0], stream.algorithm.lookup(lo * 0, lo, np.full(10, 30))[0]
-    )
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize(("lo", "hi"), [(3, 6), (7, 11)])
 def test_rows_that_are_not_held_are_refused(name, lo, hi):
     stream = Stream(ALGORITHMS[name], ALGEBRAS["int sum"], keys=1)
     stream.append({0: seeded(ALGEBRAS["int sum"], 10)})
     stream.expire(0, 4)
     with pytest.raises(PlanError, match="beyond the rows that are held"):
-        stream.algorithm.lookup(0, np.array([lo]), np.array([hi]))
+        stream.algorithm.lookup(*np.array([[0], [lo], [hi]]))
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -169,8 +166,8 @@ def numbers_in(value):
         return sum(map(numbers_in, value.values()))
     if isinstance(value, (tuple, list)):
         return sum(map(numbers_in, value))
-    # Columns name their rings, and rings their columns.
-    return sum(numbers_in(v) for name, v in getattr(value, "__dict__", {}).items() if name not in ("rings", "tenants"))
+    # A column has its rings, and rings their columns.
+    return sum(numbers_in(v) for name, v in getattr(value, "__dict__", {}).items() if name not in ("rings", "columns"))
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -252,10 +249,10 @@ def test_running_sums_may_wrap_around():
     add = from_ufunc(np.add, 0, subtract=np.subtract)
     rings = Rings()
     sums = ALGORITHMS["running"](add, (np.zeros(0, np.int64),), rings)
-    rings.admit(sums)
+    rings.add(sums)
     for _ in range(10):
         rings.append(np.array([0]), np.array([1000]), {sums: (np.full(1000, 2**55 + 1),)})
-    assert sums.lookup(0, np.array([9_900]), np.array([10_000]))[0] == 100 * (2**55 + 1)
+    assert sums.lookup(*np.array([[0], [9_900], [10_000]]))[0] == 100 * (2**55 + 1)
 
 
 @pytest.mark.parametrize("objects", [False, True])
@@ -265,7 +262,7 @@ def test_quantiles(objects):
     rings, ever = Rings(), [[], [], []]
     kind = object if objects else np.int64
     quantiles = SortedIntervals((np.zeros(0, kind),), rings)
-    rings.admit(quantiles)
+    rings.add(quantiles)
     for number in range(30):
         keys = np.flatnonzero(rng.random(3) < 0.8)
         batches = [rng.integers(-9, [3, 2**40][number % 2], rng.integers(1, 80)) for _ in keys]
@@ -275,7 +272,7 @@ def test_quantiles(objects):
             rings.append(
                 keys, np.array([len(b) for b in batches]), {quantiles: (np.concatenate(batches).astype(kind),)}
             )
-        rings.know(3)
+        rings.grow(3)
         rings.expire(np.arange(3), rings.end - [5, 90, 200])
         key = rng.integers(0, 3, 40)
         lo = rings.first[key] + (rng.random(40) * (rings.end - rings.first)[key]).astype(int)

@@ -121,7 +121,7 @@ def test_what_cannot_be() -> None:
     with pytest.raises(DeclarationError, match="has no at="):
         Granules(pn.query("q", select={"n": pn.count()}, over=pn.sliding(pn.rows(1))), over)
     with pytest.raises(DeclarationError, match="not for granules"):
-        pn.plan(counting).live(over, algorithm="tree")
+        pn.plan(counting).live(over, algorithm="dyadic")
     with pytest.raises(PlanError, match="granules have no index"):
         pn.plan(counting).live(over).add_index("n")
     with pytest.raises(PlanError, match="granules answer for all keys"):

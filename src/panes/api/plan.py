@@ -324,7 +324,7 @@ class Plan:
             rows of each key; ``pn.nested(ranges, slides)``, granules that grow coarser with age. By default what the
             windows of the plan need.
         algorithm
-            ``running``, ``landmark``, ``dyadic``, ``tree`` or ``elements`` for all aggregates; by default an adviser
+            ``running``, ``landmark``, ``dyadic`` or ``elements`` for all aggregates; by default an adviser
             chooses for each, and changes its choice with the requests.
         load
             A file that ``live.save(path)`` of the same plan wrote.

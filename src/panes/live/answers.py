@@ -75,11 +75,10 @@ class LiveLookup(Asked):
         readings = self._bound.readings[query]
         shared = [self._is_shared(query, reading, by_rows) for reading in readings]
         others = iter(() if all(shared) else self._columns_from_events(query, found, by_rows=by_rows))
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            columns = tuple(
-                self._read(reading, found, aggregates[reading.alias]) if here else next(others)
-                for reading, here in zip(readings, shared, strict=True)
-            )
+        columns = tuple(
+            self._read(reading, found, aggregates[reading.alias]) if here else next(others)
+            for reading, here in zip(readings, shared, strict=True)
+        )
         return self._found(found, columns)
 
     # Where the events lie
@@ -116,7 +115,7 @@ class LiveLookup(Asked):
         return first
 
     def _starts(self, requests: Array, row: Array) -> Array:
-        found: Array = self._store.instants.at(self._key[requests], row)[0]
+        found: Array = self._store.instants.at(self._key[requests], row)
         return found
 
     def _over_span(self, window: Span) -> Instances:

@@ -17,20 +17,20 @@ from panes.aggregates.ordering import GREATEST, Codes, lasting_codes
 from panes.errors import PlanError
 from panes.live.adviser import Adviser, rates_of
 from panes.live.algorithm import Elements, LiveAlgorithm
-from panes.live.dyadic import BaseIntervals, SearchTree
+from panes.live.dyadic import BaseIntervals
 from panes.live.landmark import LandmarkIntervals
 from panes.live.quantiles import SortedIntervals
-from panes.live.rings import Rings, Runs, Tenant
+from panes.live.rings import Rings, SlotColumn
 from panes.live.running import RunningIntervals
 from panes.suggestions import nearest
 
 ALGORITHMS: Final[dict[str, type[LiveAlgorithm]]] = {
-    kind.name: kind for kind in (RunningIntervals, LandmarkIntervals, BaseIntervals, SearchTree, Elements)
+    kind.name: kind for kind in (RunningIntervals, LandmarkIntervals, BaseIntervals, Elements)
 }
 """What an index may be asked to use."""
 
 _ADVISED: Final = ("running", "landmark", "dyadic", "elements")
-"""What the adviser chooses from; nothing speaks for a tree."""
+"""What the adviser chooses from."""
 
 _BEGIN: Final = ("running", "dyadic")
 """What an index begins with, the first that is legal."""
@@ -62,12 +62,8 @@ class Column(ABC):
         """What is stored of single rows, out of the component's arguments."""
 
     @abstractmethod
-    def take_in(self, stored: pa.Array) -> dict[Tenant, State]:
+    def take_in(self, stored: pa.Array) -> dict[SlotColumn, State]:
         """The states of new rows, for every column in the rings that belongs to this one."""
-
-    @abstractmethod
-    def stored(self, rows: Runs) -> pa.Array:
-        """What is stored of single rows that are held; null where there is no value."""
 
     @abstractmethod
     def answers(self, key: Array, lo: Array, hi: Array) -> pa.Array | SortedBags:
@@ -87,17 +83,14 @@ class Column(ABC):
         counts: Array = self._present.lookup(key, lo, hi)[0]
         return counts
 
-    def _count_present(self, valid: Array | None, rows: int) -> dict[Tenant, State]:
+    def _count_present(self, valid: Array | None, rows: int) -> dict[SlotColumn, State]:
         """Which of the new rows have a value; nothing is counted until the first has none."""
         if self._present is None and valid is None:
             return {}
         if self._present is None:
             self._present = RunningIntervals(MACHINE, (np.zeros(0, np.int64),), self.rings)
-            self.rings.admit(self._present, (np.ones(self.rings.rows, np.int64),))
+            self.rings.add(self._present, (np.ones(self.rings.rows, np.int64),))
         return {self._present: (np.ones(rows, np.int64) if valid is None else valid.astype(np.int64),)}
-
-    def _nulls(self, rows: Runs) -> Array | None:
-        return None if self._present is None else self._present.elements(rows)[0] == 0
 
 
 class CombinedColumn(Column):
@@ -117,7 +110,7 @@ class CombinedColumn(Column):
         self._restore, self._largest = empty.restore, 0.0
         self._states = ALGORITHMS[name](empty.operations, empty.state, rings)
         self.adviser = Adviser(rates_of(empty.operations, empty.state), legal, name) if algorithm is None else None
-        rings.admit(self._states)
+        rings.add(self._states)
 
     @property
     def algorithm(self) -> str:  # noqa: D102
@@ -126,13 +119,10 @@ class CombinedColumn(Column):
     def lifted(self, values: Sequence[pa.Array]) -> pa.Array:  # noqa: D102
         return self.component.lift(*values)
 
-    def take_in(self, stored: pa.Array) -> dict[Tenant, State]:  # noqa: D102
+    def take_in(self, stored: pa.Array) -> dict[SlotColumn, State]:  # noqa: D102
         decoded = self.component.decode_lasting(stored)
         state = self._exact(decoded)
         return {self._states: state, **self._count_present(decoded.valid, len(stored))}
-
-    def stored(self, rows: Runs) -> pa.Array:  # noqa: D102
-        return self._restore(self._states.elements(rows), self._nulls(rows))
 
     def state(self, key: Array, lo: Array, hi: Array) -> State:  # noqa: D102
         found = self._states.lookup(key, lo, hi)
@@ -158,7 +148,7 @@ class CombinedColumn(Column):
     def _exchange(self, new: LiveAlgorithm) -> None:
         held = self._states.elements(self.rings.held())
         own = tuple(array.astype(like.dtype, copy=False) for array, like in zip(held, new.like, strict=True))
-        self.rings.exchange(self._states, new, own)
+        self.rings.replace(self._states, new, own)
         self._states = new
 
     def _exact(self, decoded: Decoded) -> State:
@@ -186,7 +176,7 @@ class SortedColumn(Column):
         self._restore, self._dtype = empty.restore, empty.values.dtype
         self._null = GREATEST if self._dtype.kind == "O" else np.iinfo(np.int64).max
         self._codes = SortedIntervals((empty.values,), rings)
-        rings.admit(self._codes)
+        rings.add(self._codes)
 
     @property
     def algorithm(self) -> str:  # noqa: D102
@@ -195,16 +185,13 @@ class SortedColumn(Column):
     def lifted(self, values: Sequence[pa.Array]) -> pa.Array:  # noqa: D102
         return values[0]
 
-    def take_in(self, stored: pa.Array) -> dict[Tenant, State]:  # noqa: D102
+    def take_in(self, stored: pa.Array) -> dict[SlotColumn, State]:  # noqa: D102
         coded: Codes = lasting_codes(stored)
         codes, valid = coded.values, validity(stored)
         if valid is not None:
             # Nulls are the last of all, behind every place that is asked for.
             codes = np.where(valid, codes, np.array(self._null, self._dtype))
         return {self._codes: (codes,), **self._count_present(valid, len(stored))}
-
-    def stored(self, rows: Runs) -> pa.Array:  # noqa: D102
-        return self._restore(self._codes.elements(rows)[0], self._nulls(rows))
 
     def answers(self, key: Array, lo: Array, hi: Array) -> SortedBags:  # noqa: D102
         return _Places(self, key, lo, hi)

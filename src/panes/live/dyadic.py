@@ -1,4 +1,4 @@
-"""States by powers of two over the slots of rings: base intervals (dyadic), and a search tree to compare with."""
+"""Dyadic: states of rows, and of pairs of rows, pairs of pairs, and so on."""
 
 from __future__ import annotations
 
@@ -13,21 +13,7 @@ from panes.live.algorithm import LiveAlgorithm
 from panes.live.rings import Rings, Runs
 
 
-class Levelled(LiveAlgorithm):
-    """Level 0 has the rows, and level l a state for every ``2**l`` slots."""
-
-    _levels: tuple[State, ...] = ((),)
-
-    def resize(self, slots: int) -> None:  # noqa: D102
-        count = max(slots.bit_length(), 1)
-        levels = self._levels + ((),) * (count - len(self._levels))
-        self._levels = tuple(self._resized(state, slots >> level) for level, state in enumerate(levels[:count]))
-
-    def elements(self, rows: Runs) -> State:  # noqa: D102
-        return gather(self._levels[0], rows.slot)
-
-
-class BaseIntervals(Levelled):
+class BaseIntervals(LiveAlgorithm):
     """By level, the states of the active base intervals.
 
     ==========  =====================================================================
@@ -45,6 +31,13 @@ class BaseIntervals(Levelled):
 
     name = "dyadic"
 
+    _levels: tuple[State, ...] = ((),)
+
+    def resize(self, slots: int) -> None:  # noqa: D102
+        count = max(slots.bit_length(), 1)
+        levels = self._levels + ((),) * (count - len(self._levels))
+        self._levels = tuple(self._resized(state, slots >> level) for level, state in enumerate(levels[:count]))
+
     def append(self, rows: Runs, state: State) -> None:  # noqa: D102
         place(self._levels[0], rows.slot, state)
         for level, key, interval in completed(self.rings, rows):
@@ -53,20 +46,22 @@ class BaseIntervals(Levelled):
             halves = (gather(self._levels[level - 1], 2 * slot + side) for side in (0, 1))
             place(self._levels[level], slot, self.operations.combine(*halves))
 
-    def _lookup(self, key: Array | int, lo: Array, hi: Array) -> State:
-        def fetch(level: int, pairs: Array, interval: Array) -> State:
-            own = key if isinstance(key, int) else key[pairs]
-            return gather(self._levels[level], self._slot(level, own, interval))
+    def elements(self, rows: Runs) -> State:  # noqa: D102
+        return gather(self._levels[0], rows.slot)
+
+    def _lookup(self, key: Array, lo: Array, hi: Array) -> State:
+        def fetch(level: int, windows: Array, interval: Array) -> State:
+            return gather(self._levels[level], self._slot(level, key[windows], interval))
 
         return climb(self.operations, self.like, lo, hi, fetch)
 
-    def _slot(self, level: int, key: Array | int, interval: Array) -> Array:
+    def _slot(self, level: int, key: Array, interval: Array) -> Array:
         rings = self.rings
         slots: Array = (rings.base[key] >> level) + (interval & ((rings.size[key] >> level) - 1))
         return slots
 
 
-def completed(rings: Rings, rows: Runs) -> Iterator[tuple[int, Array | int, Array]]:
+def completed(rings: Rings, rows: Runs) -> Iterator[tuple[int, Array, Array]]:
     """By level from 1 on, the active base intervals that new rows complete: the key of each, or of all, and which.
 
     Active are those that begin with a row that is held (step 4 of figure 3).
@@ -77,52 +72,18 @@ def completed(rings: Rings, rows: Runs) -> Iterator[tuple[int, Array | int, Arra
         key, lo, hi, first = key[crossed], lo[crossed], hi[crossed], first[crossed]
         begin = np.maximum(lo >> level, -(-first >> level))
         count = np.maximum((hi >> level) - begin, 0)
-        owner = np.repeat(np.arange(len(key)), count)
-        if len(owner):
-            yield level, key[owner], np.arange(len(owner)) + (begin - (np.cumsum(count) - count))[owner]
+        run = np.repeat(np.arange(len(key)), count)
+        if len(run):
+            yield level, key[run], np.arange(len(run)) + (begin - (np.cumsum(count) - count))[run]
         level += 1
-    for one in zip(key.tolist(), lo.tolist(), hi.tolist(), first.tolist(), strict=True):
-        yield from _completed_of_one(*one, level)
+    if len(key):
+        yield from _completed_by_one(key, int(lo[0]), int(hi[0]), int(first[0]), level)
 
 
-def _completed_of_one(key: int, lo: int, hi: int, first: int, level: int) -> Iterator[tuple[int, int, Array]]:
-    """The same for one key, from a level on."""
+def _completed_by_one(key: Array, lo: int, hi: int, first: int, level: int) -> Iterator[tuple[int, Array, Array]]:
+    """The same for the rows of one key, from a level on."""
     while lo >> level < hi >> level:
         begin = max(lo >> level, -(-first >> level))
         if begin < hi >> level:
             yield level, key, np.arange(begin, hi >> level)
         level += 1
-
-
-class SearchTree(Levelled):
-    """By level, the states of the nodes over slots ``[i * 2**l, (i + 1) * 2**l)``.
-
-    ==========  =====================================================================
-    requires    any monoid
-    update      O(log rows): all nodes above a new row, once per batch
-    lookup      O(log rows)
-    memory      two states per row
-    paper       PSoup, as in Arasu & Widom 2004, section 3.1.3; a baseline
-    ==========  =====================================================================
-
-    PSoup has an n-ary search tree by time of insertion. Rows come in the order of time, so the tree need not search:
-    here it is binary, and its leaves are the slots of a ring. A window that wraps around is two ranges of leaves.
-    """
-
-    name = "tree"
-
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
-        place(self._levels[0], rows.slot, state)
-        nodes, highest = rows.slot, int(self.rings.size[rows.key].max(initial=1)).bit_length() - 1
-        for level in range(1, highest + 1):
-            nodes = np.unique(nodes >> 1)
-            children = (gather(self._levels[level - 1], 2 * nodes + side) for side in (0, 1))
-            place(self._levels[level], nodes, self.operations.combine(*children))
-
-    def _lookup(self, key: Array | int, lo: Array, hi: Array) -> State:
-        def over(begin: Array, end: Array) -> State:
-            return climb(
-                self.operations, self.like, begin, end, lambda level, _, node: gather(self._levels[level], node)
-            )
-
-        return self._over_slots(key, lo, hi, over)

@@ -91,20 +91,20 @@ class LandmarkIntervals(Elements):
         for exponent in self._from_landmark:
             self._extend(exponent, rows, state)
 
-    def _lookup(self, key: Array | int, lo: Array, hi: Array) -> State:
+    def _lookup(self, key: Array, lo: Array, hi: Array) -> State:
         answers = self.operations.identities(self.like, len(lo))
         # A width is far below 2**53, so its exponent as a float is exact.
         exponents = np.frexp((hi - lo).astype(np.float64))[1] - 1
         for exponent in np.unique(exponents).tolist():
             windows = np.flatnonzero(exponents == exponent)
-            keys = key if isinstance(key, int) else key[windows]
+            keys = key[windows]
             if exponent:
                 place(answers, windows, self._in_partition(exponent, keys, lo[windows], hi[windows]))
             else:
                 place(answers, windows, self.at(keys, lo[windows]))
         return answers
 
-    def _in_partition(self, exponent: int, key: Array | int, lo: Array, hi: Array) -> State:
+    def _in_partition(self, exponent: int, key: Array, lo: Array, hi: Array) -> State:
         """Answers for windows of one partition."""
         if exponent not in self._from_landmark:
             for intervals in (self._from_landmark, self._to_landmark):
@@ -117,7 +117,7 @@ class LandmarkIntervals(Elements):
         answers = self._at(self._to_landmark[exponent], key, lo)
         for landmarks, upto in ((2, (last >> exponent << exponent) - 1), (1, last)):
             windows = np.flatnonzero(crossed >= landmarks)
-            keys = key if isinstance(key, int) else key[windows]
+            keys = key[windows]
             further = self._at(self._from_landmark[exponent], keys, upto[windows])
             if len(windows) == len(lo):
                 answers = self.operations.combine(answers, further)
@@ -148,5 +148,5 @@ class LandmarkIntervals(Elements):
         held = np.flatnonzero(ordinal >= self.rings.first[key])
         place(self._to_landmark[exponent], self.rings.slot(key[held], ordinal[held]), gather(to_landmark, held))
 
-    def _at(self, state: State, key: Array | int, ordinal: Array) -> State:
+    def _at(self, state: State, key: Array, ordinal: Array) -> State:
         return gather(state, self.rings.slot(key, ordinal))

@@ -115,7 +115,7 @@ class Live:
         check_here("live.update", "batch", batch)
         if isinstance(batch, pa.RecordBatchReader):
             batch = batch.read_all()
-        with self._lock, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with self._using():
             self._check_usable()
             if self._granules:
                 sorted_ = [granules.prepare(batch) for granules in self._granules.values()]
@@ -205,7 +205,7 @@ class Live:
             )
         check_here("live.lookup", "requests", requests)
         table = as_table(requests)
-        with self._lock:
+        with self._using():
             self._check_usable()
             self._check_begun()
             if over is None:
@@ -267,7 +267,7 @@ class Live:
         if self._granules:
             return self._find_in_granules(wanted, over, ago, at, query)
         window = one_window(over, ago)
-        with self._lock:
+        with self._using():
             self._check_usable()
             part, number = self._part_of(query)
             own = part.declared.queries[number]
@@ -311,7 +311,7 @@ class Live:
         """
         if self._granules:
             raise PlanError("granules have no index: they hold whole spans of all keys. Write keep='3 hours'.")
-        with self._lock:
+        with self._using():
             part, number = self._part_of(query)
             own = part.declared.queries[number]
             if column not in dict(own.aggregates):
@@ -448,7 +448,7 @@ class Live:
             raise DeclarationError(
                 f"granules answer spans of time up to now, not over={over!r}, ago={ago!r}. Write over='25 min'."
             )
-        with self._lock:
+        with self._using():
             self._check_usable()
             name = self._query_of(query)
             own = next(each for each in self.queries if each.name == name)
@@ -459,6 +459,12 @@ class Live:
             return passing(answers, wanted).select([*own.by, "window", *own.columns])
 
     # Whether it can be used
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        """One call at a time. Infinities that meet are NaN, and expired rows may be combined with held ones."""
+        with self._lock, np.errstate(all="ignore"):
+            yield
 
     def _check_begun(self) -> None:
         if any(part.schema is None for part in self._parts):

@@ -107,9 +107,8 @@ class Granules:
             return
         assert self._bound is not None
         _, program, dictionary = self._bound
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            panes, partials = lift_panes(program, events.instants, events.key_starts, events.arguments)
-            stored = [partial.stored() for partial in partials]
+        panes, partials = lift_panes(program, events.instants, events.key_starts, events.arguments)
+        stored = [partial.stored() for partial in partials]
         keys = events.keys.combine_chunks().to_batches()[0] if self._store.keys else _everything()
         # By time now, and by key within each granule.
         order = np.argsort(panes.start, kind="stable")

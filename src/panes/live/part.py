@@ -151,9 +151,9 @@ class Part:
         self._bind(events.schema)
         if self.dictionary is not None and len(keys):
             self.dictionary.ordinals(keys.combine_chunks().to_batches()[0].cast(self.dictionary.keys.schema))
-        self.store.know(len(first))
+        self.store.grow(len(first))
         every = np.arange(len(first))
-        self.store.rings.restart(every, first)
+        self.store.rings.clear(every, first)
         batch, some = self.prepare(events), np.flatnonzero(count)
         self.store.append(some, count[some], batch.instants, self.log.append(batch.table), batch.stored)
 
@@ -178,7 +178,7 @@ class Part:
         if len(self.log) > 2 * self.rows + _LITTLE:
             held = self.store.rings.held()
             self.log.keep(self.store.ids.elements(held)[0])
-            self.store.ids.put(np.repeat(held.key, held.width), held.ordinal, (np.arange(held.rows),))
+            self.store.ids.append(held, (np.arange(held.rows),))
 
     def _bind(self, schema: pa.Schema) -> None:
         """Fix the types with the first batch."""
@@ -271,7 +271,7 @@ class Part:
 
     def occupied(self) -> Array:
         """The numbers of the keys that have events."""
-        return np.flatnonzero(self.store.rings.end > self.store.rings.first)
+        return self.store.rings.occupied()
 
     def events(self, keys: Array) -> pa.Table:
         """The events of some keys that are held, key after key and each key's in order."""

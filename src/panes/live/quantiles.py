@@ -11,7 +11,7 @@ import numpy as np
 from panes.aggregates.operations import Array, State
 from panes.kernels.dyadic import base_intervals
 from panes.live.dyadic import completed
-from panes.live.rings import Rings, Runs
+from panes.live.rings import Rings, Runs, SlotColumn
 
 # Selection: which value stands at a place of several sorted stretches taken together?
 #
@@ -76,7 +76,7 @@ def _search(values: Array, begin: Array, end: Array, pivot: Array, *, including:
     return place
 
 
-class SortedIntervals:
+class SortedIntervals(SlotColumn):
     """By level, the codes of every active base interval in order.
 
     ==========  =====================================================================
@@ -91,18 +91,15 @@ class SortedIntervals:
     ----------
     like
         A state of one array with the type of the codes.
-    rings
-        Where rows lie.
     """
 
     name = "quantiles"
 
     def __init__(self, like: State, rings: Rings) -> None:
-        self.rings = rings
+        super().__init__(rings)
         self._sorted = np.zeros((1, 0), like[0].dtype)
 
-    def resize(self, slots: int) -> None:
-        """Have so many slots, and as many levels as the largest ring has."""
+    def resize(self, slots: int) -> None:  # noqa: D102
         levels = max(int(self.rings.size.max(initial=1)).bit_length() - 1, 1)
         if (levels, slots) != self._sorted.shape:
             grown = np.zeros((levels, slots), self._sorted.dtype)
@@ -110,8 +107,7 @@ class SortedIntervals:
             grown[: kept[0], : kept[1]] = self._sorted[: kept[0], : kept[1]]
             self._sorted = grown
 
-    def append(self, rows: Runs, state: State) -> None:
-        """Take in the codes of the next rows of some keys."""
+    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
         self._sorted[0, rows.slot] = state[0]
         for level, key, interval in completed(self.rings, rows):
             begin = self.rings.slot(key, interval << level)
@@ -119,19 +115,8 @@ class SortedIntervals:
             # Two sorted halves: a stable sort merges them.
             self._sorted[level, at] = np.sort(self._sorted[level - 1, at], axis=1, kind="stable")
 
-    def move(self, rows: Runs, state: State) -> None:
-        """Take in again what a key has held before, elsewhere."""
-        self.append(rows, state)
-
-    def elements(self, rows: Runs) -> State:
-        """The codes of single rows."""
+    def elements(self, rows: Runs) -> State:  # noqa: D102
         return (self._sorted[0, rows.slot],)
-
-    def expire(self, key: Array, first: Array) -> None:
-        """Nothing to do: what lies there is never asked for again."""
-
-    def keep(self, chosen: Array) -> None:
-        """Nothing to do: nothing is kept by key."""
 
     def at(self, key: Array, lo: Array, hi: Array, rank: Array) -> Array:
         """The code at a place of the sorted rows ``[lo, hi)`` of each key, counted from 0; there are more rows."""

@@ -1,18 +1,19 @@
-"""Rings: where the rows of each key lie, in one arena of slots that all columns of an index share.
+"""Rings: where the rows of each key lie, in one arena of slots that all columns of a store share.
 
 Every key has a ring of a power of two slots, aligned to its size; the row of ordinal i, counted from the first row that
 the key ever had, lies in slot ``base + i mod size``. So a column is a flat array, whatever the number of keys, and a
 ring that is full is not moved when its oldest rows expire. One slot of a ring always stays empty: what lies *between*
 rows (a running interval) then has as many places as it needs.
 
-A ring that is too small is laid anew, twice as large: amortised O(1) for each row.
+A ring that is too small is replaced by one twice as large or more: amortised O(1) for each row.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -20,13 +21,13 @@ from panes.aggregates.operations import Array, State
 from panes.errors import PlanError
 
 _SMALLEST: Final = 4
-"""Slots of the ring of a key that has just come."""
+"""Slots of the ring of a new key."""
 
 _WASTE: Final = 8
-"""The arena is laid anew once it has so many times as many slots as there are rows: twice as many are usual."""
+"""The arena is compacted once it has this many slots per row; two are usual."""
 
-_LITTLE: Final = 1 << 12
-"""Slots that nobody would save."""
+_COMPACTED: Final = 1 << 12
+"""Smaller arenas are never compacted."""
 
 
 class Runs:
@@ -81,26 +82,55 @@ class Runs:
         return values if len(values) == 1 else np.repeat(values, self.width)
 
 
-class Tenant(Protocol):
-    """A column that lives in the slots of rings."""
+class SlotColumn(ABC):
+    """A column that keeps something for every row, in the slots of rings."""
 
+    def __init__(self, rings: Rings) -> None:
+        self.rings = rings
+
+    @abstractmethod
     def resize(self, slots: int) -> None:
-        """Have so many slots, the present ones unchanged."""
+        """Change the number of slots; what remains is unchanged."""
 
+    @abstractmethod
     def append(self, rows: Runs, state: State) -> None:
-        """Take in the next rows of some keys. A run that begins with the first row held begins anew."""
+        """Add the next rows of some keys. A run starting at ``rings.first`` replaces what the key held."""
 
-    def move(self, rows: Runs, state: State) -> None:
-        """Take in again what a key has held before, elsewhere."""
-
+    @abstractmethod
     def elements(self, rows: Runs) -> State:
         """The states of single rows that are held."""
 
-    def expire(self, key: Array, first: Array) -> None:
-        """Hear that keys hold no row before ordinals."""
+    def move(self, rows: Runs, state: State) -> None:
+        """Add what keys held already, after they have been given other rings."""
+        self.append(rows, state)
 
-    def keep(self, chosen: Array) -> None:
-        """Hear that only these keys stay, and get new numbers."""
+    def expire(self, key: Array, first: Array) -> None:  # noqa: B027
+        """Called when the rows of keys before these ordinals have expired."""
+
+    def keep(self, chosen: Array) -> None:  # noqa: B027
+        """Called when only these keys remain, renumbered in this order."""
+
+
+class Slots(SlotColumn):
+    """An integer for every row."""
+
+    def __init__(self, rings: Rings) -> None:
+        super().__init__(rings)
+        self.values = np.zeros(0, np.int64)
+
+    def resize(self, slots: int) -> None:  # noqa: D102
+        kept = self.values[:slots]
+        self.values = np.concatenate([kept, np.zeros(slots - len(kept), np.int64)])
+
+    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+        (self.values[rows.slot],) = state
+
+    def elements(self, rows: Runs) -> State:  # noqa: D102
+        return (self.values[rows.slot],)
+
+    def at(self, key: Array, ordinal: Array) -> Array:
+        """The values of single rows that are held."""
+        return self.values[self.rings.slot(key, ordinal)]
 
 
 class Rings:
@@ -112,86 +142,81 @@ class Rings:
         Of each key, where its ring begins and how many slots it has.
     first, end
         Of each key, the ordinal of the oldest row that is held, and that of the next row to come.
+    rows
+        How many rows are held.
     """
 
     def __init__(self) -> None:
         self.base, self.size, self.first, self.end = (np.zeros(0, np.int64) for _ in range(4))
-        self.slots = self._used = 0
+        self.rows = self.slots = self._used = 0
         self._free: dict[int, Array] = {}
-        self.tenants: list[Tenant] = []
+        self.columns: list[SlotColumn] = []
 
     def __len__(self) -> int:
         return len(self.base)
 
-    @property
-    def rows(self) -> int:
-        """How many rows are held."""
-        return int((self.end - self.first).sum())
+    def add(self, column: SlotColumn, state: State | None = None) -> None:
+        """Add a column; with the states of all rows that are held, key after key, if there are any."""
+        self._fill(column, state)
+        self.columns.append(column)
 
-    def admit(self, tenant: Tenant, state: State | None = None) -> None:
-        """Let a column in; with the states of all rows that are held, key after key, where there are any."""
-        tenant.resize(self.slots)
-        if state is not None:
-            with _quiet():
-                tenant.append(self.held(), state)
-        self.tenants.append(tenant)
+    def replace(self, old: SlotColumn, new: SlotColumn, state: State) -> None:
+        """Replace a column; with the states of all rows that are held, key after key."""
+        self._fill(new, state)
+        self.columns[self.columns.index(old)] = new
 
-    def exchange(self, old: Tenant, new: Tenant, state: State) -> None:
-        """Put a column in the place of another one; with the states of all rows that are held, key after key."""
-        new.resize(self.slots)
-        with _quiet():
-            new.append(self.held(), state)
-        self.tenants[self.tenants.index(old)] = new
-
-    def know(self, keys: int) -> None:
-        """Have so many keys, the new ones without rows."""
+    def grow(self, keys: int) -> None:
+        """Have at least this many keys; new ones are empty."""
         more = np.zeros(max(keys - len(self), 0), np.int64)
         if len(more):
             self.base, self.size, self.first, self.end = (
                 np.concatenate([array, more]) for array in (self.base, self.size, self.first, self.end)
             )
 
-    def append(self, key: Array, count: Array, states: Mapping[Tenant, State]) -> None:
-        """Take in the next rows: so many of each key, which all differ, and their states in every column."""
+    def append(self, key: Array, count: Array, states: Mapping[SlotColumn, State]) -> None:
+        """Add the next rows of some distinct keys: how many of each, and their states in every column."""
         if not len(key):
             return
-        self.know(int(key.max()) + 1)
+        self.grow(int(key.max()) + 1)
         needed = self.end[key] - self.first[key] + count + 1
         narrow = needed > self.size[key]
         if narrow.any():
-            self._lay(key[narrow], needed[narrow])
+            self._enlarge(key[narrow], needed[narrow])
         lo = self.end[key]
         self.end[key] = lo + count
+        self.rows += int(count.sum())
         rows = self.runs(key, lo, lo + count)
-        with _quiet():
-            for tenant in self.tenants:
-                tenant.append(rows, states[tenant])
-        if self._used > max(_WASTE * (self.rows + _SMALLEST * len(self)), _LITTLE):
-            held = self.end - self.first
-            self._lay_all(np.where(held > 0, _sizes(held + 1), 0))
+        for column in self.columns:
+            column.append(rows, states[column])
+        if self._used > max(_WASTE * (self.rows + _SMALLEST * len(self)), _COMPACTED):
+            self._compact()
 
     def expire(self, key: Array, first: Array) -> None:
-        """Hold no row of some keys before ordinals. Their room is given back when rows come again."""
-        self.first[key] = np.clip(first, self.first[key], self.end[key])
-        for tenant in self.tenants:
-            tenant.expire(key, self.first[key])
+        """Drop the rows of some keys before these ordinals; their slots are reused by later rows."""
+        first = np.clip(first, self.first[key], self.end[key])
+        self.rows -= int((first - self.first[key]).sum())
+        self.first[key] = first
+        for column in self.columns:
+            column.expire(key, first)
 
-    def restart(self, key: Array, first: Array) -> None:
-        """Hold nothing of some keys; the next row has this ordinal."""
-        self.first[key] = self.end[key] = first
+    def clear(self, key: Array, following: Array) -> None:
+        """Drop all rows of some keys; the next row of each has this ordinal."""
+        self.rows -= int((self.end[key] - self.first[key]).sum())
+        self.first[key] = self.end[key] = following
 
     def keep(self, chosen: Array) -> None:
-        """Forget all other keys; those that stay are numbered anew, in their order."""
-        gone = np.ones(len(self), np.bool_)
-        gone[chosen] = False
-        self._release(np.flatnonzero(gone))
+        """Drop all other keys, and renumber these in their order."""
+        dropped = np.ones(len(self), np.bool_)
+        dropped[chosen] = False
+        self._release(np.flatnonzero(dropped))
         self.base, self.size, self.first, self.end = (
             array[chosen] for array in (self.base, self.size, self.first, self.end)
         )
-        for tenant in self.tenants:
-            tenant.keep(chosen)
+        self.rows = int((self.end - self.first).sum())
+        for column in self.columns:
+            column.keep(chosen)
 
-    def slot(self, key: Array | int, ordinal: Array) -> Array:
+    def slot(self, key: Array, ordinal: Array) -> Array:
         """Where rows lie."""
         slots: Array = self.base[key] + (ordinal & (self.size[key] - 1))
         return slots
@@ -200,73 +225,78 @@ class Rings:
         """Rows of some keys."""
         return Runs(key, lo, hi, base=self.base[key], size=self.size[key])
 
+    def occupied(self) -> Array:
+        """The keys that have rows."""
+        return np.flatnonzero(self.end > self.first)
+
     def held(self, key: Array | None = None) -> Runs:
         """All rows that are held, or those of some keys."""
-        chosen = np.flatnonzero(self.end > self.first) if key is None else key
+        chosen = self.occupied() if key is None else key
         return self.runs(chosen, self.first[chosen], self.end[chosen])
 
-    def check(self, key: Array | int, lo: Array, hi: Array) -> None:
-        """Refuse rows ``[lo, hi)`` that are not held."""
+    def check(self, key: Array, lo: Array, hi: Array) -> None:
+        """Reject rows ``[lo, hi)`` that are not held."""
         if (lo < self.first[key]).any() or (hi > self.end[key]).any():
             raise PlanError(
                 "a window reaches beyond the rows that are held: some have expired, or have not come yet. Keep more "
                 "rows, or ask for a narrower window."
             )
 
-    def _lay(self, key: Array, needed: Array) -> None:
-        """Give some keys larger rings, with what they hold."""
-        old = self.held(key)
-        kept = [tenant.elements(old) for tenant in self.tenants]
+    def _fill(self, column: SlotColumn, state: State | None) -> None:
+        column.resize(self.slots)
+        if state is not None:
+            column.append(self.held(), state)
+
+    def _enlarge(self, key: Array, needed: Array) -> None:
+        """Move some keys to larger rings, with what they hold."""
+        states = self._states(key)
         self._release(key)
         self._allocate(key, _sizes(needed))
-        self._put(key, kept)
+        self._move(key, states)
 
-    def _lay_all(self, sizes: Array) -> None:
-        """Give all keys rings of these sizes in an arena that holds nothing else."""
-        key = np.flatnonzero(sizes)
-        old = self.held(key)
-        kept = [tenant.elements(old) for tenant in self.tenants]
+    def _compact(self) -> None:
+        """Move all keys to rings of the size that they need, in an arena that holds nothing else."""
+        key = self.occupied()
+        states = self._states(key)
         self._free, self._used, self.slots = {}, 0, 0
         self.base[:], self.size[:] = 0, 0
-        for tenant in self.tenants:
-            tenant.resize(0)
-        self._allocate(key, sizes[key])
-        self._put(key, kept)
+        for column in self.columns:
+            column.resize(0)
+        self._allocate(key, _sizes(self.end[key] - self.first[key] + 1))
+        self._move(key, states)
 
-    def _put(self, key: Array, kept: list[State]) -> None:
+    def _states(self, key: Array) -> list[State]:
         rows = self.held(key)
-        with _quiet():
-            for tenant, state in zip(self.tenants, kept, strict=True):
-                tenant.resize(self.slots)
-                tenant.move(rows, state)
+        return [column.elements(rows) for column in self.columns]
+
+    def _move(self, key: Array, states: list[State]) -> None:
+        rows = self.held(key)
+        for column, state in zip(self.columns, states, strict=True):
+            column.resize(self.slots)
+            column.move(rows, state)
 
     def _release(self, key: Array) -> None:
-        """Let others have the rings of some keys."""
+        """Make the rings of some keys available to others."""
         base, size = self.base[key], self.size[key]
-        for large in np.unique(size[size > 0]).tolist():
-            free = self._free.get(large, np.zeros(0, np.int64))
-            self._free[large] = np.concatenate([free, base[size == large]])
+        for slots in np.unique(size[size > 0]).tolist():
+            free = self._free.get(slots, np.zeros(0, np.int64))
+            self._free[slots] = np.concatenate([free, base[size == slots]])
         self.size[key] = 0
 
     def _allocate(self, key: Array, size: Array) -> None:
-        """A ring for each key: one that was released, or a new one at the end of the arena. Large ones come first."""
-        for large in np.unique(size)[::-1].tolist():
-            asking = key[size == large]
-            free = self._free.get(large, np.zeros(0, np.int64))
-            reused = min(len(free), len(asking))
-            self._free[large] = free[reused:]
-            begin = -(-self._used // large) * large
-            new = begin + np.arange(len(asking) - reused) * large
+        """Give each key a ring: one that was released, or a new one at the end of the arena. Large ones come first."""
+        for slots in np.unique(size)[::-1].tolist():
+            keys = key[size == slots]
+            free = self._free.get(slots, np.zeros(0, np.int64))
+            reused = min(len(free), len(keys))
+            self._free[slots] = free[reused:]
+            begin = -(-self._used // slots) * slots
+            new = begin + np.arange(len(keys) - reused) * slots
             if len(new):
-                self._used = int(new[-1]) + large
-            self.base[asking], self.size[asking] = np.concatenate([free[:reused], new]), large
+                self._used = int(new[-1]) + slots
+            self.base[keys], self.size[keys] = np.concatenate([free[:reused], new]), slots
         if self._used > self.slots:
             self.slots = 1 << (self._used - 1).bit_length()
-
-
-def _quiet() -> np.errstate:
-    """Infinities that meet are NaN, and what has expired may be combined with what has not: no warnings for either."""
-    return np.errstate(all="ignore")
 
 
 def _sizes(needed: Array) -> Array:

@@ -40,10 +40,10 @@ class RunningIntervals(LiveAlgorithm):
         self._running = self._resized(self._running, slots)
 
     def append(self, rows: Runs, state: State) -> None:  # noqa: D102
-        anew = np.flatnonzero(self._begins_anew(rows))
-        if len(anew):
-            begun = self.rings.slot(rows.key[anew], rows.lo[anew])
-            place(self._running, begun, self.operations.identities(self.like, len(anew)))
+        first = np.flatnonzero(self._is_first(rows))
+        if len(first):
+            start = self.rings.slot(rows.key[first], rows.lo[first])
+            place(self._running, start, self.operations.identities(self.like, len(first)))
         before = rows.repeated(gather(self._running, self.rings.slot(rows.key, rows.lo)))
         within = self._within(rows, state)
         place(self._running, rows.slots_of(rows.ordinal + 1), self.operations.combine(before, within))
@@ -59,7 +59,7 @@ class RunningIntervals(LiveAlgorithm):
         place(before, later, gather(whole, rows.begins[later] - 1))
         return self.operations.subtract(whole, rows.repeated(before))
 
-    def _lookup(self, key: Array | int, lo: Array, hi: Array) -> State:
+    def _lookup(self, key: Array, lo: Array, hi: Array) -> State:
         return self._between(self.rings.slot(key, lo), self.rings.slot(key, hi))
 
     def elements(self, rows: Runs) -> State:  # noqa: D102

@@ -82,10 +82,11 @@ def load(path: str | os.PathLike[str], queries: Sequence[Query], keep: Any, algo
                 kept = _keep_of_data(declared["keep"])
                 live = Live(queries, kept, declared["algorithm"])
                 live.null_times, live._newest = declared["null_times"], declared["newest"]
-                for part, facts in zip(live._parts, declared["parts"], strict=True):
-                    _restore(part, facts, tables, live._newest.get(part.declared.at.lower()))
-                for name, granules in live._granules.items():
-                    granules.restore(declared["granules"][name], tables)
+                with live._using():
+                    for part, facts in zip(live._parts, declared["parts"], strict=True):
+                        _restore(part, facts, tables, live._newest.get(part.declared.at.lower()))
+                    for name, granules in live._granules.items():
+                        granules.restore(declared["granules"][name], tables)
                 return live
     except (pa.ArrowException, KeyError, ValueError, StopIteration, OSError) as error:
         raise StateError(

@@ -10,15 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.component import Component
-from panes.aggregates.extrema import SMALLEST
 from panes.aggregates.operations import Array, State, concatenate, take
-from panes.live.algorithm import Elements
 from panes.live.column import Column, CombinedColumn, SortedColumn
-from panes.live.rings import Rings, Tenant
+from panes.live.rings import Rings, SlotColumn, Slots
 from panes.timeline import format_duration
 
 
-class Instants(Elements):
+class Instants(Slots):
     """The instant of each row, in µs since the epoch, so that a window of time is a window of rows.
 
     ==========  =====================================================================
@@ -29,11 +27,6 @@ class Instants(Elements):
     ==========  =====================================================================
     """
 
-    name = "instants"
-
-    def __init__(self, rings: Rings) -> None:
-        super().__init__(SMALLEST, (np.zeros(0, np.int64),), rings)
-
     def search(self, key: Array, instant: Array | int) -> Array:
         """Of each key, the ordinal of its first row that is held at or after an instant."""
         place, end = self.rings.first[key], self.rings.end[key]
@@ -41,7 +34,7 @@ class Instants(Elements):
         for power in reversed(range(int((end - place).max(initial=0)).bit_length())):
             further = place + (1 << power)
             # Keys without rows have no ring: they pass nothing, whatever is read here.
-            probe = self._elements[0].take(base + ((further - 1) & mask), mode="clip")
+            probe = self.values.take(base + ((further - 1) & mask), mode="clip")
             np.copyto(place, further, where=(further <= end) & (probe < instant))
         return place
 
@@ -107,9 +100,9 @@ class Store:
         self.newest: int | None = None
         self.rings = Rings()
         self.instants = Instants(self.rings)
-        self.rings.admit(self.instants)
-        self.ids = Elements(SMALLEST, (np.zeros(0, np.int64),), self.rings)
-        self.rings.admit(self.ids)
+        self.rings.add(self.instants)
+        self.ids = Slots(self.rings)
+        self.rings.add(self.ids)
         self.columns: tuple[Column, ...] = tuple(
             SortedColumn(c, self.rings)
             if c.collect(pa.array([], c.storage)) is not None
@@ -125,11 +118,11 @@ class Store:
         """Everything later than this is held, where instants decide."""
         return _NEVER if self.newest is None or self.keep.micros is None else self.newest - self.keep.micros
 
-    def know(self, keys: int) -> None:
+    def grow(self, keys: int) -> None:
         """Have so many keys."""
         more = keys - len(self.forgotten)
         if more > 0:
-            self.rings.know(keys)
+            self.rings.grow(keys)
             self.forgotten = np.concatenate([self.forgotten, np.full(more, _NEVER)])
 
     def append(self, key: Array, count: Array, instants: Array, ids: Array, stored: Sequence[pa.Array]) -> None:
@@ -142,10 +135,10 @@ class Store:
         instants, ids, stored
             Of each row, when it happened, where it stands among all events, and what is stored of every component.
         """
-        self.know(int(key.max(initial=-1)) + 1)
+        self.grow(int(key.max(initial=-1)) + 1)
         if not len(instants):
             return
-        states: dict[Tenant, State] = {self.instants: (instants,), self.ids: (ids,)}
+        states: dict[SlotColumn, State] = {self.instants: (instants,), self.ids: (ids,)}
         for column, values in zip(self.columns, stored, strict=True):
             states |= column.take_in(values)
         self.newest = int(instants.max()) if self.newest is None else max(self.newest, int(instants.max()))
@@ -178,34 +171,38 @@ class Store:
         self.forgotten = self.forgotten[chosen]
         return chosen
 
-    def _only(self, kept: Array, owner: Array, states: Mapping[Tenant, State]) -> tuple[Array, dict[Tenant, State]]:
+    def _only(
+        self, kept: Array, owner: Array, states: Mapping[SlotColumn, State]
+    ) -> tuple[Array, dict[SlotColumn, State]]:
         if kept.all():
             return owner, dict(states)
-        return owner[kept], {tenant: take(state, kept) for tenant, state in states.items()}
+        return owner[kept], {column: take(state, kept) for column, state in states.items()}
 
-    def _with_later_ones(self, owner: Array, states: Mapping[Tenant, State]) -> tuple[Array, dict[Tenant, State]]:
+    def _with_later_ones(
+        self, owner: Array, states: Mapping[SlotColumn, State]
+    ) -> tuple[Array, dict[SlotColumn, State]]:
         """Where rows come after later ones of their key, that key's rows are all taken out, to be put back in order."""
         (instants,) = states[self.instants]
         key, first, _ = _runs(owner)
         held = np.flatnonzero(self.rings.end[key] > self.rings.first[key])
-        (last,) = self.instants.at(key[held], self.rings.end[key[held]] - 1)
+        last = self.instants.at(key[held], self.rings.end[key[held]] - 1)
         # Those of one instant have an order of their own, if there is one.
         oldest = instants[first[held]]
         behind = key[held][oldest < last if self._untie is None else oldest <= last]
         if not len(behind):
             return owner, dict(states)
         rows = self.rings.held(behind)
-        both = {tenant: concatenate([tenant.elements(rows), state]) for tenant, state in states.items()}
+        both = {column: concatenate([column.elements(rows), state]) for column, state in states.items()}
         owners = np.concatenate([np.repeat(behind, rows.width), owner])
         # Stable, so that of rows at one instant those that came first stay first.
         order = np.lexsort((both[self.instants][0], owners))
         if self._untie is not None:
             starts = np.append(_runs(owners[order])[1], len(order))
             self._untie(order, both[self.instants][0][order], starts, both[self.ids][0])
-        self.rings.restart(behind, self.rings.first[behind])
-        return owners[order], {tenant: take(state, order) for tenant, state in both.items()}
+        self.rings.clear(behind, self.rings.first[behind])
+        return owners[order], {column: take(state, order) for column, state in both.items()}
 
-    def _among_the_last(self, owner: Array, states: Mapping[Tenant, State], most: int) -> Array:
+    def _among_the_last(self, owner: Array, states: Mapping[SlotColumn, State], most: int) -> Array:
         """Which rows are among the last so many of their key; rows that are held make room for them."""
         key, first, count = _runs(owner)
         begin, end = self.rings.first[key], self.rings.end[key]
@@ -213,11 +210,11 @@ class Store:
         skipped = np.maximum(leaving - (end - begin), 0)
         old = np.flatnonzero((leaving > 0) & (end > begin))
         gone = np.minimum(begin + leaving, end)
-        self.forgotten[key[old]] = self.instants.at(key[old], gone[old] - 1)[0]
+        self.forgotten[key[old]] = self.instants.at(key[old], gone[old] - 1)
         some = np.flatnonzero(skipped)
         self.forgotten[key[some]] = states[self.instants][0][first[some] + skipped[some] - 1]
         self.rings.expire(key[leaving > 0], gone[leaving > 0])
-        self.rings.restart(key[some], end[some] + skipped[some])
+        self.rings.clear(key[some], end[some] + skipped[some])
         within = np.arange(len(owner)) - np.repeat(first, count)
         kept: Array = within >= np.repeat(skipped, count)
         return kept
@@ -226,14 +223,14 @@ class Store:
         """Let go what is older than the horizon, but for so many rows of each key."""
         self._expired = self.horizon
         key = np.flatnonzero(self.rings.end > self.rings.first)
-        (oldest,) = self.instants.at(key, self.rings.first[key])
+        oldest = self.instants.at(key, self.rings.first[key])
         key = key[oldest <= self.horizon]
         if not len(key):
             return
         first = self.instants.search(key, self.horizon + 1) - (self.keep.rows or 0)
         key, first = (array[first > self.rings.first[key]] for array in (key, first))
         if self.keep.rows is not None:
-            self.forgotten[key] = self.instants.at(key, first - 1)[0]
+            self.forgotten[key] = self.instants.at(key, first - 1)
         self.rings.expire(key, first)
 
 
