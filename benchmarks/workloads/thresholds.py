@@ -24,12 +24,14 @@ import panes as pn
 from benchmarks import data
 from benchmarks.report import Timings
 from benchmarks.runner import Bench
+from panes.aggregates.operations import State
+from panes.frames.positions import Integers
 from panes.live.collective import Levels
 from panes.live.conditions import Range
-from panes.live.indexed_aggregates import IndexedCount, IndexedSum
 from panes.live.part import Part
-from panes.live.ragged import Integers
-from panes.live.threshold_index import ThresholdIndex
+from panes.live.rings import Runs, SlotColumn
+from panes.live.store import Instants, Store
+from panes.live.threshold_index import AmountIndex, ThresholdIndex, threshold_index
 from panes.timeline import HOUR, MINUTE
 
 SUBSTREAMS = (5_000, 50_000, 250_000, 1_000_000, 2_000_000)
@@ -87,11 +89,11 @@ class EveryEvent(EveryKey):
 
     def __init__(self) -> None:
         super().__init__()
-        self._events = EventList()
+        self._events = Listing(dict(self.query.aggregates)["value"])
         self.part.add_index("query", "value", self._events)
 
     def candidates(self, ask: Ask, first: int, last: int) -> Integers:
-        return np.flatnonzero(self._events.counts_since(first) > ask.above)
+        return np.flatnonzero(self._events.column.counts_since(first) > ask.above)
 
 
 class Indexed(EveryKey):
@@ -99,8 +101,10 @@ class Indexed(EveryKey):
 
     def __init__(self, aggregate: Any = None, p: int | None = None) -> None:
         super().__init__(aggregate)
-        self.index = ThresholdIndex(self.query, "value", _KEEP, p=p)
-        self.part.add_index("query", "value", self.index)
+        index = threshold_index(self.query, "value", p)
+        assert isinstance(index, AmountIndex)
+        self.index = index
+        self.part.add_index("query", "value", index)
 
     def candidates(self, ask: Ask, first: int, last: int) -> Integers:
         return self.index.candidates(Range("value", above=ask.above), first, last)
@@ -108,32 +112,51 @@ class Indexed(EveryKey):
     @property
     def nbytes(self) -> int:
         """Memory of the index, without the events and without the orders that lookups make."""
-        assert isinstance(self.index._indexed, (IndexedCount, IndexedSum))
-        collective = self.index._indexed.index
-        rows = collective._stamps
-        arrays = (*rows.columns, rows.starts, rows.sizes, rows._room, collective.lengths)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in self.index._collective._running)
 
 
-class EventList(ThresholdIndex):
-    """All events by time."""
+class Listing(ThresholdIndex):
+    """No index: all events by time."""
 
-    def __init__(self) -> None:
+    column: EventList
+
+    def bind(self, store: Store) -> EventList:
+        self.column = EventList(store.instants)
+        return self.column
+
+    def read(self, table: pa.Table) -> State:
+        return (np.zeros(len(table), np.int64),)
+
+    def candidates(self, answers: Range, first: int, last: int) -> Integers:
+        return np.arange(len(self.column.rings))
+
+
+class EventList(SlotColumn):
+    """All events by time; none is late."""
+
+    def __init__(self, instants: Instants) -> None:
+        super().__init__(instants.rings)
+        self._instants = instants
         self._times, self._keys = np.zeros(1 << 16, np.int64), np.zeros(1 << 16, np.int64)
         self._length = 0
 
-    def bind(self, schema: pa.Schema) -> None:
+    def resize(self, slots: int) -> None:
         pass
 
-    def read(self, table: pa.Table) -> tuple[None, None]:
-        return None, None
+    def elements(self, rows: Runs) -> State:
+        return (np.zeros(rows.rows, np.int64),)
 
-    def update(self, keys: Integers, times: Integers, values: object, valid: object) -> None:
-        until = self._length + len(times)
+    def move(self, rows: Runs, state: State) -> None:
+        pass
+
+    def append(self, rows: Runs, state: State) -> None:
+        until = self._length + rows.rows
         if until > len(self._times):
             self._times, self._keys = (np.resize(array, 2 * until) for array in (self._times, self._keys))
+        [times] = self._instants.elements(rows)
         order = np.argsort(times, kind="stable")
-        self._times[self._length : until], self._keys[self._length : until] = times[order], keys[order]
+        self._times[self._length : until] = times[order]
+        self._keys[self._length : until] = np.repeat(rows.key, rows.width)[order]
         self._length = until
 
     def counts_since(self, first: int) -> Integers:

@@ -6,6 +6,7 @@ spans of integers, sorted within each key.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -34,6 +35,29 @@ def ranges(starts: Integers, counts: Integers) -> Integers:
 
 
 Integers: TypeAlias = npt.NDArray[np.int64]
+
+
+def count_while(sizes: Integers, passes: Callable[[Integers], npt.NDArray[np.bool_]]) -> Integers:
+    """How many rows of each group pass, where those that pass come first: a binary search in all groups at once.
+
+    Parameters
+    ----------
+    passes
+        From a row of each group, counted from 0, to whether it passes. An empty group is asked for any row.
+
+    Examples
+    --------
+    >>> values, starts = np.array([1, 4, 9, 2, 3]), np.array([0, 3, 5])
+    >>> count_while(np.array([3, 2, 0]), lambda row: values.take(starts + row, mode="clip") < 4)
+    array([1, 2, 0])
+    """
+    counts = np.zeros(len(sizes), np.int64)
+    for power in reversed(range(int(sizes.max(initial=0)).bit_length())):
+        further = np.minimum(counts + (1 << power), sizes)
+        # All rows up to the last one that passes do.
+        np.copyto(counts, further, where=passes(further - 1))
+    return counts
+
 
 # Instants stay below this, so that adding a range, a slide and an offset never leaves int64.
 FARTHEST: Final = 2**60
@@ -90,13 +114,10 @@ class Axis:
         return np.searchsorted(self.numbers, query).astype(np.int64, copy=False)
 
     def _bisect(self, key: Integers, value: Integers) -> Integers:
-        """Binary search within the rows of each key, all queries in step."""
-        lo, hi = self._key_starts[key], self._key_starts[key + 1]
-        while (searching := lo < hi).any():
-            middle = (lo + hi) >> 1
-            before = searching & (self._values[np.minimum(middle, len(self._values) - 1)] < value)
-            lo, hi = np.where(before, middle + 1, lo), np.where(before | ~searching, hi, middle)
-        return lo
+        """Binary search within the rows of each key."""
+        first = self._key_starts[key]
+        sizes = self._key_starts[key + 1] - first
+        return first + count_while(sizes, lambda row: self._values.take(first + row, mode="clip") < value)
 
 
 @dataclass(frozen=True, eq=False)

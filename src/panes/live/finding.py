@@ -85,7 +85,7 @@ def _check_condition(part: Part, number: int, condition: Expression) -> None:
 
 def _candidates(part: Part, query: str, wanted: Range, window: LookupWindow, time: int) -> Array:
     assert isinstance(window, Sliding)
-    return np.sort(part.indexes[query, wanted.column].candidates(wanted, *ends_of(window, time)))
+    return part.indexes[query, wanted.column].candidates(wanted, *ends_of(window, time))
 
 
 def _table(columns: dict[str, pa.Array], rows: int) -> pa.Table:

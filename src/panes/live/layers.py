@@ -11,13 +11,13 @@ there are at most as many candidates as answers, times layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from panes.live.ragged import Integers
+from panes.frames.positions import Integers, first_of_each
 
 _FEW: Final = 512
 """Changed keys that are checked one by one."""
@@ -34,7 +34,7 @@ class Layer(Protocol):
 
     @property
     def keys(self) -> Integers:
-        """The keys that it was built of."""
+        """The keys in it."""
 
 
 S = TypeVar("S", bound=Layer)
@@ -68,21 +68,20 @@ class Layers(Generic[S]):
             self._merge_changed()
             self._most = 2 * self._noted + _SLACK
 
-    def candidates(self, look_up: Callable[[S], Iterable[Integers]]) -> Integers:
-        """Distinct keys: those that the layers give, and the few that have changed since."""
+    def candidates(self, look_up: Callable[[S], Integers]) -> Integers:
+        """Distinct keys, sorted: those that the layers give, and the few that have changed since."""
         changed = self._merge_changed()
         if len(changed) > _FEW:
             while self._layers and _TIMES * len(changed) > len(self._layers[-1].keys):
-                changed = np.union1d(changed, self._layers.pop().keys)
+                changed = _distinct([changed, self._layers.pop().keys])
             self._layers.append(self._build(changed))
             self._changed, self._noted = [], 0
             changed = changed[:0]
-        found = [changed, *(keys for layer in self._layers for keys in look_up(layer))]
-        return np.unique(np.concatenate(found))
+        return _distinct([changed, *map(look_up, self._layers)])
 
     def _merge_changed(self) -> Integers:
         if len(self._changed) != 1:
-            together = np.unique(np.concatenate([np.zeros(0, np.int64), *self._changed]))
+            together = _distinct(self._changed)
             self._changed, self._noted = [together], len(together)
         return self._changed[0]
 
@@ -110,3 +109,9 @@ class ByTime:
     def since(self, time: int) -> Integers:
         """The keys whose time is this or a later one."""
         return self.keys[int(np.searchsorted(self.times, time)) :]
+
+
+def _distinct(keys: Sequence[Integers]) -> Integers:
+    """The distinct keys of several arrays, sorted. ``np.unique`` hashes, which takes several times as long."""
+    together: Integers = np.sort(np.concatenate([np.zeros(0, np.int64), *keys]))
+    return together[first_of_each(together)]

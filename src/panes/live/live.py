@@ -33,7 +33,7 @@ from panes.live.over import OneWindow, Over, one_window
 from panes.live.part import Part
 from panes.live.requests import Quantiles, Requests, Span, quantiles_of, spans_of
 from panes.live.retention import keeps
-from panes.live.threshold_index import ThresholdIndex
+from panes.live.threshold_index import threshold_index
 from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupWindow, declare_lookup
 from panes.queries.measures import Rows
 from panes.queries.query import Query
@@ -323,8 +323,7 @@ class Live:
                 raise PlanError(
                     f"an index looks back over a span of time, and {part.keep} are kept. Write keep='3 hours'."
                 )
-            index = ThresholdIndex(own, column, part.keep.micros, p=p, epsilon=epsilon)
-            part.add_index(own.name, column, index)
+            part.add_index(own.name, column, threshold_index(own, column, p, epsilon))
 
     def explain(
         self,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.custom import Custom
-from panes.aggregates.operations import Array
+from panes.aggregates.operations import Array, State, take
 from panes.engine.bind_program import types_in
 from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import key_ordinals, one_zero
@@ -48,10 +48,9 @@ class Batch:
     ----------
     table
         The events that count.
-    instants, keys, arguments, stored
-        Of each event, when it happened, its key, the values of each argument, and what is stored of every column.
-    indexed
-        What each index reads.
+    instants, keys, arguments, stored, indexed
+        Of each event, when it happened, its key, the values of each argument, and what is stored of every column and
+        kept by every index.
     """
 
     table: pa.Table
@@ -59,7 +58,7 @@ class Batch:
     keys: list[pa.Array]
     arguments: dict[str, pa.Array]
     stored: list[pa.Array]
-    indexed: list[tuple[Array | None, Array | None]]
+    indexed: list[State]
 
 
 class Part:
@@ -126,8 +125,6 @@ class Part:
         if not len(batch.instants):
             return
         key = self._numbers(batch.keys, len(batch.instants))
-        for index, values in zip(self.indexes.values(), batch.indexed, strict=True):
-            index.update(key, batch.instants, *values)
         order = np.lexsort((batch.instants, key))
         first = np.flatnonzero(np.diff(key[order], prepend=-1))
         instants, starts = batch.instants[order], np.append(first, len(order))
@@ -135,7 +132,10 @@ class Part:
             sort_tied_events(order, instants, starts, self._ties(batch.table, batch.arguments))
         rows = pa.array(order)
         ids = self.log.append(batch.table.take(rows))
-        self.store.append(key[order][first], np.diff(starts), instants, ids, [c.take(rows) for c in batch.stored])
+        stored = [column.take(rows) for column in batch.stored]
+        columns = [index.column for index in self.indexes.values()]
+        indexed = {column: take(state, order) for column, state in zip(columns, batch.indexed, strict=True)}
+        self.store.append(key[order][first], np.diff(starts), instants, ids, stored, indexed)
         self._tidy()
 
     def restore(self, events: pa.Table, first: Array, count: Array, keys: pa.Table) -> None:
@@ -173,12 +173,14 @@ class Part:
         chosen = self.store.forget()
         if chosen is not None and self.dictionary is not None:
             self.dictionary.keep(chosen)
-            for index in self.indexes.values():
-                index.keep_keys(chosen)
         if len(self.log) > 2 * self.rows + _LITTLE:
             held = self.store.rings.held()
             self.log.keep(self.store.ids.elements(held)[0])
             self.store.ids.append(held, (np.arange(held.rows),))
+        for index in self.indexes.values():
+            if index.outdated:
+                self.store.rings.remove(index.column)
+                self._fill(index)
 
     def _bind(self, schema: pa.Schema) -> None:
         """Fix the types with the first batch."""
@@ -195,7 +197,7 @@ class Part:
         bound = bind_lookup(part, types_in(schema))
         types = feature_types(bound, own)
         for index in self.indexes.values():
-            index.bind(schema)
+            index.check(schema)
         keys = pa.schema([pa.field(key, field_of(own, key).type) for key in part.by])
         shared = sorted(
             {
@@ -219,6 +221,8 @@ class Part:
         self.bound: BoundLookup = bound
         self.types: tuple[Types, ...] = types
         self.schema = own
+        for index in self.indexes.values():
+            self.store.rings.add(index.bind(self.store))
 
     # The order of events of one instant
 
@@ -282,12 +286,13 @@ class Part:
     def add_index(self, query: str, column: str, index: ThresholdIndex) -> None:
         """Index the events that are held, and all that come from now on."""
         if self.schema is not None:
-            index.bind(self.schema)
-            held = self.store.rings.held()
-            events = self.log.take(self.store.ids.elements(held)[0])
-            (instants,) = self.store.instants.elements(held)
-            index.update(np.repeat(held.key, held.width), instants, *index.read(events))
+            index.check(self.schema)
+            self._fill(index)
         self.indexes[query, column] = index
+
+    def _fill(self, index: ThresholdIndex) -> None:
+        column = index.bind(self.store)
+        self.store.rings.add(column, index.read(self.events(self.store.rings.occupied())))
 
     def explain(self) -> list[str]:
         """What each component is kept as, and why."""

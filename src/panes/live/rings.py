@@ -119,8 +119,9 @@ class Slots(SlotColumn):
         self.values = np.zeros(0, np.int64)
 
     def resize(self, slots: int) -> None:  # noqa: D102
-        kept = self.values[:slots]
-        self.values = np.concatenate([kept, np.zeros(slots - len(kept), np.int64)])
+        if slots != len(self.values):
+            kept = self.values[:slots]
+            self.values = np.concatenate([kept, np.zeros(slots - len(kept), np.int64)])
 
     def append(self, rows: Runs, state: State) -> None:  # noqa: D102
         (self.values[rows.slot],) = state
@@ -159,6 +160,10 @@ class Rings:
         """Add a column; with the states of all rows that are held, key after key, if there are any."""
         self._fill(column, state)
         self.columns.append(column)
+
+    def remove(self, column: SlotColumn) -> None:
+        """Remove a column."""
+        self.columns.remove(column)
 
     def replace(self, old: SlotColumn, new: SlotColumn, state: State) -> None:
         """Replace a column; with the states of all rows that are held, key after key."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.errors import PlanError, StateError
-from panes.live.threshold_index import ThresholdIndex
+from panes.live.threshold_index import threshold_index
 from panes.queries.measures import Rows
 from panes.queries.query import Query
 from panes.queries.windows import Nested
@@ -166,10 +166,7 @@ def _keep_of_data(data: Any) -> Any:
 
 
 def _facts(part: Part) -> dict[str, Any]:
-    indexes = [
-        [query, column, None if index.levels is None else index.levels.p]
-        for (query, column), index in part.indexes.items()
-    ]
+    indexes = [[query, column, index.p] for (query, column), index in part.indexes.items()]
     begun = part.schema is not None
     return {"begun": begun, "left_out": part.store.left_out if begun else 0, "indexes": indexes}
 
@@ -196,8 +193,7 @@ def _restore(part: Part, facts: dict[str, Any], tables: Iterator[pa.Table], newe
         store.forgotten[:], store.left_out, store.newest = forgotten, facts["left_out"], newest
     for name, column, p in facts["indexes"]:
         query = next(query for query in part.declared.queries if query.name == name)
-        assert part.keep.micros is not None
-        part.add_index(name, column, ThresholdIndex(query, column, part.keep.micros, p=p))
+        part.add_index(name, column, threshold_index(query, column, p))
 
 
 def _streams(file: Any) -> Iterator[pa.Table]:

@@ -1,4 +1,4 @@
-"""CI-MAX: which keys have a large value in a suffix window, exactly; CI-MIN is the same with the order reversed."""
+"""CI-MAX: which keys have a large value in a window up to now; CI-MIN is the same with the order reversed."""
 
 from __future__ import annotations
 
@@ -7,197 +7,127 @@ from typing import Final
 
 import numpy as np
 
-from panes.aggregates.operations import Array
-from panes.frames.positions import ranges
-from panes.live.collective import NEVER
+from panes.aggregates.operations import Array, State
+from panes.frames.positions import Integers
 from panes.live.layers import Layers
-from panes.live.ragged import Integers, Ragged, bit_lengths
+from panes.live.ragged import Ragged
+from panes.live.rings import Runs, Slots
+from panes.live.store import Instants
 
-_BLOCK: Final = 16
-_SHORT: Final = 2048
+_SPARE: Final = 1 << 12
+"""Rows that may come before steps are built again, beside as many as are held."""
+
+_INT64: Final = np.iinfo(np.int64)
 
 
-class Staircase:
-    """The events of each key whose value no later event reaches.
+class Staircase(Slots):
+    """Values of rows as integers in their order; and of each key, those that no later one reaches.
 
     ==========  =====================================================================
-    requires    events in the order of time within each key; values as 64-bit integers
-                in their order
+    requires    values as 64-bit integers in their order
     update      O(log N) for a key that changes, and O(1) amortised for an event
-    lookup      O(log² N + answers log N), about; indexes what has changed since the
-                last lookup
-    memory      the steps of each key, and five numbers more for each of them
+    lookup      O(steps above the threshold, or steps since the window began, whichever
+                are fewer); indexes what has changed since the last lookup
+    memory      one number per row; the steps of each key, and six numbers more for each
     paper       CI-MAX and CI-MIN, Arasu & Widom 2004, table 1; their algorithm is in
                 the full version only, and this one is our own
     ==========  =====================================================================
 
-    The maximum over a suffix window is the maximum of the events that no later one reaches. They form a staircase: the
-    later, the smaller. Of the events above a threshold the newest is a step of it; the steps below are not above, and
-    the steps before are older. So each step answers for one range of thresholds: from the next step's value up to its
-    own, with the time of its event. A key qualifies when the step that a threshold falls on is recent enough.
-
-    Examples
-    --------
-    >>> index = Staircase()
-    >>> index.extend(2)
-    >>> index.insert(np.array([0, 1]), np.array([3, 1]), np.array([10, 20, 30, 25]), np.array([5, 7, 2, 6]))
-    >>> index.above(5, since=20)
-    array([0, 1])
+    The maximum over a window up to now is the maximum of the events that no later one reaches. They form a staircase:
+    the later, the smaller. A key qualifies if one of its steps is above the threshold and not older than the window.
     """
 
-    def __init__(self) -> None:
-        self._steps = Ragged(NEVER, 0)
+    def __init__(self, instants: Instants) -> None:
+        super().__init__(instants.rings)
+        self._instants = instants
+        self._clear()
+
+    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+        super().append(rows, state)
+        self._appended += rows.rows
+        if self._appended > 2 * self.rings.rows + _SPARE:
+            self._build()
+        elif rows.rows:
+            self._add(rows, state[0])
+
+    def move(self, rows: Runs, state: State) -> None:  # noqa: D102
+        super().append(rows, state)
+
+    def keep(self, chosen: Integers) -> None:  # noqa: D102
+        self._build()
+
+    def between(self, above: int | None, below: int | None, since: int) -> Integers:
+        """The keys whose largest value since an instant is within two bounds; None is no bound."""
+        if (above is not None and above >= _INT64.max) or (below is not None and below <= _INT64.min):
+            return np.zeros(0, np.int64)
+        above = None if above is None or above < _INT64.min else above
+        keys = self._layers.candidates(lambda layer: layer.above(above, since))
+        keys = keys[self._newest_above(above, keys) >= since]
+        if below is None or below > _INT64.max:
+            return keys
+        return keys[self._newest_above(below - 1, keys) < since]
+
+    def _clear(self) -> None:
+        self._steps = Ragged(2)
         self._layers = Layers(self._layer, np.zeros(0, np.int64))
+        self._appended = 0
 
-    def extend(self, keys: int) -> None:
-        """Have room for so many keys, numbered from 0."""
-        self._steps.extend(keys)
+    def _build(self) -> None:
+        """Build all steps again from the rows that are held."""
+        self._clear()
+        rows = self.rings.held()
+        self._appended = rows.rows
+        if rows.rows:
+            self._add(rows, self.values[rows.slot])
 
-    def clear(self, keys: Integers) -> None:
-        """Drop all events of some keys."""
-        self._steps.resize(keys, np.zeros(len(keys), np.int64))
+    def _add(self, rows: Runs, values: Integers) -> None:
+        """Add rows to the staircases of their keys."""
+        keys, steps = rows.key, self._steps
+        steps.extend(len(self.rings))
+        unreached, largest = _unreached(rows.width, values)
+        lower = steps.count_above(keys, 1, largest)
+        steps.truncate(keys, np.where(rows.lo == self.rings.first[keys], 0, lower))
+        added = np.add.reduceat(unreached, rows.begins, dtype=np.int64)
+        steps.append(keys, added, self._instants.values[rows.slot[unreached]], values[unreached])
         self._layers.note(keys)
 
-    def insert(self, keys: Integers, counts: Integers, times: Integers, values: Integers) -> None:
-        """Add events to some distinct keys: ``counts`` each, by time, one key after another."""
-        on_stairs, largest = _not_reached(counts, values)
-        kept = self._steps.count_below(keys, 1, largest, falling=True)
-        self._steps.resize(keys, kept)
-        group = np.repeat(np.arange(len(keys)), counts)
-        added = np.bincount(group[on_stairs], minlength=len(keys))
-        self._steps.append(keys, added, times[on_stairs], values[on_stairs])
-        self._layers.note(keys)
-
-    def newest(self, value: int, keys: Integers) -> Integers:
-        """The time of the newest event above a value, of some keys; ``NEVER`` without one."""
-        step = self._steps.count_below(keys, 1, value, falling=True) - 1
-        found = np.full(len(keys), NEVER)
-        there = np.flatnonzero(step >= 0)
-        found[there] = self._steps.columns[0][self._steps.starts[keys[there]] + step[there]]
-        return found
-
-    def above(self, value: int, since: int) -> Integers:
-        """All keys with an event above a value since a time."""
-        keys = self._layers.candidates(lambda layer: (layer.above(value, since),))
-        return keys[self.newest(value, keys) >= since]
+    def _newest_above(self, value: int | None, keys: Integers) -> Integers:
+        """The instant of the newest event of each key that is above a value; long ago without one."""
+        sizes = self._steps.sizes[keys]
+        last = (sizes if value is None else self._steps.count_above(keys, 1, value)) - 1
+        instants = np.full(len(keys), _INT64.min)
+        there = np.flatnonzero(last >= 0)
+        instants[there] = self._steps.columns[0][self._steps.starts[keys[there]] + last[there]]
+        return instants
 
     def _layer(self, keys: Integers) -> Steps:
-        keys = keys[self._steps.sizes[keys] > 0]
-        sizes, places = self._steps.sizes[keys], self._steps.places(keys)
-        times, values = (column[places] for column in self._steps.columns)
-        lasts = np.cumsum(sizes) - 1
-        following = np.empty(len(values), np.int64)
-        following[:-1] = values[1:]
-        # The last step answers for every threshold below its value.
-        following[lasts] = NEVER
-        return Steps(keys, np.repeat(keys, sizes), Stabbing(following, values, times))
+        steps = np.stack([np.repeat(keys, self._steps.sizes[keys]), *self._steps.elements(keys)])
+        return Steps(keys, steps[:, np.argsort(steps[1])], steps[:, np.argsort(steps[2])])
 
 
-def _not_reached(counts: Integers, values: Integers) -> tuple[Array, Integers]:
-    """Which events of each key are greater than all later ones of it, and the largest of each key."""
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A layer: the keys, instants and values of all steps of some keys, once by instant and once by value."""
+
+    keys: Integers
+    by_instant: Integers
+    by_value: Integers
+
+    def above(self, value: int | None, since: int) -> Integers:
+        """The keys with a step above a value at an instant or later: the shorter list is looked through."""
+        late = self.by_instant[:, np.searchsorted(self.by_instant[1], since) :]
+        keys: Integers = late[0]
+        if value is not None:
+            large = self.by_value[:, np.searchsorted(self.by_value[2], value, side="right") :]
+            few = large.shape[1] < late.shape[1]
+            keys = large[0][large[1] >= since] if few else keys[late[2] > value]
+        return keys
+
+
+def _unreached(counts: Integers, values: Integers) -> tuple[Array, Integers]:
+    """Which values of each group are greater than all later ones of it, and the largest of each group."""
     ranks = np.unique(values, return_inverse=True)[1].astype(np.int64, copy=False)
     # From the end, with later groups below earlier ones, so that one running maximum serves all groups.
     height = np.repeat(np.arange(len(counts))[::-1] * len(values), counts) + ranks + 1
     later = np.append(np.maximum.accumulate(height[:0:-1])[::-1], 0)
     return height > later, np.maximum.reduceat(values, np.cumsum(counts) - counts)
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """A layer: all steps of some keys at one time."""
-
-    keys: Integers
-    owners: Integers
-    found: Stabbing
-
-    def above(self, value: int, since: int) -> Integers:
-        """The keys whose newest event above a value came at a time or later."""
-        return self.owners[self.found.stabbed(value, since)]
-
-
-class Stabbing:
-    """Half-open intervals of integers with a time each: all that hold a point and are recent enough.
-
-    ==========  =====================================================================
-    requires    all intervals at once
-    build       O(n log n)
-    lookup      O(log² n + answers log n)
-    memory      about six numbers for each interval
-    paper       interval trees, Edelsbrunner 1980, over the bits of ranks
-    ==========  =====================================================================
-
-    An interval tree over the ranks of the ends, in the bits of the numbers: an interval lies at the node of the highest
-    bit in which its ends differ. A point passes one node for each bit. Where it is below the node's middle, it is in
-    those intervals that begin at or before it; above, in those that end at or after it. Sorted by begin, and again by
-    end, these are ranges of an array each, and maxima of ever larger blocks find the recent ones among them.
-
-    Examples
-    --------
-    >>> found = Stabbing(np.array([1, 2, 5]), np.array([4, 3, 9]), np.array([10, 20, 30]))
-    >>> np.sort(found.stabbed(2, since=0)), found.stabbed(2, since=15), found.stabbed(4, since=0)
-    (array([0, 1]), array([1]), array([], dtype=int64))
-    """
-
-    def __init__(self, lows: Integers, highs: Integers, times: Integers) -> None:
-        self._ends = np.unique(np.concatenate([lows, highs]))
-        # Between two neighbouring ends all points are in the same intervals: point number r has r ends at or before it.
-        low = np.searchsorted(self._ends, lows, side="right")
-        high = np.searchsorted(self._ends, highs, side="right") - 1
-        self._bits = len(self._ends).bit_length()
-        self._shift = self._bits + 1
-        which = np.flatnonzero(low <= high)
-        low, high = low[which], high[which]
-        height = bit_lengths(low ^ high)
-        node = ((1 << (self._bits - height)) + (high >> height)) << self._shift
-        by_low, by_high = node + low, node + (1 << self._bits) - high
-        first, second = np.argsort(by_low), np.argsort(by_high)
-        self._by_low, self._by_high = by_low[first], by_high[second]
-        self._which = np.concatenate([which[first], which[second]])
-        self._times = [times[self._which]]
-        while len(self._times[-1]) > _BLOCK:
-            self._times.append(np.maximum.reduceat(self._times[-1], np.arange(0, len(self._times[-1]), _BLOCK)))
-
-    def stabbed(self, point: int, since: int) -> Integers:
-        """The numbers of the intervals that hold a point and have a time of ``since`` or later, in any order."""
-        rank = int(np.searchsorted(self._ends, point, side="right"))
-        height = np.arange(self._bits + 1)
-        node = ((1 << (self._bits - height)) + (rank >> height)) << self._shift
-        # The bit below a node's height says on which side of its middle the point is.
-        above = np.append(False, (rank >> height[:-1]) & 1).astype(bool)
-        low, high = node[~above], node[above]
-        starts = np.concatenate(
-            [np.searchsorted(self._by_low, low), len(self._by_low) + np.searchsorted(self._by_high, high)]
-        )
-        until_low = np.searchsorted(self._by_low, low + rank, side="right")
-        until_high = np.searchsorted(self._by_high, high + (1 << self._bits) - rank, side="right")
-        found: Integers = self._which[
-            self._recent(starts, np.concatenate([until_low, len(self._by_low) + until_high]), since)
-        ]
-        return found
-
-    def _recent(self, starts: Integers, ends: Integers, since: int) -> Integers:
-        """The places in some ranges whose time is recent enough."""
-        singles: list[Integers] = []
-        for _ in self._times:
-            lengths = ends - starts
-            if len(singles) == len(self._times) - 1 or int(lengths.sum()) <= _SHORT:
-                singles.append(ranges(starts, lengths))
-                break
-            # What fills no block is checked one by one; whole blocks by their maxima.
-            whole, until = -(-starts // _BLOCK), ends // _BLOCK
-            none = whole >= until
-            singles.append(
-                np.concatenate(
-                    [
-                        ranges(starts, np.where(none, lengths, whole * _BLOCK - starts)),
-                        ranges(until * _BLOCK, np.where(none, 0, ends - until * _BLOCK)),
-                    ]
-                )
-            )
-            starts, ends = whole[~none], until[~none]
-        found = np.zeros(0, np.int64)
-        for times, places in reversed(list(zip(self._times, singles, strict=False))):
-            blocks = (found[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
-            found = np.concatenate([places, blocks[blocks < len(times)]])
-            found = found[times[found] >= since]
-        return found

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array, State, concatenate, take
+from panes.frames.positions import count_while
 from panes.live.column import Column, CombinedColumn, SortedColumn
 from panes.live.rings import Rings, SlotColumn, Slots
 from panes.timeline import format_duration
@@ -29,14 +30,12 @@ class Instants(Slots):
 
     def search(self, key: Array, instant: Array | int) -> Array:
         """Of each key, the ordinal of its first row that is held at or after an instant."""
-        place, end = self.rings.first[key], self.rings.end[key]
-        base, mask = self.rings.base[key], self.rings.size[key] - 1
-        for power in reversed(range(int((end - place).max(initial=0)).bit_length())):
-            further = place + (1 << power)
-            # Keys without rows have no ring: they pass nothing, whatever is read here.
-            probe = self.values.take(base + ((further - 1) & mask), mode="clip")
-            np.copyto(place, further, where=(further <= end) & (probe < instant))
-        return place
+        first, base, mask = self.rings.first[key], self.rings.base[key], self.rings.size[key] - 1
+        # Keys without rows may have no ring.
+        return first + count_while(
+            self.rings.end[key] - first,
+            lambda row: self.values.take(base + ((first + row) & mask), mode="clip") < instant,
+        )
 
 
 _LAZY: Final = 8
@@ -118,6 +117,10 @@ class Store:
         """Everything later than this is held, where instants decide."""
         return _NEVER if self.newest is None or self.keep.micros is None else self.newest - self.keep.micros
 
+    def is_latest(self, instant: int) -> bool:
+        """Whether no event is later than an instant."""
+        return self.newest is None or instant >= self.newest
+
     def grow(self, keys: int) -> None:
         """Have so many keys."""
         more = keys - len(self.forgotten)
@@ -125,20 +128,29 @@ class Store:
             self.rings.grow(keys)
             self.forgotten = np.concatenate([self.forgotten, np.full(more, _NEVER)])
 
-    def append(self, key: Array, count: Array, instants: Array, ids: Array, stored: Sequence[pa.Array]) -> None:
+    def append(
+        self,
+        key: Array,
+        count: Array,
+        instants: Array,
+        ids: Array,
+        stored: Sequence[pa.Array],
+        indexed: Mapping[SlotColumn, State] | None = None,
+    ) -> None:
         """Take in rows, key after key and each key's in the order of time.
 
         Parameters
         ----------
         key, count
             The keys, which all differ, and how many rows each has.
-        instants, ids, stored
-            Of each row, when it happened, where it stands among all events, and what is stored of every component.
+        instants, ids, stored, indexed
+            Of each row, when it happened, where it stands among all events, and what is stored of every component and
+            kept by every index.
         """
         self.grow(int(key.max(initial=-1)) + 1)
         if not len(instants):
             return
-        states: dict[SlotColumn, State] = {self.instants: (instants,), self.ids: (ids,)}
+        states: dict[SlotColumn, State] = {self.instants: (instants,), self.ids: (ids,), **(indexed or {})}
         for column, values in zip(self.columns, stored, strict=True):
             states |= column.take_in(values)
         self.newest = int(instants.max()) if self.newest is None else max(self.newest, int(instants.max()))
