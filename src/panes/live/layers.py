@@ -17,7 +17,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from panes.frames.positions import Integers, first_of_each
+from panes.frames.positions import Integers
 
 _FEW: Final = 512
 """Changed keys that are checked one by one."""
@@ -113,5 +113,6 @@ class ByTime:
 
 def _distinct(keys: Sequence[Integers]) -> Integers:
     """The distinct keys of several arrays, sorted. ``np.unique`` hashes, which takes several times as long."""
-    together: Integers = np.sort(np.concatenate([np.zeros(0, np.int64), *keys]))
-    return together[first_of_each(together)]
+    together = np.sort(np.concatenate([np.zeros(0, np.int64), *keys]))
+    distinct: Integers = together[np.append(True, together[1:] != together[:-1])[: len(together)]]
+    return distinct
