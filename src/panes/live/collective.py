@@ -28,8 +28,8 @@ class Collective(RunningIntervals):
     lookup      O(candidates log rows), about; sorts what has changed since the last
                 lookup of the same level
     memory      one number per row
-    error       an event is looked at for nothing in keys with v (1 - ε) copies or more,
-                where v are asked for, ε ≈ 2 / p
+    error       looks at keys with more than v (1 - ε) copies where v are asked for;
+                ε ≈ 2 / p
     paper       CI-COUNT and CI-SUM, Arasu & Widom 2004, section 4 (figure 7), with
                 its parameter p
     ==========  =====================================================================
@@ -180,7 +180,7 @@ class Levels:
         Examples
         --------
         >>> Levels(1).position(Level(exponent=2, place=0), np.array([3, 7, 8, 58]))
-        array([-4,  4,  4, 52])
+        array([ 0,  4,  4, 52])
         """
         multiple: Integers = ((events + self.p) >> level.exponent) - self.p - level.place
         return multiple << level.exponent

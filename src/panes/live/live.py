@@ -296,7 +296,7 @@ class Live:
             Which query, if there are several.
         p
             Of counts and sums, how finely the index tells amounts apart: a larger one gives fewer candidates that do
-            not qualify, and takes more memory. 4 by default.
+            not qualify, and sorts more often. 4 by default.
         epsilon
             Instead of ``p``: the share of a threshold by which a candidate may miss it.
 
