@@ -21,13 +21,13 @@ from benchmarks.report import Timings
 from benchmarks.runner import Bench, timed
 from benchmarks.workloads.planning import windows
 from panes.engine.bind_program import bind_store, types_in
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import Store
 from panes.state.registry import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
 from panes.testing import sliding_class
+from panes.testing.memory_blob_store import MemoryBlobStore
 from panes.testing.window_sets import LONGEST_RANGE, LONGEST_SLIDE
 from panes.timeline import SECOND, Geometry
 

@@ -22,9 +22,9 @@ from panes.engine.input_columns import join_columns
 from panes.errors import OrderError, SchemaError
 from panes.queries.join_declarations import declare_join
 from panes.queries.measures import Delta
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.held_rows import INSTANT, no_marks
 from panes.testing import assert_same_answers
+from panes.testing.memory_blob_store import MemoryBlobStore
 from panes.testing.reference import comparable
 from tests.local.test_joining import CONDITIONS, HOWS, KEYS, TIME, double_loop, rows_of, side
 

@@ -33,8 +33,8 @@ from panes.operators import (
     Sort,
 )
 from panes.operators.policies import policies_of
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.held_rows import INSTANT, MEASURE
+from panes.testing.memory_blob_store import MemoryBlobStore
 from tests.local.test_operated import LIMITS, MOVING, TIME, TUMBLING, WINDOWS, Changes, joined_with, table_of, tables
 
 EVERY = pn.sliding(pn.rows(2))

@@ -24,8 +24,8 @@ from panes.row_windows.bound_rows import bind_rows, labelled, needed
 from panes.row_windows.key_set import KeySet, Own, Shape
 from panes.row_windows.parts import over_rows
 from panes.row_windows.rows_shard import RowsShard
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.held_rows import INSTANT, no_marks
+from panes.testing.memory_blob_store import MemoryBlobStore
 from tests.local.test_operated import MOVING, WINDOWS, table_of, tables
 from tests.local.test_operated_stream import micro_batches
 

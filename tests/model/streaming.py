@@ -22,13 +22,13 @@ from panes.row_windows.bound_rows import bind_rows, labelled
 from panes.row_windows.rows_shard import RowsShard
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.held_rows import INSTANT, MEASURE
 from panes.state.job import Store
 from panes.state.registry import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
+from panes.testing.memory_blob_store import MemoryBlobStore
 
 SHARDS = 2
 

@@ -12,13 +12,13 @@ import panes as pn
 from panes.engine.bind_program import bind_store, types_in
 from panes.engine.program import Program, cut_into_ticks
 from panes.queries.windows import Window
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import ShardMetrics, Store
 from panes.state.registry import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import Mode, StreamOptions
 from panes.state.watermark import EPOCH
+from panes.testing.memory_blob_store import MemoryBlobStore
 from tests.state.simulation import KEYS, SCHEMA, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 SHARDS = 2

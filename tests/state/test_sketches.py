@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.engine.bind_program import bind_store, types_in
 from panes.queries.windows import Window
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.job import Store
 from panes.state.registry import Offer
 from panes.state.stream_options import Mode
 from panes.state.watermark import EPOCH
+from panes.testing.memory_blob_store import MemoryBlobStore
 from tests.state.simulation import SCHEMA, Event, Simulation, events, windows
 from tests.state.test_shard import AT_LAST, SHARDS, Stream
 

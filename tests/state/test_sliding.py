@@ -15,13 +15,13 @@ from panes.engine.bind_program import bind_store, types_in
 from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import ShardMetrics, Store
 from panes.state.registry import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
 from panes.state.watermark import EPOCH
+from panes.testing.memory_blob_store import MemoryBlobStore
 from tests.state.simulation import SCHEMA, Event, PerEvent, Simulation, arguments_of, events, windows
 
 SHARDS = 2

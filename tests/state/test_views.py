@@ -18,13 +18,13 @@ from panes.errors import DeclarationError, StateError
 from panes.expressions.evaluate import evaluate, require_boolean
 from panes.queries.catalogue_entries import Entry, read_entry, registration
 from panes.queries.windows import Window
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import Store
 from panes.state.registry import Offer
 from panes.state.runs import History
 from panes.state.shard import Shard
 from panes.state.stream_options import Mode, StreamOptions
+from panes.testing.memory_blob_store import MemoryBlobStore
 from panes.timeline import Edges, Geometry
 from tests.state.simulation import Event, arguments_of, events, program_of, queries
 

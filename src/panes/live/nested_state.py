@@ -29,7 +29,6 @@ from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.query import Query
 from panes.queries.windows import Nested, Window
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.granules import GranuleRows, settle
 from panes.state.key_dictionary import KeyDictionary
 from panes.timeline import DurationLike, Edges, Geometry, InstantLike, format_duration, parse_duration, parse_instant
@@ -230,7 +229,7 @@ class Granules:
             program = replace(bind_store(self._store, types_in(schema)), edges=edges)
             keys = [pa.field(name, field_of(schema, name).type) for name in self._store.keys]
             names = pa.schema(keys) if keys else _everything().schema
-            self._bound = used, program, KeyDictionary(names, MemoryBlobStore())
+            self._bound = used, program, KeyDictionary(names)
         check_same_types(used, self._bound[0])
         return self._bound
 

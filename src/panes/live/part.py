@@ -27,7 +27,6 @@ from panes.live.column import Column, CombinedColumn
 from panes.live.store import Keep, Store
 from panes.live.threshold_index import ThresholdIndex
 from panes.queries.lookup_declarations import LookupPart
-from panes.state.blob_store import MemoryBlobStore
 from panes.state.key_dictionary import KeyDictionary
 
 _LITTLE = 1 << 12
@@ -216,7 +215,7 @@ class Part:
             None if self._ordered is None else self._untie,
         )
         self.columns: dict[int, Column] = dict(zip(shared, self.store.columns, strict=True))
-        self.dictionary = KeyDictionary(keys, MemoryBlobStore()) if len(keys) else None
+        self.dictionary = KeyDictionary(keys) if len(keys) else None
         self.log = EventLog(own)
         self.bound: BoundLookup = bound
         self.types: tuple[Types, ...] = types

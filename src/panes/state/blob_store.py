@@ -1,16 +1,16 @@
 """Where a shard keeps its blobs, and how a batch becomes one.
 
-In a stream the blob store is Spark's state store; in tests and live plans it is a dictionary. A call to Spark's state
-store costs about a millisecond regardless of size, and reads cost most. So blobs are few and fairly large, and a
-process caches those it has seen. A name is never used twice, even when a micro-batch runs again after a failure, so a
-cached name always stands for the same bytes.
+In a stream the blob store is Spark's state store; in tests it is a dictionary. A call to Spark's state store costs
+about a millisecond regardless of size, and reads cost most. So blobs are few and fairly large, and a process caches
+those it has seen. A name is never used twice, even when a micro-batch runs again after a failure, so a cached name
+always stands for the same bytes.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -23,6 +23,8 @@ FORMAT = 4
 """The format of all state. A checkpoint of another format is refused."""
 
 _FORMAT = b"panes.format"
+_DECODED = 3
+"""A decoded blob takes about as many times the memory of its bytes, which are compressed."""
 
 
 class BlobStore(Protocol):
@@ -44,35 +46,6 @@ class BlobStore(Protocol):
         """Delete a blob."""
 
 
-class MemoryBlobStore:
-    """A blob store in this process that counts the bytes written and read."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[str, bytes] = {}
-        self.written = self.read = 0
-        self._manifest: bytes | None = None
-
-    def manifest(self) -> bytes | None:  # noqa: D102
-        return self._manifest
-
-    def write_manifest(self, data: bytes) -> None:  # noqa: D102
-        self._manifest = data
-        self.written += len(data)
-
-    def get(self, name: str) -> bytes:  # noqa: D102
-        self.read += len(self.blobs[name])
-        return self.blobs[name]
-
-    def put(self, name: str, data: bytes) -> None:  # noqa: D102
-        if name in self.blobs:
-            raise KeyError(f"the blob {name} exists already")
-        self.blobs[name] = data
-        self.written += len(data)
-
-    def remove(self, name: str) -> None:  # noqa: D102
-        del self.blobs[name]
-
-
 def new_name() -> str:
     """Return a name that is unique for ever."""
     return uuid4().hex
@@ -85,14 +58,15 @@ class BlobCache:
         self._limit, self._size = limit, 0
         self._values: OrderedDict[str, tuple[object, int]] = OrderedDict()
 
-    def get(self, name: str, load: Callable[[], tuple[T, int]]) -> T:
-        """Return the value of a name, loading it (with its size) on a miss."""
-        if name in self._values:
-            self._values.move_to_end(name)
-            return self._values[name][0]  # type: ignore[return-value]
-        value, size = load()
-        self.put(name, value, size)
-        return value
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, name: str) -> object | None:
+        """Return the value of a name; None if it is not cached."""
+        if name not in self._values:
+            return None
+        self._values.move_to_end(name)
+        return self._values[name][0]
 
     def put(self, name: str, value: object, size: int) -> None:
         """Remember the value of a name."""
@@ -109,6 +83,43 @@ class BlobCache:
 
 CACHE = BlobCache()
 """Shared by all shards of a process."""
+
+
+class CachedBlobs(Generic[T]):
+    """Values of one kind in a blob store; those written or read last stay decoded in the process.
+
+    Parameters
+    ----------
+    suffix
+        What tells values apart that are decoded from the same blob in different ways.
+    """
+
+    def __init__(
+        self, blob_store: BlobStore, encode: Callable[[T], bytes], decode: Callable[[bytes], T], suffix: str = ""
+    ) -> None:
+        self._blob_store, self._encode, self._decode, self._suffix = blob_store, encode, decode, suffix
+
+    def read(self, name: str) -> T:
+        """Return the value under a name."""
+        cached = CACHE.get(name + self._suffix)
+        if cached is not None:
+            return cast("T", cached)
+        data = self._blob_store.get(name)
+        value = self._decode(data)
+        CACHE.put(name + self._suffix, value, _DECODED * len(data))
+        return value
+
+    def write(self, value: T) -> tuple[str, int]:
+        """Write a value under a new name; return the name and the size."""
+        name, data = new_name(), self._encode(value)
+        self._blob_store.put(name, data)
+        CACHE.put(name + self._suffix, value, _DECODED * len(data))
+        return name, len(data)
+
+    def remove(self, name: str) -> None:
+        """Delete a value."""
+        self._blob_store.remove(name)
+        CACHE.drop(name + self._suffix)
 
 
 def pack(batch: pa.RecordBatch) -> bytes:

@@ -1,4 +1,4 @@
-"""Append-only batches in a blob store, and the dictionary of keys built on them.
+"""Append-only batches, and the dictionary of keys built on them.
 
 Both write only new rows: a :class:`BatchLog` merges small batches into larger ones as it grows, and a
 :class:`KeyDictionary` gives each key of a store an ordinal, which granules carry instead of the key.
@@ -16,23 +16,17 @@ import pyarrow.compute as pc
 
 from panes.engine.keys import key_ordinals
 from panes.frames.positions import Integers
-from panes.state.blob_store import CACHE, BlobStore, new_name, pack, unpack
+from panes.state.blob_store import BlobStore, CachedBlobs, pack, unpack
 
 _PLAIN = (pa.types.is_integer, pa.types.is_string, pa.types.is_binary, pa.types.is_date, pa.types.is_timestamp)
 
 
 class KeyDictionary:
-    """The distinct keys of one store in one shard, in order of first appearance.
+    """The distinct keys of one store, in order of first appearance: at least one column; written as in a log."""
 
-    Parameters
-    ----------
-    schema
-        The key columns, at least one.
-    listed
-        Names and lengths of the batches, as listed in a manifest.
-    """
-
-    def __init__(self, schema: pa.Schema, blob_store: BlobStore, listed: Sequence[Sequence[Any]] = ()) -> None:
+    def __init__(
+        self, schema: pa.Schema, blob_store: BlobStore | None = None, listed: Sequence[Sequence[Any]] = ()
+    ) -> None:
         self._schema, self._log = schema, BatchLog(schema, blob_store, listed)
 
     @property
@@ -92,66 +86,66 @@ class BatchLog:
 
     Parameters
     ----------
+    blob_store
+        Where the batches are written; without it they are held in this process only.
     listed
         Names and lengths of the batches, as listed in a manifest.
 
     Examples
     --------
-    >>> from panes.state.blob_store import MemoryBlobStore
-    >>> log = BatchLog(pa.schema({"n": pa.int64()}), MemoryBlobStore())
+    >>> log = BatchLog(pa.schema({"n": pa.int64()}))
     >>> for numbers in ([1, 2, 3, 4, 5], [6], [7]):
     ...     log.append(pa.record_batch({"n": numbers}))
-    >>> [count for _, count in log.listed], log.all().column("n").to_pylist()
+    >>> [len(batch) for batch in log.batches], log.all().column("n").to_pylist()
     ([5, 2], [1, 2, 3, 4, 5, 6, 7])
     """
 
-    def __init__(self, schema: pa.Schema, blob_store: BlobStore, listed: Sequence[Sequence[Any]] = ()) -> None:
-        self.schema, self._blob_store = schema, blob_store
-        self.listed: list[tuple[str, int]] = [(name, count) for name, count in listed]
-        self._batches = [self._read(name) for name, _ in self.listed]
+    def __init__(
+        self, schema: pa.Schema, blob_store: BlobStore | None = None, listed: Sequence[Sequence[Any]] = ()
+    ) -> None:
+        self.schema = schema
+        self._blobs = None if blob_store is None else CachedBlobs(blob_store, pack, unpack)
+        self._names: list[str] = [name for name, _ in listed]
+        self.batches = [] if self._blobs is None else [self._blobs.read(name) for name in self._names]
+
+    @property
+    def listed(self) -> list[tuple[str, int]]:
+        """Names and lengths of the batches, for a manifest."""
+        return list(zip(self._names, map(len, self.batches), strict=True))
 
     def __len__(self) -> int:
-        return sum(count for _, count in self.listed)
+        return sum(map(len, self.batches))
 
     @property
     def bytes(self) -> int:
         """The size of all rows in memory."""
-        return sum(batch.nbytes for batch in self._batches)
+        return sum(batch.nbytes for batch in self.batches)
 
     def all(self) -> pa.RecordBatch:
         """Return all rows as one batch."""
-        return _concat(self.schema, self._batches)
+        return _concat(self.schema, self.batches)
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Add rows, merged with the batch before them unless that is more than twice as long."""
         if not len(rows):
             return
-        while self.listed and self.listed[-1][1] <= 2 * len(rows):
-            rows = _concat(self.schema, [self._batches.pop(), rows])
-            self._remove(self.listed.pop()[0])
-        name, data = new_name(), pack(rows)
-        self._blob_store.put(name, data)
-        CACHE.put(name, rows, 2 * len(data))
-        self.listed.append((name, len(rows)))
-        self._batches.append(rows)
+        while self.batches and len(self.batches[-1]) <= 2 * len(rows):
+            rows = _concat(self.schema, [self._pop(), rows])
+        self.batches.append(rows)
+        if self._blobs is not None:
+            self._names.append(self._blobs.write(rows)[0])
 
     def replace(self, rows: pa.RecordBatch) -> None:
         """Replace all rows."""
-        for name, _ in self.listed:
-            self._remove(name)
-        self.listed, self._batches = [], []
+        while self.batches:
+            self._pop()
         self.append(rows)
 
-    def _read(self, name: str) -> pa.RecordBatch:
-        def load() -> tuple[pa.RecordBatch, int]:
-            data = self._blob_store.get(name)
-            return unpack(data), 2 * len(data)
-
-        return CACHE.get(name, load)
-
-    def _remove(self, name: str) -> None:
-        self._blob_store.remove(name)
-        CACHE.drop(name)
+    def _pop(self) -> pa.RecordBatch:
+        """Remove the last batch."""
+        if self._blobs is not None:
+            self._blobs.remove(self._names.pop())
+        return self.batches.pop()
 
 
 def _concat(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,7 @@ from panes.aggregates.component import Component
 from panes.engine.partials import next_edge
 from panes.frames.positions import Integers
 from panes.planning.granularity import Tier
-from panes.state.blob_store import CACHE, BlobStore, new_name
+from panes.state.blob_store import BlobStore, CachedBlobs
 from panes.state.granules import GranuleRows, pack_granules, settle, unpack_granules
 from panes.timeline import Edges, Geometry, all_within
 
@@ -79,8 +80,9 @@ class Runs:
         blob_store: BlobStore,
         listed: Iterable[Mapping[str, Any]] = (),
     ) -> None:
-        self._components, self._names, self._blob_store = components, names, blob_store
-        self._cached_as = "/" + ", ".join(names)
+        self._components = components
+        encode, decode = partial(pack_granules, names=names), partial(unpack_granules, names=names)
+        self._blobs = CachedBlobs(blob_store, encode, decode, "/" + ", ".join(names))
         self.listed = [Run(**run) for run in listed]
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -99,7 +101,7 @@ class Runs:
 
     def starting_from(self, instant: int) -> GranuleRows:
         """Return the granules of every run that has some starting at an instant or later."""
-        found = [self._read(run) for run in self.listed if run.last >= instant]
+        found = [self._blobs.read(run.name) for run in self.listed if run.last >= instant]
         return GranuleRows.concat(found, self._components)
 
     def add(self, rows: GranuleRows) -> None:
@@ -114,7 +116,7 @@ class Runs:
         for run in self.listed[:]:
             self._coarsen(run, tiers, watermark, cuts)
         while (chosen := self._alike()) is not None:
-            rows = GranuleRows.concat([self._read(run) for run in chosen], self._components)
+            rows = GranuleRows.concat([self._blobs.read(run.name) for run in chosen], self._components)
             for run in chosen:
                 self._remove(run)
             rows = settle(rows, self._components, tiers, watermark, cuts)
@@ -125,7 +127,7 @@ class Runs:
     def renumber(self, keys: Integers) -> None:
         """Rewrite all runs with new key ordinals: ``keys[old]`` is the new one, or -1 for a key to remove."""
         for run in self.listed[:]:
-            rows = self._read(run)
+            rows = self._blobs.read(run.name)
             self._remove(run)
             new = keys[rows.key]
             rows = GranuleRows(new, rows.start, rows.end, rows.stored).where(new >= 0)
@@ -134,14 +136,14 @@ class Runs:
 
     def used_keys(self) -> Integers:
         """Return the ordinals of the keys that have granules."""
-        found = [np.unique(self._read(run).key) for run in self.listed]
+        found = [np.unique(self._blobs.read(run.name).key) for run in self.listed]
         return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
     def latest(self, keys: int) -> tuple[Integers, Integers]:
         """Return the end of each key's last granule, and how many granules it has."""
         latest, count = np.full(keys, -(2**62)), np.zeros(keys, np.int64)
         for run in self.listed:
-            rows = self._read(run)
+            rows = self._blobs.read(run.name)
             np.maximum.at(latest, rows.key, rows.end)
             count += np.bincount(rows.key, minlength=keys)
         return latest, count
@@ -163,7 +165,7 @@ class Runs:
             tier += 1
         if tier == run.tier:
             return
-        before = self._read(run)
+        before = self._blobs.read(run.name)
         after = settle(before, self._components, tiers, watermark, cuts)
         at = self.listed.index(run)
         if len(after) <= _WORTH * len(before):
@@ -173,22 +175,13 @@ class Runs:
         else:
             self.listed[at] = Run(run.name, run.rows, run.size, run.first, run.last, tier)
 
-    def _read(self, run: Run) -> GranuleRows:
-        def load() -> tuple[GranuleRows, int]:
-            return unpack_granules(self._blob_store.get(run.name), self._names), 3 * run.size
-
-        return CACHE.get(run.name + self._cached_as, load)
-
     def _write(self, rows: GranuleRows, tier: int) -> Run:
-        data, name = pack_granules(rows, self._names), new_name()
-        self._blob_store.put(name, data)
-        CACHE.put(name + self._cached_as, rows, 3 * len(data))
-        return Run(name, len(rows), len(data), int(rows.start.min()), int(rows.start.max()), tier)
+        name, size = self._blobs.write(rows)
+        return Run(name, len(rows), size, int(rows.start.min()), int(rows.start.max()), tier)
 
     def _remove(self, run: Run) -> None:
         self.listed.remove(run)
-        self._blob_store.remove(run.name)
-        CACHE.drop(run.name + self._cached_as)
+        self._blobs.remove(run.name)
 
 
 def _widest(tier: Tier) -> int:
