@@ -46,7 +46,7 @@ def test_nothing_is_written_where_one_query_cannot_be(catalogue):
             "SELECT COUNT(*) AS n FROM ev TIMESTAMP BY ts [RANGE 1 DAY SLIDE 1 HOUR];"
             "SELECT COUNT(*) AS n FROM ev TIMESTAMP BY ts [ROWS 10]"
         )
-    with pytest.raises(DeclarationError, match="EXPLAIN asks for a plan"):
+    with pytest.raises(SqlError, match="EXPLAIN asks for a plan"):
         catalogue.register(f"EXPLAIN {DAILY.partition(chr(10))[2]}")
     with pytest.raises(SqlError, match="expected SELECT"):
         catalogue.register("daily")

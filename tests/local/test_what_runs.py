@@ -75,13 +75,11 @@ def test_what_is_sorted_and_answered(monkeypatch, name):
     assert len(told) >= 2
 
 
-def test_every_step_is_carried_out_once_and_in_order():
-    plan, table, found = pn.plan(PLANS["mixed"]), events(), []
+def test_the_steps_that_are_shown_give_the_answers():
+    plan, table = pn.plan(PLANS["mixed"]), events()
     steps = plan._steps(table, None, {})
-    answers = steps.carry_out(found.append)
-    assert found == list(steps)
-    assert [step.name for step in found] == listed(plan.explain(table))
-    assert answers.equals(plan.run(table))
+    assert [step.name for step in steps] == listed(plan.explain(table))
+    assert steps.carry_out().equals(plan.run(table))
 
 
 def test_explaining_answers_nothing(monkeypatch):

@@ -63,10 +63,8 @@ def operators(frame) -> Counter:
 
 def compared(plan, events, requests=None, **options) -> list[str]:
     """The steps of a run, which are those of the explanation, and of the plan that Spark makes of what they give."""
-    done = []
     steps = plan._steps(events, requests, options)
-    answers = steps.carry_out(lambda step: done.append(step.name))
-    assert done == [step.name for step in steps]
+    answers, done = steps.carry_out(), [step.name for step in steps]
     explained = plan.explain(events, requests, **options)
     assert explained == str(steps)
     found = operators(answers)

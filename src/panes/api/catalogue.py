@@ -148,13 +148,10 @@ class Catalogue:
         return entries
 
 
-def _queries(query: Query | str) -> Sequence[Query]:
+def _queries(query: Query | str) -> list[Query]:
     if not isinstance(query, str):
         return [query]
     # Loaded where there is text: a job reads its catalogue without a parser of statements.
-    from panes.dialect.statement import read_statements
+    from panes.api.sql import sql
 
-    found = read_statements(query)
-    if any(statement.explain for statement in found):
-        raise DeclarationError("EXPLAIN asks for a plan and not for queries: leave it out.")
-    return [statement.query for statement in found]
+    return sql(query)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from panes.expressions.expression import ExpressionLike
-from panes.inputs import both_on_spark
+from panes.inputs import as_table, both_on_spark
 from panes.queries.join_declarations import How, JoinLayout, Windows, declare_join
 from panes.suggestions import helpful
 
@@ -104,6 +104,6 @@ def join(
         from panes.spark.join import join as join_on_spark
 
         return join_on_spark(declared, left, right)
-    from panes.local.join import join as join_here
+    from panes.applying.joined_tables import join_tables
 
-    return join_here(declared, left, right)
+    return join_tables(declared, as_table(left), as_table(right))

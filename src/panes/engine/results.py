@@ -46,13 +46,13 @@ def piece_of(
     at = pa.array(answers.key)
     columns: dict[str, Any] = {key: keys.column(key).take(at) for key in query.by}
     columns |= {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
-    first, last = view.window.begins(answers.start), answers.start + view.window.geometry.range
-    shifted = (first - view.window.shift, last - view.window.end_shift)
-    start, end = (pa.array(bound).view(schema.instant) for bound in shifted)
+    start, end = (pa.array(bound).view(schema.instant) for bound in view.window.shown(answers.start))
     columns["window"] = pa.StructArray.from_arrays([start, end], names=["start", "end"])
     columns["window_name"] = pa.repeat(view.window.name, length)
     if query.uses_expires:
-        columns[EXPIRES] = pa.array(last + view.window.geometry.slide - view.window.shift).view(schema.instant)
+        geometry = view.window.geometry
+        expires = answers.start + geometry.range + geometry.slide - view.window.shift
+        columns[EXPIRES] = pa.array(expires).view(schema.instant)
     return finished(query, pa.table(columns), schema)
 
 

@@ -101,14 +101,8 @@ class Steps:
         for store in physical.stores:
             self.notes += [title_of(store), *(f"  {line}" for line in (*figures_of(physical, store), *store.trace))]
 
-    def carry_out(self, on_done: Callable[[Step], None] | None = None) -> Any:
-        """Run all steps and return the result of the last.
-
-        Parameters
-        ----------
-        on_done
-            Called with every step when it is done.
-        """
+    def carry_out(self) -> Any:
+        """Run all steps and return the result of the last."""
         last = {number: at for at, step in enumerate(self._steps) for number in step.reads}
         found: dict[int, Any] = {}
         for number, step in enumerate(self._steps):
@@ -116,8 +110,6 @@ class Steps:
             given = [found[i] if last[i] > number else found.pop(i) for i in step.reads]
             found[number] = step.work(*given)
             del given
-            if on_done is not None:
-                on_done(step)
         return found[len(self._steps) - 1]
 
     @property

@@ -159,6 +159,10 @@ class Window(DeclaredWindow):
         """Return where instances begin, given where they would without ``since``."""
         return start if self.since is None else np.maximum(start, self.since)
 
+    def shown(self, start: Array) -> tuple[Array, Array]:
+        """Return the bounds that results show, given where instances start without ``since``."""
+        return self.begins(start) - self.shift, start + self.geometry.range - self.end_shift
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cumulate(DeclaredWindow):

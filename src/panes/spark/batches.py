@@ -28,11 +28,10 @@ def batch_of(
     """The answers of one view, with the columns of all views and the number of this one."""
     length = len(answers.start)
     found = {r.alias: column for r, column in zip(view.readings, answers.columns, strict=True)}
-    at, window = pa.array(answers.key), view.window
-    first, last = window.begins(answers.start), answers.start + window.geometry.range
+    at = pa.array(answers.key)
     arrays = [
         pa.array(np.full(length, number, dtype=np.int32)),
-        *(pa.array(bound).view(instant) for bound in (first - window.shift, last - window.end_shift)),
+        *(pa.array(bound).view(instant) for bound in view.window.shown(answers.start)),
         *(column.take(at) for column in keys),
         *(_typed(found.get(alias), type_, length) for alias, type_ in columns.items()),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -153,6 +153,14 @@ def evaluate_keys(evaluate: KeyFilter, condition: Expression, keys: pa.RecordBat
     return fulfilled, reason
 
 
+class Listed(NamedTuple):
+    """A registered query in a manifest: its entry, whether it is active, and since when its windows see all."""
+
+    entry: str
+    active: bool
+    since: dict[str, int]
+
+
 class Registry:
     """The registered queries of a job, and since when each sees every event.
 
@@ -161,8 +169,7 @@ class Registry:
     declared
         The names of the job's own queries.
     listed
-        By name, as in a manifest: the entry as text, whether it is active, and the instants since which its windows
-        see every event.
+        The queries in a manifest, by name.
     admit
         Returns the instant since which each window of a query sees every event; raises if the query cannot be
         answered.
@@ -179,21 +186,20 @@ class Registry:
         self,
         offers: Sequence[Offer],
         declared: frozenset[str],
-        listed: Mapping[str, tuple[str, bool, dict[str, int]]],
+        listed: Mapping[str, Sequence[Any]],
         admit: Callable[[RegisteredQuery], dict[str, int]],
     ) -> None:
         self._offers, self._declared, self._admit = offers, declared, admit
-        self.listed = dict(listed)
+        self.listed = {name: Listed(*values) for name, values in listed.items()}
         self.active: dict[str, tuple[RegisteredQuery, dict[str, int]]] = {}
         self.unserved: list[str] = []
-        for name, (text, on, since) in listed.items():
+        for name, query in [(name, query) for name, query in self.listed.items() if query.active]:
             try:
-                if on and name in declared:
+                if name in declared:
                     raise DeclarationError("the job declares a query of this name now")
-                if on:
-                    self.active[name] = bind_entry(read_entry(text), offers), since
+                self.active[name] = bind_entry(read_entry(query.entry), offers), query.since
             except Exception as error:
-                self.listed[name] = (text, False, {})
+                self.listed[name] = Listed(query.entry, False, {})
                 self.unserved.append(f"{name}: {error}")
 
     def change(self, text: str) -> str | None:
@@ -209,11 +215,11 @@ class Registry:
                 why = "is declared by the job, not registered" if entry.name in self._declared else "is not registered"
                 raise DeclarationError(f"{entry.name!r} {why}, so there is nothing to {entry.action}.")
             elif entry.action == "resume":
-                if not listed[1]:
-                    self._activate(read_entry(listed[0]), listed[0])
+                if not listed.active:
+                    self._activate(read_entry(listed.entry), listed.entry)
             else:
                 self.active.pop(entry.name, None)
-                self.listed[entry.name] = (listed[0], False, {})
+                self.listed[entry.name] = Listed(listed.entry, False, {})
                 if entry.action == "drop":
                     del self.listed[entry.name]
         except Exception as error:
@@ -224,4 +230,5 @@ class Registry:
     def _activate(self, entry: Entry, text: str) -> None:
         query = bind_entry(entry, self._offers)
         since = self._admit(query)
-        self.active[entry.name], self.listed[entry.name] = (query, since), (text, True, since)
+        self.active[entry.name] = query, since
+        self.listed[entry.name] = Listed(text, True, since)

@@ -27,7 +27,7 @@ from panes.state.blob_store import BlobStore
 from panes.state.granules import DeliveredPanes, GranuleRows, column_of, settle
 from panes.state.job import ShardMetrics, Store, ViewAnswers
 from panes.state.key_eviction import keys_to_evict
-from panes.state.manifest import Manifest, encode_manifest, entries_of, identity, read_manifest
+from panes.state.manifest import encode_manifest, entries_of, identity, read_manifest
 from panes.state.registry import KeyFilter, RegisteredQuery, Registry, evaluate_keys
 from panes.state.runs import ALWAYS
 from panes.state.store_state import StoreState, blobs_of
@@ -177,7 +177,7 @@ class Shard:
         self.opened = bool(manifest)
         self.watermark: int = manifest.get("watermark", EPOCH)
         entries = entries_of(manifest)
-        self._states = [self._open(store, entries.pop(identity(store), None)) for store in stores]
+        self._states = [StoreState.read(store, blob_store, entries.pop(identity(store), {})) for store in stores]
         self._unused_entries = list(entries.values())
         declared = frozenset(query.name for store in stores for query, _, _ in store.offer.queries)
         offers = [store.offer for store in stores]
@@ -204,11 +204,6 @@ class Shard:
         windows = {lifespan for state in self._states for lifespan in state.store.lifespans}
         windows |= {view.window.lifespan for query, _ in self._registry.active.values() for view in query.views}
         return lateness(windows, instants, self.watermark)[0]
-
-    def _open(self, store: Store, entry: Manifest | None) -> StoreState:
-        if entry is None:
-            return StoreState.new(store, self._blob_store)
-        return StoreState.from_json(store, self._blob_store, entry)
 
     def _admit(self, query: RegisteredQuery) -> dict[str, int]:
         """Return the instant since which each window of a query that is registered now sees everything."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,28 +41,22 @@ class StoreState:
     history: History
     since: dict[str, int]
     evictions: Evictions
-    checked: int = 0
+    checked: int
 
     @classmethod
-    def new(cls, store: Store, blob_store: BlobStore) -> StoreState:
-        """Return the state before the first micro-batch."""
-        runs = Runs(store.program.components, store.component_names, blob_store)
-        return cls(store, KeyDictionary(store.keys, blob_store), runs, History(), {}, Evictions())
-
-    @classmethod
-    def from_json(cls, store: Store, blob_store: BlobStore, data: dict[str, Any]) -> StoreState:
-        """Read the state that a manifest records."""
-        history = History.from_json(data["history"])
-        before = tuple(Edges(period, offset) for period, offset in data["edges"])
-        if before != store.program.edges:
+    def read(cls, store: Store, blob_store: BlobStore, entry: Mapping[str, Any]) -> StoreState:
+        """Read the state that a manifest records; without an entry it is that before the first micro-batch."""
+        runs = Runs(store.program.components, store.component_names, blob_store, entry.get("runs", ()))
+        history = History.from_json(entry["history"]) if entry else History()
+        before = tuple(Edges(period, offset) for period, offset in entry.get("edges", ()))
+        if before not in ((), store.program.edges):
             # The granules held have the edges of the earlier run, whatever the edges are from now on.
-            upto = max((run["last"] for run in data["runs"]), default=ALWAYS)
+            upto = max((run.last for run in runs.listed), default=ALWAYS)
             history.coarse[before] = max(upto + max(e.period for e in before), history.coarse.get(before, ALWAYS))
-        listed, checked = data["evictions"]
+        listed, checked = entry.get("evictions", ((), ALWAYS))
         evictions = Evictions([(ordinal, instant) for ordinal, instant in listed], checked)
-        runs = Runs(store.program.components, store.component_names, blob_store, data["runs"])
-        dictionary = KeyDictionary(store.keys, blob_store, data["keys"])
-        return cls(store, dictionary, runs, history, data["since"], evictions, data["checked"])
+        dictionary = KeyDictionary(store.keys, blob_store, entry.get("keys", ()))
+        return cls(store, dictionary, runs, history, entry.get("since", {}), evictions, entry.get("checked", 0))
 
     def to_json(self) -> dict[str, Any]:
         """Record the state for a manifest."""
