@@ -23,11 +23,11 @@ import panes as pn
 from benchmarks import data
 from benchmarks.report import Table, Timings
 from benchmarks.runner import Bench
+from benchmarks.stairwise import Composed, Stairwise, joined
 from benchmarks.workloads.state import Stream
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array, Operations, State, concatenate, take
 from panes.kernels.naive import Naive
-from panes.live.stairwise import Composed, Stairwise, joined
 from panes.timeline import SECOND
 
 RATES = (1000, 10_000, 100_000)

@@ -6,7 +6,7 @@ Paper: Patroumpas and Sellis, Multi-granular Time-based Sliding Windows over Dat
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,26 +16,22 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, lift_panes
 from panes.engine.bind_program import bind_store, types_in
-from panes.engine.columns import whole
-from panes.engine.partials import partials_of
+from panes.engine.partials import combine_stored, partials_of
 from panes.engine.program import Program
 from panes.engine.results import piece_of
 from panes.engine.schema import answer_schema, check_columns, check_same_types, field_of
 from panes.engine.sorting import SortedEvents, sorted_events
 from panes.errors import DeclarationError, PlanError
+from panes.frames import Frame
 from panes.inputs import as_table
-from panes.live.stairwise import Stairwise
 from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.query import Query
 from panes.queries.windows import Nested, Window
-from panes.state.granules import GranuleRows, settle
 from panes.state.key_dictionary import KeyDictionary
 from panes.timeline import DurationLike, Edges, Geometry, InstantLike, format_duration, parse_duration, parse_instant
 
 _EVERYTHING = "everything"
-_EARLIEST = -(2**60)
-_NONE = np.zeros(0, np.int64)
 
 
 class Granules:
@@ -89,9 +85,9 @@ class Granules:
         self._query, self._window = query, keep
         self._shift = self._window.windows[0].shift
         self._store = plan_queries([query], Statistics.given(None, None), "columnar", factor_windows=False).stores[0]
-        self._chain: Stairwise[GranuleRows] = Stairwise(
-            self._window.ranges, self._window.slides, self._combined, origin=_origin(self._window)
-        )
+        self._origin = self._now = _origin(self._window)
+        # By the start of each granule, a row for each of its keys: what is stored of its events.
+        self._held: dict[int, pa.RecordBatch] = {}
         self._bound: tuple[pa.Schema, Program, KeyDictionary] | None = None
 
     def prepare(self, batch: Any) -> SortedEvents:
@@ -109,64 +105,45 @@ class Granules:
         panes, partials = lift_panes(program, events.instants, events.key_starts, events.arguments)
         stored = [partial.stored() for partial in partials]
         keys = events.keys.combine_chunks().to_batches()[0] if self._store.keys else _everything()
-        # By time now, and by key within each granule.
+        # By time now, and by key within each pane.
         order = np.argsort(panes.start, kind="stable")
-        start, key, counts = (
-            panes.start[order],
-            dictionary.ordinals(keys)[panes.key[order]],
-            (panes.hi - panes.lo)[order],
-        )
-        columns = [column.take(pa.array(order)) for column in stored]
-        begins = np.flatnonzero(np.diff(start, prepend=_EARLIEST - 1))
-        for first, last in zip(begins, np.append(begins[1:], len(start)), strict=True):
-            rows = _rows(key[first:last], tuple(column.slice(first, last - first) for column in columns))
-            if not self._chain.insert(int(start[first]), rows):
-                self.left_out += int(counts[first:last].sum())
-        self._chain.advance(int(events.instants.max()) + 1)
+        key = pa.array(dictionary.ordinals(keys)[panes.key])
+        rows = pa.RecordBatch.from_arrays([key, *stored], schema=self._none.schema).take(pa.array(order))
+        start, counts = panes.start[order], (panes.hi - panes.lo)[order]
+        late = start < max(self._origin, self._begin(-1))
+        self.left_out += int(counts[late].sum())
+        self._add_panes(start[~late], rows.filter(pa.array(~late)))
+        self._advance(int(events.instants.max()) + 1)
 
     @property
     def rows(self) -> int:
         """How many rows of partials are held, one for each key of a granule."""
-        return sum(
-            len(granule.content)
-            for node in self._chain.nodes()
-            for granule in node.granules
-            if granule.content is not None
-        )
+        return sum(map(len, self._held.values()))
 
     @property
     def facts(self) -> dict[str, Any]:
         """What a saved file says of it, beside tables."""
-        return {"begun": self._bound is not None, "now": self._chain.now, "left_out": self.left_out}
+        return {"begun": self._bound is not None, "now": self._now, "left_out": self.left_out}
 
     def saved(self) -> list[pa.Table]:
         """The types of events, the keys, and the rows of all granules."""
         if self._bound is None:
             return []
-        schema, program, dictionary = self._bound
-        granules = [granule for node in self._chain.nodes() for granule in node.granules]
-        columns: dict[str, Any] = {
-            "start": np.concatenate([_NONE, *(np.full(len(g.content), g.start) for g in granules)]),
-            "key": np.concatenate([_NONE, *(g.content.key for g in granules)]),
-        }
-        for number, component in enumerate(program.components):
-            pieces = [granule.content.stored[number] for granule in granules]
-            columns[f"={component.name}"] = pa.chunked_array(pieces, component.storage)
-        return [schema.empty_table(), pa.Table.from_batches([dictionary.keys]), pa.table(columns)]
+        types, _, dictionary = self._bound
+        rows = pa.Table.from_batches(self._held.values(), self._none.schema)
+        starts = np.repeat(np.array(list(self._held), np.int64), [len(rows) for rows in self._held.values()])
+        keys = pa.Table.from_batches([dictionary.keys])
+        return [types.empty_table(), keys, rows.append_column("start", pa.array(starts))]
 
     def restore(self, facts: dict[str, Any], tables: Iterator[pa.Table]) -> None:
         """Hold what was saved."""
         if facts["begun"]:
             types, keys, rows = (next(tables).combine_chunks() for _ in range(3))
-            _, program, dictionary = self._bind(types.schema)
+            _, _, dictionary = self._bind(types.schema)
             dictionary.ordinals(keys.to_batches()[0].cast(dictionary.keys.schema))
-            self._chain.advance(facts["now"])
-            start, key = (np.array(rows.column(name).to_numpy(), np.int64) for name in ("start", "key"))
-            stored = [whole(rows.column(f"={component.name}")) for component in program.components]
-            begins = np.flatnonzero(np.diff(start, prepend=_EARLIEST - 1))
-            for first, last in zip(begins, np.append(begins[1:], len(start)), strict=True):
-                held = _rows(key[first:last], tuple(column.slice(first, last - first) for column in stored))
-                self._chain.insert(int(start[first]), held)
+            self._advance(facts["now"])
+            for batch in rows.select(self._none.schema.names).cast(self._none.schema).to_batches():
+                self._add_panes(rows["start"].to_numpy(), batch)
         self.left_out = facts["left_out"]
 
     def explain(self) -> str:
@@ -196,28 +173,30 @@ class Granules:
             )
         if at is not None:
             now = parse_instant(at) + self._shift
-            if now < self._chain.now:
+            if now < self._now:
                 raise PlanError(f"at={at!r} has passed: later events have come, and what they replaced is gone.")
-            self._chain.advance(now)
-        found = self._chain.state(asked)
+            self._advance(now)
         schema, program, dictionary = self._bound
-        rows = GranuleRows.empty(program.components) if found.content is None else found.content
+        end = self._now
+        level = next(level for level in range(len(self._window.ranges)) if self._begin(level) <= end - asked)
+        first = self._floor(level, end - asked)
+        rows = self._combined([rows for start, rows in self._held.items() if start >= first])
+        key, stored = rows.column(0).to_numpy(), rows.columns[1:]
+        first = max(first, self._origin)
         # A geometry has instances of one length; this one's only instance is the answer. Before any time has passed
         # since the initiation there is none.
-        length = max(found.end - found.start, 1)
+        length = max(end - first, 1)
         window = Window(Geometry(length, length), format_duration(asked))
         view = replace(program.views[0], window=replace(window, bounds=self._window.bounds))
-        bounds = {
-            name: np.full(len(rows), edge - self._shift) for name, edge in (("start", found.start), ("end", found.end))
-        }
+        bounds = {name: np.full(len(rows), edge - self._shift) for name, edge in (("start", first), ("end", end))}
         columns = tuple(
             r.bound.lower(
-                *(partials_of(program.components[c], rows.stored[c]).answers() for c in r.components),
+                *(partials_of(program.components[c], stored[c]).answers() for c in r.components),
                 **(bounds if r.bound.by_window else {}),
             )
             for r in view.readings
         )
-        answers = Answers(0, rows.key, np.full(len(rows), found.start), columns)
+        answers = Answers(0, key, np.full(len(rows), first), columns)
         keys = pa.Table.from_batches([dictionary.keys])
         whole = answer_schema([self._query], [program], schema)
         return piece_of((self._query,), replace(program, views=(view,)), answers, keys, whole)
@@ -225,23 +204,69 @@ class Granules:
     def _bind(self, schema: pa.Schema) -> tuple[pa.Schema, Program, KeyDictionary]:
         used = pa.schema([field_of(schema, name) for name in sorted(self._query.used)])
         if self._bound is None:
-            edges = tuple(Edges(slide, self._chain.origin) for slide in dict.fromkeys(self._window.slides))
+            edges = tuple(Edges(slide, self._origin) for slide in dict.fromkeys(self._window.slides))
             program = replace(bind_store(self._store, types_in(schema)), edges=edges)
             keys = [pa.field(name, field_of(schema, name).type) for name in self._store.keys]
             names = pa.schema(keys) if keys else _everything().schema
             self._bound = used, program, KeyDictionary(names)
+            stored = [pa.field(f"={component.name}", component.storage) for component in program.components]
+            self._none = pa.RecordBatch.from_pylist([], pa.schema([pa.field("key", pa.int64()), *stored]))
         check_same_types(used, self._bound[0])
         return self._bound
 
-    def _combined(self, earlier: GranuleRows, later: GranuleRows) -> GranuleRows:
+    # Where granules begin
+
+    def _begin(self, level: int) -> int:
+        """Where a level begins: its range before the instant when it last slid."""
+        return self._now - (self._now - self._origin) % self._window.slides[level] - self._window.ranges[level]
+
+    def _floor(self, level: int, instant: int) -> int:
+        """When a level or a wider one last slid before an instant."""
+        return max(instant - (instant - self._origin) % slide for slide in self._window.slides[level:])
+
+    def _granule(self, instant: int) -> int:
+        """Where the granule around an instant begins: it is one of the narrowest level that looks at it."""
+        widest = len(self._window.slides) - 1
+        looked = (level for level in range(widest) if instant >= self._floor(level, self._begin(level)))
+        return self._floor(next(looked, widest), instant)
+
+    def _add_panes(self, start: Array, rows: pa.RecordBatch) -> None:
+        """Add rows of panes, sorted by where these begin."""
+        begins = np.flatnonzero(np.diff(start, prepend=-(2**62)))
+        for first, end in zip(begins.tolist(), [*begins[1:].tolist(), len(start)], strict=False):
+            self._add(int(start[first]), rows.slice(first, end - first))
+
+    def _add(self, instant: int, rows: pa.RecordBatch) -> None:
+        """Add rows to the granule around an instant."""
+        start = self._granule(instant)
+        self._held[start] = self._combined([self._held[start], rows]) if start in self._held else rows
+
+    def _advance(self, now: int) -> None:
+        """Let time pass: granules that are old enough join wider ones, or go."""
+        slid = self._floor(0, now) > self._floor(0, self._now)
+        self._now = max(self._now, now)
+        if not slid:
+            return
+        for start in sorted(self._held):
+            if start < self._begin(-1):
+                del self._held[start]
+            elif self._granule(start) != start:
+                self._add(start, self._held.pop(start))
+
+    def _combined(self, granules: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Granules as one: a row for each key."""
         assert self._bound is not None
-        components = self._bound[1].components
-        return settle(GranuleRows.concat([earlier, later], components), components, (), None)
-
-
-def _rows(key: Array, stored: tuple[pa.Array, ...]) -> GranuleRows:
-    """What one granule holds, a row per key; where it lies is the chain's business."""
-    return GranuleRows(key, np.zeros(len(key), np.int64), np.ones(len(key), np.int64), stored)
+        _, program, dictionary = self._bound
+        rows = pa.concat_batches([self._none, *granules])
+        key = rows.column(0).to_numpy()
+        # Small numbers are sorted digit by digit.
+        order = np.argsort(key.astype(np.min_scalar_type(len(dictionary))), kind="stable")
+        key = key[order]
+        lo = np.flatnonzero(np.diff(key, prepend=-1))
+        frame = Frame(key[lo], np.zeros_like(lo), lo, np.append(lo[1:], len(key)))
+        stored = [column.take(pa.array(order)) for column in rows.columns[1:]]
+        stored = combine_stored(program.components, stored, frame)
+        return pa.RecordBatch.from_arrays([pa.array(frame.key), *stored], schema=self._none.schema)
 
 
 def _everything() -> pa.RecordBatch:

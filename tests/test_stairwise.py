@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.stairwise import Composed, Stairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panes.aggregates.operations import Operations, State, concatenate, from_ufunc
 from panes.errors import PlanError
 from panes.kernels.naive import Naive
-from panes.live.stairwise import Composed, Stairwise
 
 ORIGIN = 7
 
