@@ -284,7 +284,7 @@ class Window(ABC, Generic[T]):
                     subwindow.due = self._due(self._grid, self._now())
                 self.subwindows[subwindow.partition] = subwindow
                 self.held += subwindow.size
-                if self.clock is not None:
+                if self.timed and self.clock is not None:
                     self.clock.resume(subwindow.serial)
                 self._wake(subwindow)
             if self._keeper is not None:
@@ -321,7 +321,7 @@ class Window(ABC, Generic[T]):
 
     def _open(self, partition: Hashable, now: int) -> Subwindow[T]:
         subwindow: Subwindow[T] = Subwindow(partition, now, deque() if self._stores else _NOTHING)
-        if self.clock is not None:
+        if self.timed and self.clock is not None:
             subwindow.serial = self.clock.serial()
         self.subwindows[partition] = subwindow
         self._begin(subwindow)
