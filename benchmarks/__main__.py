@@ -30,7 +30,14 @@ def main(arguments: Sequence[str] | None = None, spark: SparkSession | None = No
         print(f"there is no benchmark {parsed.name!r}; the names are:\n{_names()}", file=sys.stderr)
         return 2
     options = Options(
-        parsed.events, parsed.repeats, parsed.sets, parsed.keys, parsed.full, parsed.all_strategies, parsed.quick
+        parsed.events,
+        parsed.repeats,
+        parsed.sets,
+        parsed.keys,
+        parsed.full,
+        parsed.all_strategies,
+        parsed.quick,
+        parsed.against,
     )
     directory = parsed.results or (cache() / "quick" if parsed.quick else RESULTS)
     console = _console()
@@ -55,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--full", action="store_true", help="also what takes very long")
     parser.add_argument("--all-strategies", action="store_true", help="keys: also force each strategy")
     parser.add_argument("--quick", action="store_true", help="everything small; results go to the cache directory")
+    parser.add_argument("--against", default="HEAD", help="guard: the commit to compare with (HEAD)")
     parser.add_argument("--results", type=Path, help="another directory for the JSON files")
     return parser
 

@@ -39,6 +39,7 @@ class Options:
     full: bool = False
     all_strategies: bool = False
     quick: bool = False
+    against: str = "HEAD"
 
 
 @dataclass

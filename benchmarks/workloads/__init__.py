@@ -12,6 +12,7 @@ from benchmarks.workloads.by_events import by_events
 from benchmarks.workloads.calibrate import calibrate
 from benchmarks.workloads.day import day
 from benchmarks.workloads.granular import granular
+from benchmarks.workloads.guard import guard
 from benchmarks.workloads.hopping import hopping, slides
 from benchmarks.workloads.join import join
 from benchmarks.workloads.keys import keys
@@ -60,5 +61,6 @@ WORKLOADS = {
     "thresholds": Workload(thresholds, "which keys have many events: the collective index beside looking at every key"),
     "windowing": Workload(windowing, "Aggregate of the windowing library beside loops by hand; 100,000 partitions"),
     "windowed": Workload(windowed, "windows by policy over a table, beside the same windows one tuple after another"),
+    "guard": Workload(guard, "this tree beside an earlier commit (--against), side by side in one run"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),
 }
