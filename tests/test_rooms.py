@@ -19,11 +19,16 @@ from tests.conftest import NO_CODEGEN, SPARK
 
 SOURCES = Path(pn.__file__).parent
 HEAVY = ("applying", "dialect", "live", "operators", "row_windows", "state", "testing")
+HEAVY_WITH_ROWS = tuple(room for room in HEAVY if room not in ("operators", "row_windows"))
+"""Windows of rows are declared as policies, which the room of operators has."""
 
 RUN = """
 import sys, pyarrow as pa, panes as pn
 events = pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("s", "UTC")), "k": ["a", "b", "a"], "x": [1, 2, 3]})
-query = pn.query(by="k", at="ts", select={"total": pn.sum("x")}, over=[pn.tumbling("1 s"), pn.sliding("1 min")])
+over = [pn.tumbling("1 s"), pn.sliding("1 min")]
+"""
+OF_ROWS = """
+over.append(pn.sliding(pn.rows(2)))
 """
 ON_SPARK = f"""
 from pyspark.sql import SparkSession
@@ -31,6 +36,7 @@ spark = SparkSession.builder.master("local[1]").config(map={SPARK | NO_CODEGEN!r
 events = spark.createDataFrame(events)
 """
 TELL = """
+query = pn.query(by="k", at="ts", select={"total": pn.sum("x")}, over=over)
 pn.plan(query).run(events)
 print(*{name.split(".")[1] for name in sys.modules if name.startswith("panes.")})
 """
@@ -44,6 +50,9 @@ def loaded(program: str) -> set[str]:
 
 def test_a_batch_in_this_process_loads_no_code_of_streams() -> None:
     assert not loaded(RUN + TELL) & {*HEAVY, "spark"}
+    rooms = loaded(RUN + OF_ROWS + TELL)
+    assert "row_windows" in rooms
+    assert not rooms & {*HEAVY_WITH_ROWS, "spark"}
 
 
 @pytest.mark.spark
@@ -51,6 +60,13 @@ def test_a_batch_on_spark_loads_no_code_of_streams() -> None:
     rooms = loaded(RUN + ON_SPARK + TELL)
     assert "spark" in rooms
     assert not rooms & {*HEAVY, "local"}
+
+
+@pytest.mark.spark
+def test_windows_of_rows_in_a_batch_on_spark_load_no_code_of_streams() -> None:
+    rooms = loaded(RUN + ON_SPARK + OF_ROWS + TELL)
+    assert {"row_windows", "spark"} <= rooms
+    assert not rooms & {*HEAVY_WITH_ROWS, "local"}
 
 
 def room_of(frame: FrameType | None) -> str | None:

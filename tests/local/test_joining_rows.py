@@ -19,10 +19,11 @@ from panes.applying.joined_rows import AT, PORT, Condition, both_sides
 from panes.applying.operator_shard import OperatedShard
 from panes.applying.user_operators import operator_of
 from panes.engine.input_columns import join_columns
+from panes.engine.keys import INSTANT
 from panes.errors import OrderError, SchemaError
 from panes.queries.join_declarations import declare_join
 from panes.queries.measures import Delta
-from panes.state.held_rows import INSTANT, no_marks
+from panes.state.held_rows import no_marks
 from panes.testing import assert_same_answers
 from panes.testing.memory_blob_store import MemoryBlobStore
 from panes.testing.reference import comparable

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.applying.operator_shard import OperatedShard
 from panes.applying.user_operators import input_of, operator_of
+from panes.engine.keys import INSTANT
 from panes.errors import SchemaError, StateError
 from panes.operators import (
     EVERY_TUPLE,
@@ -33,7 +34,7 @@ from panes.operators import (
     Sort,
 )
 from panes.operators.policies import policies_of
-from panes.state.held_rows import INSTANT, MEASURE
+from panes.state.held_rows import MEASURE
 from panes.testing.memory_blob_store import MemoryBlobStore
 from tests.local.test_operated import LIMITS, MOVING, TIME, TUMBLING, WINDOWS, Changes, joined_with, table_of, tables
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.engine.bind_program import types_in
+from panes.engine.keys import INSTANT
 from panes.errors import OrderError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression
@@ -24,7 +25,7 @@ from panes.row_windows.bound_rows import bind_rows, labelled, needed
 from panes.row_windows.key_set import KeySet, Own, Shape
 from panes.row_windows.parts import over_rows
 from panes.row_windows.rows_shard import RowsShard
-from panes.state.held_rows import INSTANT, no_marks
+from panes.state.held_rows import no_marks
 from panes.testing.memory_blob_store import MemoryBlobStore
 from tests.local.test_operated import MOVING, WINDOWS, table_of, tables
 from tests.local.test_operated_stream import micro_batches

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import panes as pn
 from panes.engine.bind_program import bind_store, types_in
 from panes.engine.columns import column_of, counting, whole
-from panes.engine.keys import one_zero
+from panes.engine.keys import INSTANT, one_zero
 from panes.engine.results import piece_of, together
 from panes.engine.schema import answer_schema
 from panes.expressions.evaluate import evaluate, result_type
@@ -23,7 +23,7 @@ from panes.row_windows.rows_shard import RowsShard
 from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.held_rows import INSTANT, MEASURE
+from panes.state.held_rows import MEASURE
 from panes.state.job import Store
 from panes.state.registry import Offer
 from panes.state.shard import Shard

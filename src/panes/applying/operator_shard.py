@@ -15,12 +15,13 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.applying.tuple_by_tuple import Running, rows_of, since
 from panes.applying.user_operators import WindowedOperator
+from panes.engine.keys import INSTANT
 from panes.engine.schema import field_of
 from panes.engine.sorting import sort_rows
 from panes.row_windows.arrival import tie_order
 from panes.row_windows.key_set import WITHOUT_KEYS, without_keys
 from panes.state.blob_store import BlobStore
-from panes.state.held_rows import INSTANT, Waiting
+from panes.state.held_rows import Waiting
 from panes.state.job import ShardMetrics
 from panes.state.key_dictionary import BatchLog, KeyDictionary
 from panes.state.manifest import from_text, read_state, to_text, write_state

@@ -11,6 +11,10 @@ import pyarrow.compute as pc
 
 from panes.aggregates.operations import Array
 
+INSTANT = "__panes_instant"
+"""The column with the time of rows in µs, where it travels beside their keys."""
+
+
 # The one NaN of keys: equal to itself as in Spark, in memory and after it was stored.
 
 

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
-from panes.engine.keys import one_zero
+from panes.engine.keys import INSTANT, one_zero
 from panes.row_windows.bound_rows import BoundRows, Instances
-from panes.state.held_rows import INSTANT
 
 MARK = "mark"
 """The column of waiting rows that says whether one is a mark of its key."""

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from panes.engine.keys import INSTANT
 from panes.row_windows.key_set import KeySet
 from panes.row_windows.part_shard import PartShard
 from panes.row_windows.parts import is_session
 from panes.row_windows.sessions_shard import SessionShard
 from panes.row_windows.windows_shard import WindowShard
 from panes.state.blob_store import BlobStore
-from panes.state.held_rows import INSTANT, MEASURE
+from panes.state.held_rows import MEASURE
 from panes.state.job import ShardMetrics
 from panes.state.manifest import read_state, write_state
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
+from panes.engine.keys import INSTANT
 from panes.engine.sorting import sort_rows
 from panes.frames import Positions
 from panes.frames.positions import ranges
@@ -25,7 +26,6 @@ from panes.row_windows.bound_rows import Instances
 from panes.row_windows.key_set import KeySet, PartRows
 from panes.row_windows.part_shard import PartShard
 from panes.state.blob_store import BlobStore
-from panes.state.held_rows import INSTANT
 from panes.state.key_dictionary import BatchLog, KeyDictionary
 
 _KEY, _SEEN = "key", "seen"

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.aggregates.ordering import is_ordered
+from panes.engine.keys import INSTANT
 from panes.engine.sorting import sort_rows, value_ranks
 from panes.frames import Positions
 from panes.frames.row_frame import Arrivals, Progress
@@ -29,7 +30,7 @@ from panes.row_windows.key_set import MARK, KeySet, PartRows
 from panes.row_windows.part_shard import PartShard
 from panes.row_windows.window_input import WindowInput
 from panes.state.blob_store import BlobStore
-from panes.state.held_rows import HELD, INSTANT, KeyedColumn, KeyedRows, Waiting
+from panes.state.held_rows import HELD, KeyedColumn, KeyedRows, Waiting
 
 _FIGURES = ("known", "opened", "received", "reference", "full")
 _OWN, _NUMBERED = "own", "numbered"

@@ -20,11 +20,11 @@ from panes.planning.steps import Steps
 from panes.row_windows.bound_rows import END as ROWS_END
 from panes.row_windows.bound_rows import START as ROWS_START
 from panes.row_windows.parts import RowsPart, key_sets
+from panes.spark.batches import AnswerColumns
 from panes.spark.binding import arrow_field, examine
 from panes.spark.naming import END, START, VIEW, key, quoted
 from panes.spark.operated import operated, operated_stream
 from panes.spark.rows import Prepared, add_row_windows, prepared_with
-from panes.spark.rows_job import AnswerColumns
 from panes.spark.rows_stream import add_row_stream
 from panes.spark.shards import metrics_name
 

@@ -1,4 +1,4 @@
-"""Answers as Arrow batches on their way back to the JVM.
+"""Arrow batches between the JVM and Python: rows with their planned types, and answers on their way back.
 
 Executors import this module, so it imports nothing that only the driver needs.
 """
@@ -6,6 +6,7 @@ Executors import this module, so it imports nothing that only the driver needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,11 @@ from panes.engine.program import View
 from panes.spark.naming import END, START, VIEW, key
 
 _BATCH = 1 << 17
+
+
+def typed(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Return a column with its planned type: times arrive in the zone of the session, and are kept in UTC."""
+    return column if column.type == type_ else column.cast(type_)
 
 
 def batch_of(
@@ -33,17 +39,40 @@ def batch_of(
         pa.array(np.full(length, number, dtype=np.int32)),
         *(pa.array(bound).view(instant) for bound in view.window.shown(answers.start)),
         *(column.take(at) for column in keys),
-        *(_typed(found.get(alias), type_, length) for alias, type_ in columns.items()),
+        *(_of_view(found.get(alias), type_, length) for alias, type_ in columns.items()),
     ]
     names = [VIEW, START, END, *(key(i) for i in range(len(keys))), *columns]
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def _typed(column: pa.Array | None, type_: pa.DataType, length: int) -> pa.Array:
+def _of_view(column: pa.Array | None, type_: pa.DataType, length: int) -> pa.Array:
     """A column of a view, or nulls where it has none; times as all views call them, whatever the session's zone is."""
     if column is None:
         return pa.nulls(length, type_)
     return column if column.type == type_ else column.cast(type_)
+
+
+@dataclass(frozen=True)
+class AnswerColumns:
+    """The columns that the answers of several windows share.
+
+    Parameters
+    ----------
+    schema
+        The number of the window, its bounds, its number among those of its key, keys, aggregates.
+    names
+        What is called differently in the answers of a window, and how.
+    """
+
+    schema: pa.Schema
+    names: Mapping[str, str]
+
+    def batch(self, view: int, answers: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the answers of one window with the columns of all."""
+        known = {self.names.get(name, name): answers.column(name) for name in answers.schema.names}
+        known[VIEW] = pa.array(np.full(len(answers), view, np.int32))
+        arrays = [known.get(f.name, pa.nulls(len(answers), f.type)) for f in self.schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
 def large_batches(batches: Iterable[pa.RecordBatch], rows: int = _BATCH) -> Iterator[pa.RecordBatch]:

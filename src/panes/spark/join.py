@@ -22,11 +22,10 @@ from panes.applying.user_operators import operator_of
 from panes.errors import PlanError
 from panes.queries.join_declarations import JoinDeclaration
 from panes.queries.windows import RowWindow
-from panes.spark.batches import large_batches
+from panes.spark.batches import large_batches, typed
 from panes.spark.chunks import whole_keys
 from panes.spark.naming import quoted, text
 from panes.spark.operated import operated_stream
-from panes.spark.packing import typed
 from panes.spark.shards import metrics_name
 from panes.spark.time_joins import (
     JoinSides,

@@ -22,23 +22,22 @@ from panes.aggregates.operations import Array
 from panes.applying.operator_shard import OperatedShard
 from panes.applying.tuple_by_tuple import answered, rows_of, submitted
 from panes.applying.user_operators import WindowedOperator
+from panes.engine.keys import INSTANT
 from panes.errors import PlanError
 from panes.frames import Positions
 from panes.frames.row_frame import Arrivals
 from panes.operators.policies import eviction_text
 from panes.row_windows.arrival import delta_values, marks_of, tie_order
 from panes.row_windows.window_input import WindowInput, check_tuples
-from panes.spark.batches import large_batches
+from panes.spark.batches import large_batches, typed
 from panes.spark.binding import arrow_field, check_watermark
 from panes.spark.checkpoints import check_declared
 from panes.spark.chunks import key_starts, whole_keys
 from panes.spark.naming import key, micros, quoted, stored
-from panes.spark.packing import typed
 from panes.spark.processor import unpack_answers
 from panes.spark.rows_job import RowsJob
 from panes.spark.rows_stream import pack_rows
 from panes.spark.shards import METRICS, check_shards, run_shards
-from panes.state.held_rows import INSTANT
 
 _INSTANT, _TIE = "__panes_instant", "__panes_tie"
 _ROWS = 1 << 18

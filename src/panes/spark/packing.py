@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panes.aggregates.operations import Array
-from panes.engine.keys import one_zero
+from panes.engine.keys import INSTANT, one_zero
 from panes.engine.program import Program
 from panes.frames.positions import FARTHEST
-from panes.spark.batches import large_batches
+from panes.spark.batches import large_batches, typed
 from panes.state.blob_store import pack
 from panes.state.granules import pack_panes
-from panes.state.held_rows import INSTANT, MEASURE, no_marks
+from panes.state.held_rows import MEASURE, no_marks
 
 READ = ("events", "null_timestamps", "absurd_timestamps")
 """What is counted of the events read: all that some query wants, those without a time, those with an impossible one."""
@@ -104,11 +104,6 @@ def _with_possible_times(events: pa.RecordBatch, counts: dict[str, int]) -> pa.R
         counts["absurd_timestamps"] += int((~possible).sum())
         events = events.filter(pa.array(possible))
     return events
-
-
-def typed(column: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return a column with its planned type: times arrive in the zone of the session, and are kept in UTC."""
-    return column if column.type == type_ else column.cast(type_)
 
 
 @dataclass(frozen=True)

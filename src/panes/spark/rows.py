@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
 from panes.engine.bind_program import argument_expressions
-from panes.engine.keys import key_ordinals, one_zero
+from panes.engine.keys import INSTANT, key_ordinals, one_zero
 from panes.engine.program import View
 from panes.engine.schema import ResultSchema, field_of, output_types, result_schema
 from panes.errors import PlanError
@@ -31,15 +31,12 @@ from panes.row_windows.bound_rows import ENDLESS, NUMBERED, BoundRows, bind_rows
 from panes.row_windows.bound_rows import START as ROWS_START
 from panes.row_windows.key_set import KeySet, Own, PartRows, Shape
 from panes.row_windows.parts import RowsPart, by_clock
-from panes.spark.batches import large_batches
+from panes.spark.batches import AnswerColumns, large_batches, typed
 from panes.spark.binding import Input, examine
 from panes.spark.chunks import key_starts, whole_keys
 from panes.spark.finish import Shape as Finish
 from panes.spark.finish import finish_many
 from panes.spark.naming import END, START, VIEW, key, micros, quoted
-from panes.spark.packing import typed
-from panes.spark.rows_job import AnswerColumns
-from panes.state.held_rows import INSTANT
 from panes.timeline import Geometry
 
 _ROWS = 1 << 18

@@ -6,15 +6,14 @@ Workers import this module; a job brings the class of its shards with it, so tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 
-from panes.spark.naming import VIEW
+from panes.spark.batches import AnswerColumns
 from panes.spark.packing import READ, joined_marks
 from panes.state.blob_store import BlobStore, unpack
 from panes.state.held_rows import no_marks
@@ -35,29 +34,6 @@ class RowsShard(Protocol):
         self, rows: Sequence[pa.RecordBatch], marks: pa.RecordBatch, watermark: int
     ) -> Iterator[list[tuple[int, pa.Table]]]:
         """Take in a micro-batch, and return answers with the numbers of their windows; all of it must be consumed."""
-
-
-@dataclass(frozen=True)
-class AnswerColumns:
-    """The columns that the answers of several windows share.
-
-    Parameters
-    ----------
-    schema
-        The number of the window, its bounds, its number among those of its key, keys, aggregates.
-    names
-        What is called differently in the answers of a window, and how.
-    """
-
-    schema: pa.Schema
-    names: Mapping[str, str]
-
-    def batch(self, view: int, answers: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the answers of one window with the columns of all."""
-        known = {self.names.get(name, name): answers.column(name) for name in answers.schema.names}
-        known[VIEW] = pa.array(np.full(len(answers), view, np.int32))
-        arrays = [known.get(f.name, pa.nulls(len(answers), f.type)) for f in self.schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.bind_program import describe_windows
+from panes.engine.keys import INSTANT
 from panes.engine.program import Program, View, cut_into_ticks, emitting_all, from_panes
 from panes.engine.schema import ResultSchema, answer_schema, field_of
 from panes.errors import PlanError
@@ -48,7 +49,6 @@ from panes.spark.prefilter import Prefilter
 from panes.spark.processor import unpack_answers
 from panes.spark.shards import check_session, metrics_name, pack_events, read_changes, run_shards, shard_sql
 from panes.spark.time_job import COVERAGE, DETAIL, KIND, NAME, WINDOW_NAME, TimeJob
-from panes.state.held_rows import INSTANT
 from panes.state.job import Store
 from panes.state.registry import Offer
 from panes.state.stream_options import StreamOptions

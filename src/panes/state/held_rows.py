@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
+from panes.engine.keys import INSTANT
 from panes.frames.positions import ranges
 from panes.state.blob_store import BlobStore
 from panes.state.key_dictionary import BatchLog, KeyDictionary
 
-INSTANT, MEASURE = "__panes_instant", "__panes_measure"
-"""The column with the time of rows in µs; of marks for all keys, also the number of the measure that they end."""
+MEASURE = "__panes_measure"
+"""The column of marks for all keys with the number of the measure that they end; ``INSTANT`` has their time."""
 
 KEY, HELD = "key", "held"
 _FEW = 4096
