@@ -12,7 +12,7 @@ from panes.kernels.dyadic import climb
 from panes.kernels.kernel import gather, place
 from panes.live.algorithm import Elements
 from panes.live.dyadic import BaseIntervals
-from panes.live.rings import Rings, Runs
+from panes.live.rings import Rings, RowRuns
 
 _FAR = 2**31
 
@@ -44,7 +44,7 @@ class Materialised(Elements):
         self._skipped, self._reach = (np.array([w[i] for w in ordered], np.int64) for i in (0, 1))
         self._answers: State = self.operations.identities(self.like, 0)
 
-    def append(self, rows: Runs, state: State) -> None:
+    def append(self, rows: RowRuns, state: State) -> None:
         super().append(rows, state)
         windows = len(self._reach)
         if not windows:
@@ -94,7 +94,7 @@ class SearchTree(BaseIntervals):
 
     name = "tree"
 
-    def append(self, rows: Runs, state: State) -> None:
+    def append(self, rows: RowRuns, state: State) -> None:
         place(self._levels[0], rows.slot, state)
         nodes, highest = rows.slot, int(self.rings.size[rows.key].max(initial=1)).bit_length() - 1
         for level in range(1, highest + 1):

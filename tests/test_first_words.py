@@ -239,7 +239,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: pn.sql("SELECT COUNT(*) AS n FROM ev GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)"),
         r"this belongs in FROM, as FROM TABLE\(TUMBLE\(TABLE ev",
     ),
-    # Advice for windows by rows.
+    # Advice for windows of rows.
     "the last rows but those of a minute": (
         lambda: pn.sliding(pn.rows(3), ago="1 min"),
         r"leaves out rows. Write pn.sliding\(pn.rows\(3\), ago=pn.rows\(1\)\)",
@@ -367,7 +367,7 @@ def test_what_a_function_raises_itself_is_left_alone() -> None:
         picky(5, value=6)  # type: ignore[call-arg]
 
 
-def test_a_catalogue_takes_no_windows_by_rows(tmp_path: Path) -> None:
+def test_a_catalogue_takes_no_windows_of_rows(tmp_path: Path) -> None:
     with pytest.raises(DeclarationError, match="3rows/event depends on rows, and a running stream keeps only"):
         pn.Catalogue(str(tmp_path)).register(query(over=pn.sliding(pn.rows(3))))
 

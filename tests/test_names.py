@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import panes as pn
 from panes.errors import DeclarationError, DurationError, PlanError
 
 OVER = pn.tumbling("10 min")
+SHARED_NAMES = {"Aggregate": "what a query declares, and the operator of the windowing paper that computes it"}
 EVENTS = pa.table({"ts": [dt.datetime(2026, 1, 1)], "k": ["a"], "window_end": [1]})
 
 
@@ -83,3 +87,11 @@ def test_a_strategy_that_cannot_run_an_aggregate_is_refused_when_it_is_planned()
         planned(pn.quantile("x", 0.5), "rewrite")
     # Spark has it; nobody knows what it costs there.
     assert "cost unknown" in planned(pn.quantile("x", 0.5), "native").explain()
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """Private classes are known in one file; everything else is found by its name."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(pn.__file__).parent.rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    twice = {name for name, count in names.items() if count > 1 and not name.startswith("_")}
+    assert twice == set(SHARED_NAMES)

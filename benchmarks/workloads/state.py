@@ -22,7 +22,7 @@ from benchmarks.runner import Bench, timed
 from benchmarks.workloads.planning import windows
 from panes.engine.bind_program import bind_store, types_in
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.job import Store
+from panes.state.job import JobStore
 from panes.state.registry import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
@@ -50,7 +50,7 @@ class Stream:
         program = bind_store(plan, types_in(schema))
         read = {view.query: (view.readings, view.exists) for view in program.views}
         offer = Offer(tuple((query, *read[i]) for i, query in plan.queries), plan.keys, program.edges, plan.at)
-        self.store = Store(program, pa.schema([schema.field(name) for name in plan.keys]), offer)
+        self.store = JobStore(program, pa.schema([schema.field(name) for name in plan.keys]), offer)
         self.blob_store = MemoryBlobStore()
         self.held = 0
 

@@ -29,7 +29,7 @@ from panes.frames.positions import Integers
 from panes.live.collective import Levels
 from panes.live.conditions import Range
 from panes.live.part import Part
-from panes.live.rings import Runs, SlotColumn
+from panes.live.rings import RowRuns, SlotColumn
 from panes.live.store import Instants, Store
 from panes.live.threshold_index import AmountIndex, ThresholdIndex, threshold_index
 from panes.timeline import HOUR, MINUTE
@@ -143,13 +143,13 @@ class EventList(SlotColumn):
     def resize(self, slots: int) -> None:
         pass
 
-    def elements(self, rows: Runs) -> State:
+    def elements(self, rows: RowRuns) -> State:
         return (np.zeros(rows.rows, np.int64),)
 
-    def move(self, rows: Runs, state: State) -> None:
+    def move(self, rows: RowRuns, state: State) -> None:
         pass
 
-    def append(self, rows: Runs, state: State) -> None:
+    def append(self, rows: RowRuns, state: State) -> None:
         until = self._length + rows.rows
         if until > len(self._times):
             self._times, self._keys = (np.resize(array, 2 * until) for array in (self._times, self._keys))

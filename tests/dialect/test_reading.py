@@ -173,7 +173,7 @@ def test_statements_are_named_by_comments_or_by_position():
     assert [query.name for query in pn.sql(text)] == ["first one", "query2", "third"]
 
 
-def test_windows_by_rows_and_sliding_ones():
+def test_windows_of_rows_and_sliding_ones():
     kinds = {
         "[ROWS 100 SLIDE 10]": pn.hopping(pn.rows(100), every=pn.rows(10)),
         "[ROWS 100 SLIDE 10 ROWS]": pn.hopping(pn.rows(100), every=pn.rows(10)),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError, OrderError, PlanError, SchemaError
-from tests.model.drawing import BY_ROWS, CLOCK, MARKS, SESSIONS, SLIDING, TIME, WINDOWS, events, rows_of
+from tests.model.drawing import CLOCK, MARKS, OF_ROWS, SESSIONS, SLIDING, TIME, WINDOWS, events, rows_of
 
 KEYS = st.sampled_from(["k", ["k", "g"], ()])
 SELECT = {"n": pn.count(), "total": pn.sum("x"), "low": pn.min("y")}
@@ -73,7 +73,7 @@ def test_rows_of_one_instant(table, by, window, ties):
 
 
 @settings(max_examples=60)
-@given(table=events(least=4), window=st.sampled_from([w for w in BY_ROWS if not w.may_be_empty]), data=st.data())
+@given(table=events(least=4), window=st.sampled_from([w for w in OF_ROWS if not w.may_be_empty]), data=st.data())
 def test_evicted_keys(table, window, data):
     evict = pn.evict(**{data.draw(st.sampled_from(["keys", "rows"])): data.draw(st.integers(1, 4))})
     asked = {"by": "k", "at": "ts", "over": window, "evict": evict}
@@ -89,9 +89,9 @@ def test_rows_come_as_they_stand_without_a_time(table, by, n):
 
 
 @settings(max_examples=60)
-@given(table=events(least=4), by=KEYS, window=st.sampled_from([*BY_ROWS, *MARKS]))
+@given(table=events(least=4), by=KEYS, window=st.sampled_from([*OF_ROWS, *MARKS]))
 def test_what_a_function_is_told_of_windows(table, by, window):
-    """Its bounds as results show them; by rows also the number and when it was processed, not before its last row."""
+    """Its bounds as results show them; of a window of rows also its number and when it was processed, not before its last."""
     keys = (by,) if isinstance(by, str) else tuple(by)
 
     def told(key, window, rows):

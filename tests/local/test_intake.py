@@ -234,7 +234,7 @@ def test_plain_columns_are_not_copied() -> None:
 
 
 def test_a_reader_is_read_once_for_all_windows() -> None:
-    """Windows over time, windows by rows, and columns that only order rows of one instant: all of them read it."""
+    """Windows over time, windows of rows, and columns that only order rows of one instant: all of them read it."""
     events = pa.table(
         {"ts": pa.array([1, 1, 2], pa.timestamp("s")), "k": ["a", "a", "b"], "x": [3, 2, 1], "y": [1, 2, 3]}
     )

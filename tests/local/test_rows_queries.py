@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.engine.bind_program import types_in
+from panes.engine.schema import END, START
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression
 from panes.row_windows.arrival import tie_order
-from panes.row_windows.bound_rows import END, START, bind_rows, needed
-from panes.row_windows.key_set import KeySet, Own, Shape
+from panes.row_windows.bound_rows import bind_rows, needed
+from panes.row_windows.key_set import KeySet, Own, SentColumns
 from panes.row_windows.parts import over_rows
 from panes.row_windows.rows_shard import RowsShard
 from panes.state.held_rows import no_marks
@@ -160,7 +161,7 @@ def test_a_plan_tells_of_them():
     for text in (str(plan), plan.explain()):
         assert "100rows/10rows" in text
         assert "session 30m" in text
-    assert plan.to_dict()["by_events"][0]["windows"] == ("100rows/10rows", "session 30m")
+    assert plan.to_dict()["row_windows"][0]["windows"] == ("100rows/10rows", "session 30m")
     assert "session 30m" in plan.to_mermaid()
     assert "session 30m" in plan.to_svg()
 
@@ -176,8 +177,8 @@ class Sessions:
         self.keys = ["k"] if by else []
         arguments = tuple(result_type(expression(sql), schema) for sql in self.bound.arguments)
         keys, ties = (tuple(schema.field(name).type for name in names) for names in (self.keys, self.ties))
-        self.shape = Shape(keys, arguments, (), (), 0, ties)
-        self.set = KeySet((self.bound,), (Own(tuple(range(len(arguments))), ()),), self.shape)
+        self.sent = SentColumns(keys, arguments, (), (), 0, ties)
+        self.set = KeySet((self.bound,), (Own(tuple(range(len(arguments))), ()),), self.sent)
         self.gap, self.blob_store, self.found, self.late = gap, MemoryBlobStore(), [], 0
 
     def step(self, rows, watermark, declared="same"):
@@ -188,7 +189,7 @@ class Sessions:
             *(evaluate(expression(sql), table) for sql in self.bound.arguments),
             *(table.column(name) for name in self.ties),
         ]
-        batches = pa.Table.from_arrays(columns, schema=self.shape.schema).to_batches()
+        batches = pa.Table.from_arrays(columns, schema=self.sent.schema).to_batches()
         shard = RowsShard(self.set, {"window": declared}, self.blob_store)
         found = pa.concat_tables(
             [table for answers in shard.steps(batches, no_marks(), watermark) for _, table in answers]

@@ -1,4 +1,4 @@
-"""Shards of windows by rows: what they keep, write and count while rows come bit by bit.
+"""Shards of windows of rows: what they keep, write and count while rows come bit by bit.
 
 Catches state that is forgotten or kept for too long, windows that are cut where micro-batches or pieces of time are,
 and rows that arrive before the watermark says so.
@@ -22,7 +22,7 @@ from panes.queries.windows import RowWindow
 from panes.row_windows import windows_shard
 from panes.row_windows.arrival import tie_order
 from panes.row_windows.bound_rows import bind_rows, labelled, needed
-from panes.row_windows.key_set import KeySet, Own, Shape
+from panes.row_windows.key_set import KeySet, Own, SentColumns
 from panes.row_windows.parts import over_rows
 from panes.row_windows.rows_shard import RowsShard
 from panes.state.held_rows import no_marks
@@ -31,7 +31,7 @@ from tests.local.test_operated import MOVING, WINDOWS, table_of, tables
 from tests.local.test_operated_stream import micro_batches
 
 SELECT = {"n": pn.count(), "total": pn.sum("x"), "middle": pn.quantile("x", 0.5), "which": "number"}
-BY_ROWS = [window for window in WINDOWS if isinstance(window, RowWindow)]
+OF_ROWS = [window for window in WINDOWS if isinstance(window, RowWindow)]
 
 
 class Stream:
@@ -46,20 +46,20 @@ class Stream:
         self.names = (*part.input.by, "ts", *arguments, *part.deltas, *ties)
         types = [tuple(schema.field(name).type for name in some) for some in (part.input.by, part.deltas, ties)]
         values = tuple(result_type(expression(sql), schema) for sql in arguments)
-        shape = Shape(types[0], values, types[1], (), 0, types[2])
-        self.keys = KeySet((self.bound,), (Own(tuple(range(len(arguments))), ()),), shape)
+        sent = SentColumns(types[0], values, types[1], (), 0, types[2])
+        self.keys = KeySet((self.bound,), (Own(tuple(range(len(arguments))), ()),), sent)
         self.declared = {"windows": [str(part.input.window)]}
         self.blob_store, self.found, self.late = MemoryBlobStore(), [], 0
 
     def step(self, rows, watermark):
         table = table_of(rows)
         columns = [evaluate(expression(name), table) for name in self.names]
-        shape = self.keys.shape.schema
+        schema = self.keys.sent.schema
         columns = [
             column.cast(pa.int64()) if field.name == INSTANT else column
-            for column, field in zip(columns, shape, strict=True)
+            for column, field in zip(columns, schema, strict=True)
         ]
-        came = pa.Table.from_arrays(columns, schema=shape).combine_chunks().to_batches()
+        came = pa.Table.from_arrays(columns, schema=schema).combine_chunks().to_batches()
         shard = RowsShard(self.keys, self.declared, self.blob_store)
         for answers in shard.steps(came, no_marks(), watermark):
             for _, table in answers:
@@ -131,7 +131,7 @@ def test_an_attribute_that_falls_after_its_row_was_evicted(size):
         stream.step([{"ts": 60, "odometer": 102, **row}], 100)
 
 
-@pytest.mark.parametrize("window", BY_ROWS[::3], ids=str)
+@pytest.mark.parametrize("window", OF_ROWS[::3], ids=str)
 def test_state_does_not_grow(window, monkeypatch):
     """Neither with the number of rows nor with that of micro-batches."""
     monkeypatch.setattr("panes.state.held_rows._FEW", 20)

@@ -13,7 +13,7 @@ import pytest
 import panes as pn
 from panes.errors import DeclarationError, PlanError
 from panes.local import lookup as lookups
-from panes.local import rows as by_rows
+from panes.local import rows as windows_of_rows
 from panes.local import run as runs
 
 SELECT = {"n": pn.count(), "total": pn.sum("x")}
@@ -50,8 +50,8 @@ def done(monkeypatch, verb) -> list[str]:
 
     watch(runs, "sorted_events", "sort")
     watch(runs, "answer_tables", "answer")
-    watch(by_rows, "sorted_rows", "sort")
-    watch(by_rows, "_answered", "answer")
+    watch(windows_of_rows, "sorted_rows", "sort")
+    watch(windows_of_rows, "_answered", "answer")
     watch(lookups, "counting", "sort")
     watch(lookups, "answers_of", "answer")
     verb()
@@ -118,7 +118,7 @@ def test_windows_of_a_key_set_share_a_column():
         ["one: 3rows/event", "one: session 5m", "two: 9rows/event"],
         ["all: session 1m"],
     ]
-    assert [some["column"] for some in plan.to_dict()["by_events"]] == [0, 0, 1]
+    assert [some["column"] for some in plan.to_dict()["row_windows"]] == [0, 0, 1]
 
 
 def test_a_lookup_has_its_own_steps(monkeypatch):

@@ -43,7 +43,7 @@ LAST_ROWS = [
     pn.sliding(pn.rows(2), ago=pn.rows(1), bounds="[)"),
     pn.sliding(pn.rows(2), bounds="[)", partial=False, name="two before, full"),
 ]
-BY_ROWS = [
+OF_ROWS = [
     *LAST_ROWS,
     pn.sliding(pn.rows(3), partial=False, name="three, full"),
     pn.sliding(pn.delta("odometer", 4)),
@@ -66,7 +66,7 @@ BY_ROWS = [
 ]
 SESSIONS = [pn.session("2 us"), pn.session("6 us")]
 MARKS = [pn.tumbling(pn.punctuation("stop")), pn.tumbling(pn.punctuation("stop", scope="key"))]
-WINDOWS = [*CLOCK, *SLIDING, *BY_ROWS, *SESSIONS, *MARKS]
+WINDOWS = [*CLOCK, *SLIDING, *OF_ROWS, *SESSIONS, *MARKS]
 
 CLASSES = {
     "group": {"n": pn.count(), "total": pn.sum("x")},

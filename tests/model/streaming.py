@@ -24,7 +24,7 @@ from panes.spark.binding import Input
 from panes.spark.rows import _result, prepared_with
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.held_rows import MEASURE
-from panes.state.job import Store
+from panes.state.job import JobStore
 from panes.state.registry import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
@@ -39,7 +39,7 @@ class Stream:
     def __init__(self, plan: pn.Plan, schema: pa.Schema) -> None:
         self.watermark = 0
         clock = [_OnTheClock(plan, schema)] if plan._over_time else []
-        self._parts = [*clock, *(_ByRows(some, schema) for some in plan._key_sets)]
+        self._parts = [*clock, *(_OfRows(some, schema) for some in plan._key_sets)]
 
     def step(self, table: pa.Table, watermark: int) -> pa.Table:
         """The answers of a micro-batch, whose watermark passes when its rows have come."""
@@ -63,7 +63,7 @@ class _OnTheClock:
         self.programs = [bind_store(store, types_in(schema)) for store in self.plan.stores]
         self.schema = answer_schema(self.plan.queries, self.programs, schema)
         self.stores = [
-            Store(
+            JobStore(
                 program,
                 pa.schema([schema.field(name) for name in store.keys] or [("everything", pa.int32())]),
                 Offer((), store.keys, program.edges, store.at, store.per_event),
@@ -112,7 +112,7 @@ def answers_by_window(shard, keys, rows, marks, watermark: int) -> list[pa.Table
     return [pa.concat_tables(tables) for tables in found]
 
 
-class _ByRows:
+class _OfRows:
     def __init__(self, parts, schema: pa.Schema) -> None:
         spark_types = {field.name.lower(): field.dataType for field in from_arrow_schema(schema)}
         source = _Columns(None, schema, spark_types)
@@ -123,7 +123,7 @@ class _ByRows:
         self.blob_stores = [MemoryBlobStore() for _ in range(1 if self.alone else SHARDS)]
 
     def step(self, table: pa.Table, watermark: int) -> list[pa.Table]:
-        keys, shape = self.prepared.keys, self.prepared.keys.shape.schema
+        keys, schema = self.prepared.keys, self.prepared.keys.sent.schema
         table = counting(table, self.at, None)
         marks = self._marks(table)
         if self.prepared.travels is not None:
@@ -133,10 +133,10 @@ class _ByRows:
             table = table.filter(pa.array(chosen))
         columns = [
             column_of(table, self.at).view(pa.int64()) if field.name == INSTANT else whole(evaluate(sql, table))
-            for sql, field in zip(self.prepared.sqls, shape, strict=True)
+            for sql, field in zip(self.prepared.sqls, schema, strict=True)
         ]
-        rows = pa.RecordBatch.from_arrays(columns, schema=shape)
-        own = [rows.column(name) for name in shape.names if name.startswith("key")]
+        rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+        own = [rows.column(name) for name in schema.names if name.startswith("key")]
         shard = np.zeros(len(rows), np.int64) if self.alone else _shard_of(own, len(rows))
         found = []
         for number, blob_store in enumerate(self.blob_stores):
@@ -179,7 +179,7 @@ def passed(over, answers: pa.Table, watermark: int) -> pa.Table:
     kept = []
     for name, end in zip(answers.column("window_name").to_pylist(), ends, strict=True):
         window = windows[name]
-        by_rows = isinstance(window, RowWindow) and window.kind != "session"
+        of_rows = isinstance(window, RowWindow) and window.kind != "session"
         holds_end = not isinstance(window, RowWindow) and window.bounds == "(]"
-        kept.append(by_rows or isinstance(window, Sliding) or end + holds_end <= watermark)
+        kept.append(of_rows or isinstance(window, Sliding) or end + holds_end <= watermark)
     return answers.filter(pa.array(kept, pa.bool_()))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.errors import DeclarationError, PlanError
-from tests.model.drawing import BY_ROWS, CLASSES, CLOCK, LAST_ROWS, MARKS, SESSIONS, SLIDING, TIME, events, rows_of
+from tests.model.drawing import CLASSES, CLOCK, LAST_ROWS, MARKS, OF_ROWS, SESSIONS, SLIDING, TIME, events, rows_of
 
 PACED = [pn.hopping(pn.rows(3), every="4 us"), pn.hopping(pn.rows(3), every="4 us", offset="1 us", partial=False)]
 LOOKED_UP = [*CLOCK, *SLIDING, *LAST_ROWS, *PACED, pn.sliding(pn.rows(3), partial=False, name="three, full")]
@@ -127,7 +127,7 @@ def test_requests_without_a_time_are_of_the_latest_event(table, by):
     assert rows_of(found) == rows_of(live.lookup(asked.append_column("when", now), at="when").drop_columns(["when"]))
 
 
-@pytest.mark.parametrize("window", [*BY_ROWS, *SESSIONS, *MARKS], ids=str)
+@pytest.mark.parametrize("window", [*OF_ROWS, *SESSIONS, *MARKS], ids=str)
 def test_what_a_lookup_refuses_is_refused(window):
     plan = pn.plan(pn.query(by="k", at="ts", select={"n": pn.count()}, over=window))
     nothing = pa.table({"k": pa.array([], pa.string()), "ts": pa.array([], TIME)})

@@ -13,11 +13,11 @@ from panes.queries.measures import Rows
 from panes.queries.windows import Cumulate, RowWindow
 from panes.testing import assert_same_answers, brute_force_lookup
 from tests.model.drawing import (
-    BY_ROWS,
     CLASSES,
     CLOCK,
     LAST_ROWS,
     MARKS,
+    OF_ROWS,
     SCHEMA,
     SESSIONS,
     SLIDING,
@@ -185,8 +185,8 @@ def test_other_aggregates_columns_and_rows_change_nothing(table, asked):
     assert rows_of(pn.plan(more).lookup(table, asked, layout="long").drop_columns(["high"])) == found
 
 
-TICKS = [w for w in BY_ROWS if isinstance(w.size, Rows) and isinstance(w.every, int) and w.origin == "epoch"]
-REFUSED = [w for w in [*BY_ROWS, *SESSIONS, *MARKS] if w not in [*TICKS, *LOOKED_UP]]
+TICKS = [w for w in OF_ROWS if isinstance(w.size, Rows) and isinstance(w.every, int) and w.origin == "epoch"]
+REFUSED = [w for w in [*OF_ROWS, *SESSIONS, *MARKS] if w not in [*TICKS, *LOOKED_UP]]
 
 
 @pytest.mark.parametrize("window", REFUSED, ids=str)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.testing import brute_force
-from tests.model.drawing import BY_ROWS, CLASSES, MARKS, SESSIONS, WINDOWS, events, rows_of
+from tests.model.drawing import CLASSES, MARKS, OF_ROWS, SESSIONS, WINDOWS, events, rows_of
 
 KEYS = st.sampled_from(["k", ()])
 
@@ -29,21 +29,21 @@ def test_windows_mixed_as_one_likes(table, by, over):
 
 
 @settings(max_examples=40)
-@given(table=events(least=4), by=KEYS, window=st.sampled_from([*BY_ROWS, *SESSIONS, *MARKS]))
+@given(table=events(least=4), by=KEYS, window=st.sampled_from([*OF_ROWS, *SESSIONS, *MARKS]))
 def test_groups_inside_a_window(table, by, window):
     query = pn.query(by=by, at="ts", select={"n": pn.count(), "low": pn.min("x")}, over=window, groups="g")
     assert rows_of(pn.plan(query).run(table)) == rows_of(brute_force(query, table))
 
 
 @settings(max_examples=40)
-@given(table=events(least=6), by=KEYS, window=st.sampled_from(BY_ROWS), ties=st.sampled_from(["y", ["z", "g"]]))
+@given(table=events(least=6), by=KEYS, window=st.sampled_from(OF_ROWS), ties=st.sampled_from(["y", ["z", "g"]]))
 def test_ties(table, by, window, ties):
     query = pn.query(by=by, at="ts", select={"low": pn.min("x"), "which": "number"}, over=window, ties=ties)
     assert rows_of(pn.plan(query).run(table)) == rows_of(brute_force(query, table))
 
 
 @settings(max_examples=40)
-@given(table=events(least=8), window=st.sampled_from(BY_ROWS))
+@given(table=events(least=8), window=st.sampled_from(OF_ROWS))
 def test_the_order_within_an_instant_is_a_matter_of_the_rows_alone(table, window):
     """Neither the order of columns, nor that of rows, nor another aggregate changes which row is the last."""
     one = pn.query(by="k", at="ts", select={"low": pn.min("x")}, over=window)

@@ -11,11 +11,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import panes as pn
 from panes.queries.windows import RowWindow, Sliding
 from tests.model.drawing import (
-    BY_ROWS,
     CLASSES,
     CLOCK,
     LAST_ROWS,
     MARKS,
+    OF_ROWS,
     SCHEMA,
     SESSIONS,
     SLIDING,
@@ -47,7 +47,7 @@ def queries():
     """Windows of all kinds, and all options of a query."""
     few = [CLOCK[2], *SLIDING[:2], LAST_ROWS[0]]
     numbered = {"low": pn.min("x"), "which": "number"}
-    over = [*CLOCK, *SLIDING, *BY_ROWS, *SESSIONS, *MARKS]
+    over = [*CLOCK, *SLIDING, *OF_ROWS, *SESSIONS, *MARKS]
     yield pn.query("all", by="k", at="ts", select={**EVERY, "range": "top - low"}, over=over, where="y < 2")
     yield pn.query("ties", by="k", at="ts", select=CLASSES["idempotent"], over=few, ties="id")
     yield pn.query("two keys", by=("k", "g"), at="ts", select={"n": pn.count()}, over=few, having="n > 1")

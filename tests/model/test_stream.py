@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import panes as pn
 from tests.model.drawing import (
-    BY_ROWS,
     CLASSES,
     CLOCK,
     MARKS,
+    OF_ROWS,
     SCHEMA,
     SESSIONS,
     SLIDING,
@@ -72,7 +72,7 @@ def test_all_of_it_when_the_watermark_has_passed_the_last_window(came, by, over)
 
 
 @settings(max_examples=20)
-@given(came=arrivals(least=4), by=KEYS, window=st.sampled_from([*BY_ROWS, *SESSIONS, *MARKS]))
+@given(came=arrivals(least=4), by=KEYS, window=st.sampled_from([*OF_ROWS, *SESSIONS, *MARKS]))
 def test_groups_inside_a_window(came, by, window):
     select = {"n": pn.count(), "low": pn.min("x")}
     check(pn.query(by=by, at="ts", select=select, over=window, groups="g", having="n > 1"), *came)
@@ -81,7 +81,7 @@ def test_groups_inside_a_window(came, by, window):
 @settings(max_examples=20)
 @given(
     came=arrivals(least=6),
-    over=st.lists(st.sampled_from(BY_ROWS), min_size=1, max_size=3, unique_by=str),
+    over=st.lists(st.sampled_from(OF_ROWS), min_size=1, max_size=3, unique_by=str),
     ties=st.sampled_from(["y", ["z", "g"]]),
 )
 def test_ties(came, over, ties):
@@ -93,7 +93,7 @@ def test_ties(came, over, ties):
 @given(
     came=arrivals(least=6),
     evict=st.sampled_from([pn.evict(keys=1), pn.evict(rows=4), pn.evict(age="5 us")]),
-    window=st.sampled_from([*(w for w in BY_ROWS if not w.before), *MARKS[:1]]),
+    window=st.sampled_from([*(w for w in OF_ROWS if not w.before), *MARKS[:1]]),
 )
 def test_keys_that_are_forgotten(came, evict, window):
     check(pn.query(by="k", at="ts", select={"n": pn.count(), "low": pn.min("x")}, over=window, evict=evict), *came)

@@ -12,10 +12,10 @@ import panes as pn
 from panes.errors import DeclarationError
 from panes.testing import brute_force
 from tests.model.drawing import (
-    BY_ROWS,
     CLOCK,
     LAST_ROWS,
     MARKS,
+    OF_ROWS,
     SCHEMA,
     SESSIONS,
     SLIDING,
@@ -28,7 +28,7 @@ from tests.model.drawing import (
 from tests.model.streaming import Stream, passed
 
 PICKS = {"early": pn.first("y"), "late": pn.last("y"), "least": pn.arg_min("y", "x"), "most": pn.arg_max("y", "x")}
-MIXED = [*CLOCK, *SLIDING, *BY_ROWS, *SESSIONS, *MARKS]
+MIXED = [*CLOCK, *SLIDING, *OF_ROWS, *SESSIONS, *MARKS]
 
 
 @st.composite

@@ -81,11 +81,11 @@ def test_an_operator_answers_what_a_query_does(window, by, steps):
     names = (*by, "n", "xs")
     here = Counter(tuple(row[name] for name in names) for row in tuples_of(found))
     there = Counter(tuple(row[name] for name in names) for row in table)
-    # Windows by rows end with the table; what comes later on the clock is not in it.
+    # Windows of rows end with the table; what comes later on the clock is not in it.
     assert not there - here
     on_the_clock_alone = isinstance(window, type(pn.tumbling("1 s")))
-    by_rows_alone = "us" not in str(window)
-    if on_the_clock_alone or by_rows_alone:
+    of_rows_alone = "us" not in str(window)
+    if on_the_clock_alone or of_rows_alone:
         assert here == there
 
 

@@ -23,7 +23,7 @@ from panes.operators.policies import Partitions, SlidingPolicies, Time, Tumbling
 from panes.queries.eviction import Evict
 from panes.queries.measures import Delta, Punctuation, Rows
 from panes.row_windows.framing import Framing
-from panes.row_windows.framing_by_events import frame_by_events
+from panes.row_windows.framing_by_operator import frame_by_operator
 from panes.testing.operators_reference import ReferenceWindow
 
 KINDS = ("count", "delta", "time")
@@ -131,7 +131,7 @@ def test_windows(evict, trigger, partitioned, data, kind):
     order, arrivals = arrivals_of(rows, punctuations, kind)
     found = Framing(declared, arrivals).frame.held()
     assert as_listed(found, order, partitioned) == wanted
-    run, _ = frame_by_events(declared, arrivals)
+    run, _ = frame_by_operator(declared, arrivals)
     assert as_listed(run, order, partitioned) == wanted
     assert (np.diff(found.lo) >= 0).all()
     assert (np.diff(found.hi) >= 0).all()
@@ -146,7 +146,7 @@ def test_windows_whose_partitions_are_evicted(data):
     declared = data.draw(windows(evict, trigger, partitions))
     rows, punctuations = data.draw(streams(partitioned=True, punctuated=evict == "punctuation"))
     order, arrivals = arrivals_of(rows, punctuations)
-    found, _ = frame_by_events(declared, arrivals)
+    found, _ = frame_by_operator(declared, arrivals)
     assert as_listed(found, order, True) == expected(declared, rows, punctuations)
 
 

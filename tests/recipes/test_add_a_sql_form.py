@@ -12,12 +12,12 @@ import panes as pn
 from panes.dialect.intervals import read_whole
 from panes.dialect.tokens import Cursor
 from panes.dialect.window_brackets import Bracket, Declaration
-from panes.dialect.window_kinds import WINDOW_KINDS, Function
+from panes.dialect.window_kinds import WINDOW_KINDS, WindowFunction
 from panes.errors import SqlError
 from panes.queries.measures import Rows, rows
 from panes.queries.windows import AnyWindow, Bounds
 
-ROLLING = Function("RollingWindow", {"Duration": "size"}, {"Ago": "ago"})
+ROLLING = WindowFunction("RollingWindow", {"Duration": "size"}, {"Ago": "ago"})
 """``RollingWindow(minute, 5)`` in ``GROUP BY``: a sliding window of five minutes."""
 
 

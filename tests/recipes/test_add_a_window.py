@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.dialect.window_kinds import WINDOW_KINDS, Function, WindowKind
+from panes.dialect.window_kinds import WINDOW_KINDS, WindowFunction, WindowKind
 from panes.errors import DeclarationError
 from panes.queries.window_constructors import tumbling
 from panes.queries.windows import DeclaredWindow, Window
@@ -70,7 +70,7 @@ def doubling(size, *, upto, name=None):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    azure = Function("DoublingWindow", {"Duration": "size", "Upto": "upto"})
+    azure = WindowFunction("DoublingWindow", {"Duration": "size", "Upto": "upto"})
     monkeypatch.setitem(WINDOW_KINDS, "doubling", WindowKind(doubling, azure=azure, bounds=False))
 
 

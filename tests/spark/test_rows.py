@@ -1,4 +1,4 @@
-"""Windows by rows and sessions on Spark: batches and streams against this process and Spark itself.
+"""Windows of rows and sessions on Spark: batches and streams against this process and Spark itself.
 
 Catches an order of events that Spark makes otherwise, sessions that Spark would cut elsewhere, and state that does not
 come back after a restart.
@@ -101,7 +101,7 @@ def test_a_stream_gives_what_a_batch_gives(spark, tmp_path, one_partition):
         found.append(ran.rows)
     told = plan.status(ran.query)
     assert "30s: [" in told
-    assert "session 6s: goes by events, of which all before 1970-01-01 00:" in told
+    assert "session 6s: a window of rows, of which all before 1970-01-01 00:" in told
     # What is complete when the watermark stands at the last event of all.
     wanted = plan.run(table)
     assert shown(pa.concat_tables(found)) == shown(wanted)

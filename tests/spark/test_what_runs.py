@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 import panes as pn
 from panes.errors import DeclarationError, PlanError
 from panes.planning.steps import IN_PYTHON
-from panes.spark import rows as by_rows
+from panes.spark import rows as windows_of_rows
 from panes.spark import shards
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -139,7 +139,7 @@ class TestBatches:
         assert compared(plan, events, empty=True) == ["read", "panes", "sort", "answer"]
         assert "empty=True runs in columns" in plan.explain(events, empty=True)
 
-    def test_windows_by_rows_and_all_kinds(self, events):
+    def test_windows_of_rows_and_all_kinds(self, events):
         assert compared(pn.plan(query(ROWS)), events) == ["read", "sort", "answer"]
         paced = [*ROWS, pn.hopping(pn.rows(3), every="10 s")]
         assert compared(pn.plan(query(paced)), events) == ["read", "look", "sort", "answer"]
@@ -184,7 +184,7 @@ def test_an_observation_is_not_used_up(events):
 def test_an_explanation_runs_no_more_than_the_sample(spark, events, monkeypatch):
     plan = pn.plan(query([*CLOCK, pn.hopping(pn.rows(3), every="10 s")]), rate=100)
     asked = pn.plan(query([pn.sliding(pn.rows(3))]))
-    monkeypatch.setattr(by_rows, "_when", lambda *_: pytest.fail("it looked"))
+    monkeypatch.setattr(windows_of_rows, "_when", lambda *_: pytest.fail("it looked"))
     spark.sparkContext.setJobGroup("explaining", "")
     plan.explain(events)
     asked.explain(events, events.select("ts", "k"))
@@ -210,7 +210,7 @@ class TestStreams:
         assert "in 2 shards" in plan.explain(stream, shards=2)
         assert Counter(tree(plan.explain(stream))) == Counter(["1m", "10h/1h", "5h/1h"])
 
-    def test_by_rows(self, stream):
+    def test_windows_of_rows(self, stream):
         assert compared(pn.plan(query(ROWS)), stream) == ["read", "pack", "state", "unpack"]
         assert compared(pn.plan(query([pn.session("3 s"), pn.session("9 s")])), stream)[1:] == [
             "pack",

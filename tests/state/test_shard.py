@@ -13,7 +13,7 @@ from panes.engine.bind_program import bind_store, types_in
 from panes.engine.program import Program, cut_into_ticks
 from panes.queries.windows import Window
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.job import ShardMetrics, Store
+from panes.state.job import JobStore, ShardMetrics
 from panes.state.registry import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import Mode, StreamOptions
@@ -31,7 +31,7 @@ class Stream:
     def __init__(self, over: list[Window], mode: Mode, program: Program | None = None) -> None:
         self.program, self.mode = program or program_of(over), mode
         offer = Offer((), ("key",), self.program.edges, "ts")
-        self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
+        self.stores = [JobStore(self.program, pa.schema([("key", pa.int64())]), offer)]
         self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
         self.metrics: list[ShardMetrics] = []
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.engine.bind_program import bind_store, types_in
 from panes.queries.windows import Window
-from panes.state.job import Store
+from panes.state.job import JobStore
 from panes.state.registry import Offer
 from panes.state.stream_options import Mode
 from panes.state.watermark import EPOCH
@@ -36,7 +36,7 @@ class Sketches(Stream):
             mode,
         )
         offer = Offer((), ("key",), self.program.edges, "ts")
-        self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer)]
+        self.stores = [JobStore(self.program, pa.schema([("key", pa.int64())]), offer)]
         self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
         self.metrics = []
 

@@ -16,7 +16,7 @@ from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.job import ShardMetrics, Store
+from panes.state.job import JobStore, ShardMetrics
 from panes.state.registry import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
@@ -42,7 +42,7 @@ class Stream:
             program = bind_store(store, types_in(SCHEMA))
             offer = Offer((), store.keys, program.edges, "ts", store.per_event)
             keys = pa.schema([(name, pa.int64()) for name in store.keys])
-            self.stores.append(Store(program, keys, offer))
+            self.stores.append(JobStore(program, keys, offer))
         self.blob_stores = [MemoryBlobStore() for _ in range(SHARDS)]
         self.metrics: list[ShardMetrics] = []
 

@@ -19,7 +19,7 @@ from panes.expressions.evaluate import evaluate, require_boolean
 from panes.queries.catalogue_entries import Entry, read_entry, registration
 from panes.queries.windows import Window
 from panes.state.granules import pack_panes, unpack_panes
-from panes.state.job import Store
+from panes.state.job import JobStore
 from panes.state.registry import Offer
 from panes.state.runs import History
 from panes.state.shard import Shard
@@ -39,7 +39,7 @@ class Stream:
         self.program, self.options = program_of(DECLARED), StreamOptions(mode, catalogue="folder")
         read = {view.query: (view.readings, view.exists) for view in self.program.views}
         offer = Offer([(q, *read[i]) for i, q in enumerate(queries(DECLARED))], ("key",), self.program.edges, "ts")
-        self.stores = [Store(self.program, pa.schema([("key", pa.int64())]), offer, history)]
+        self.stores = [JobStore(self.program, pa.schema([("key", pa.int64())]), offer, history)]
         self.blob_store = MemoryBlobStore()
         self.refused: list[str] = []
 

@@ -21,8 +21,8 @@ from panes.aggregates.registry import arguments_of, constructor
 from panes.aggregates.sketches import (
     Cardinality,
     Frequencies,
-    Ranks,
     Sketched,
+    SketchedRanks,
     distinct_counts,
     library,
     most_frequent,
@@ -204,7 +204,7 @@ class ApproxQuantileOf(_Approximate):
 
     def _sketch(self, arguments: tuple[str, ...], types: tuple[pa.DataType, ...]) -> tuple[Sketched, pa.DataType, Read]:
         self._require_number(types[0])
-        return Ranks(arguments, types, k=self.k), pa.float64(), lambda sketches: quantiles(sketches, self.q)
+        return SketchedRanks(arguments, types, k=self.k), pa.float64(), lambda sketches: quantiles(sketches, self.q)
 
     def __str__(self) -> str:
         return f"{self.name}({self.arguments[0]}, {self.q!r}, k={self.k})"

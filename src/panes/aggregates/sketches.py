@@ -340,7 +340,7 @@ def most_frequent(sketches: Iterable[Any | None], n: int, type_: pa.DataType) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranks(Sketched):
+class SketchedRanks(Sketched):
     """Roughly which value has which rank."""
 
     k: int

@@ -70,8 +70,8 @@ def apply(
         Arrow C interface (pandas, polars), gives a pyarrow Table.
     function
         Is called with the key, a dict of the columns of ``by``; the window, which has a ``name``, its ``start`` and
-        ``end``, and, if it goes by rows, its ``number`` and when it was ``processed``; and a pyarrow Table of its rows
-        in the order of arrival. It returns None for no row, a dict for one, a list of dicts, or an Arrow table.
+        ``end``, and, if it is a window of rows, its ``number`` and when it was ``processed``; and a pyarrow Table of its
+        rows in the order of arrival. It returns None for no row, a dict for one, a list of dicts, or an Arrow table.
     operator
         Instead of a function: what makes an operator of ``panes.operators``, when it is called with a window and
         ``clock=``; as a rule its class. It is given one row after another, as a dict of all columns.
@@ -81,13 +81,13 @@ def apply(
         The key columns: a window for each of their values.
     at
         The column of event time. Rows without a time are in no window. Without it, the rows of a table arrive as they
-        stand, and windows go by rows.
+        stand, and windows are of rows.
     where
         Which rows count.
     ties
         Columns that order the rows of one instant; without it they are in the order of all columns, by their names.
     evict
-        ``pn.evict(...)``: which keys windows by rows forget.
+        ``pn.evict(...)``: which keys windows of rows forget.
     schema
         The columns of what the function returns or the operator submits. On Spark it is needed; here it may be left
         out.

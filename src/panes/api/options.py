@@ -15,7 +15,7 @@ from panes.queries.windows import RowWindow, Sliding
 
 
 def check_layout(queries: Sequence[Query], layout: str) -> None:
-    """Refuse an unknown layout, and the wide one where windows go by rows or two columns would have one name."""
+    """Refuse an unknown layout, and the wide one where there are windows of rows or two columns would have one name."""
     if layout not in ("long", "wide"):
         raise PlanError(f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end).")
     if layout == "long":
@@ -28,8 +28,8 @@ def check_layout(queries: Sequence[Query], layout: str) -> None:
             else ""
         )
         raise PlanError(
-            f"layout='wide' has a row per key and window end, and those of the window {window.name!r} of query "
-            f"{query.name!r} go by rows, of which several may share an instant. Take layout='long'.{also}"
+            f"layout='wide' has a row per key and window end, and {window.name!r} of query {query.name!r} is a window "
+            f"of rows, of which several may end at one instant. Take layout='long'.{also}"
         )
     wide_columns(queries)
 

@@ -94,9 +94,9 @@ class Plan:
             planned = plan_queries(self._over_time, statistics, strategy, factor_windows=self.factor_windows)
         if not self._key_sets:
             return planned
-        from panes.row_windows.parts import by_events
+        from panes.row_windows.parts import planned_row_windows
 
-        return replace(planned, by_events=by_events(self._key_sets))
+        return replace(planned, row_windows=planned_row_windows(self._key_sets))
 
     @cached_property
     def _over_time(self) -> tuple[Query, ...]:
@@ -110,7 +110,7 @@ class Plan:
 
     @cached_property
     def _over_rows(self) -> tuple[RowsPart, ...]:
-        """The queries with their windows by rows."""
+        """The queries with their windows of rows."""
         if not any(isinstance(window, RowWindow) for query in self.queries for window in query.over):
             return ()
         from panes.row_windows.parts import over_rows
@@ -119,7 +119,7 @@ class Plan:
 
     @cached_property
     def _key_sets(self) -> tuple[tuple[RowsPart, ...], ...]:
-        """Windows by rows, those that share a sorted column together."""
+        """Windows of rows, those that share a sorted column together."""
         if not self._over_rows:
             return ()
         from panes.row_windows.parts import key_sets
@@ -369,7 +369,7 @@ class Plan:
         """Where a running stream of this plan stands: its watermark, and what each window waits for."""
         from panes.spark.progress import status
 
-        return status(self._over_time, self.physical_plan().by_events, streaming_query.lastProgress)
+        return status(self._over_time, self.physical_plan().row_windows, streaming_query.lastProgress)
 
     def explain(self, data: Any = None, requests: Any = None, **options: Any) -> str:
         """What runs: the tree of windows with predicted costs; with data, the steps that a run on them takes.
@@ -400,7 +400,7 @@ class Plan:
               1h/10m
           4 union   all answers (3)
           5 sort    events by nothing and time (1)
-          6 answer  windows by rows, from one sorted column (5)
+          6 answer  windows of rows, from one sorted column (5)
               10rows/event
           7 union   the answers of all parts (4, 6)
         """

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
-from panes.applying.outputs import Collected
+from panes.applying.outputs import CollectedResults
 from panes.applying.user_functions import BEFORE, Function, Instance, WindowedFunction
 from panes.engine.columns import whole
-from panes.engine.schema import ResultSchema, field_of
+from panes.engine.schema import END, START, ResultSchema, field_of
 from panes.frames.row_frame import RowFrame
 from panes.queries.query import ARRIVAL
 from panes.queries.windows import RowWindow, Window
-from panes.row_windows.bound_rows import END, START, BoundRows, Instances, bounds_of, check_part
+from panes.row_windows.bound_rows import BoundRows, RowInstances, bounds_of, check_part
 from panes.row_windows.parts import RowsPart, is_complete
 from panes.row_windows.window_input import check_order
 
@@ -64,7 +64,7 @@ class AppliedRows(BoundRows):
         return pa.schema([*self.schema.keys.items(), *bounds, *self.outputs.items()])
 
     def answer(
-        self, number: int, instances: Instances, arguments: Mapping[str, pa.Array], groups: Sequence[pa.Array] = ()
+        self, number: int, instances: RowInstances, arguments: Mapping[str, pa.Array], groups: Sequence[pa.Array] = ()
     ) -> pa.Table:
         """Call the function for each instance of a window."""
         assert self.function is not None
@@ -73,7 +73,7 @@ class AppliedRows(BoundRows):
         start, end = bounds_of(window, found, instances.arrivals.events.start)
         rows = pa.table(list(arguments.values()), names=list(self.columns))
         names, key_rows = list(self.schema.keys), list(zip(*(key.to_pylist() for key in keys), strict=True)) or [()]
-        collected = Collected(self.output, () if self.bare else (*BEFORE, *names))
+        collected = CollectedResults(self.output, () if self.bare else (*BEFORE, *names))
         for begin in range(0, len(found), _AT_ONCE):
             some = slice(begin, begin + _AT_ONCE)
             described = self._described(window, found.instant[some], start[some], end[some], numbers[some])
@@ -92,14 +92,14 @@ class AppliedRows(BoundRows):
         """Describe windows for the function."""
         time, count = self.schema.instant, len(start)
         nothing = [None] * count
-        timed, by_rows = self.part.query.timed, not is_complete(window)
+        timed, of_rows = self.part.query.timed, not is_complete(window)
         bounds = [pa.array(edge).view(time).to_pylist() if timed else nothing for edge in (start, end)]
-        processed = pa.array(instants).view(time).to_pylist() if timed and by_rows else nothing
-        which = numbers.tolist() if by_rows else nothing
+        processed = pa.array(instants).view(time).to_pylist() if timed and of_rows else nothing
+        which = numbers.tolist() if of_rows else nothing
         return map(Instance, [window.name] * count, *bounds, which, processed)
 
 
-def held_by(window: RowWindow | Window, instances: Instances) -> tuple[RowFrame, Array]:
+def held_by(window: RowWindow | Window, instances: RowInstances) -> tuple[RowFrame, Array]:
     """Return instances and their numbers. Policies may hold more rows than a window on the clock does."""
     found, numbers = instances.frame, instances.numbers
     if not isinstance(window, Window):

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from panes.aggregates.ordering import is_ordered
-from panes.engine.input_columns import JoinColumns, Side
+from panes.engine.input_columns import JoinColumns, SideColumns
 from panes.engine.schema import plain, position, shown
 from panes.errors import SchemaError
 from panes.expressions.evaluate import evaluate
@@ -133,7 +133,7 @@ class BothSides:
         return MakeJoin(self.keys, (shown[0], shown[1]), outer, condition)
 
     @property
-    def _named(self) -> tuple[tuple[Side, Any], tuple[Side, Any]]:
+    def _named(self) -> tuple[tuple[SideColumns, Any], tuple[SideColumns, Any]]:
         return (self.columns.left, left_name), (self.columns.right, right_name)
 
 

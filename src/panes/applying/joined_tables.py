@@ -12,7 +12,7 @@ import pyarrow as pa
 from panes.aggregates.operations import Array
 from panes.applying.joined_rows import PORT, BothSides, both_sides
 from panes.applying.operators_in_columns import pairs
-from panes.engine.input_columns import JoinColumns, Side, join_columns
+from panes.engine.input_columns import JoinColumns, SideColumns, join_columns
 from panes.engine.keys import key_ordinals
 from panes.engine.sorting import sort_by_time, sort_ties
 from panes.errors import SchemaError
@@ -218,7 +218,7 @@ def _places(rows: Array) -> pa.Array:
     return pa.array(rows, mask=rows < 0)
 
 
-def _taken(table: pa.Table, side: Side, rows: pa.Array) -> list[pa.ChunkedArray]:
+def _taken(table: pa.Table, side: SideColumns, rows: pa.Array) -> list[pa.ChunkedArray]:
     return [table.column(i).take(rows) for i, _ in side.others]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
-from panes.applying.tuple_by_tuple import Running, rows_of, since
+from panes.applying.tuple_by_tuple import RunningOperator, rows_of, since
 from panes.applying.user_operators import WindowedOperator
 from panes.engine.keys import INSTANT
 from panes.engine.schema import field_of
@@ -111,12 +111,12 @@ class OperatedShard:
         table = pa.Table.from_batches([came.remove_column(0)])  # as the data have it
         texts, written = self._saved.all().column("saved"), list[_Line]()
         # An operator equal to a new one is not stored.
-        new = Running(self._declared)
+        new = RunningOperator(self._declared)
         nothing = to_text(new.save())
         for key, lo in zip(wanted.tolist(), starts[:-1].tolist(), strict=True):
             hi = int(np.searchsorted(owner, key, side="right"))
             text = texts[int(place[key])].as_py() if place[key] >= 0 else None
-            running = Running(self._declared, *(() if text is None else (from_text(text), until)))
+            running = RunningOperator(self._declared, *(() if text is None else (from_text(text), until)))
             own = instants[lo:hi]
             mine = marks if mark is None or mark.scope == "stream" else np.sort(when[marked == key])
             due_marks = mine if key < known else since(mine, own)

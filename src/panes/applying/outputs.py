@@ -57,7 +57,7 @@ def shaped(found: pa.Table, schema: pa.Schema | None, who: str) -> pa.Table:
         raise _no_table(error, who) from error
 
 
-class Collected:
+class CollectedResults:
     """Collects what a function returns, call by call.
 
     Parameters

@@ -58,13 +58,13 @@ def submitted(declared: WindowedOperator, table: pa.Table, arrivals: Arrivals) -
             order = np.argsort(instants, kind="stable")
             table, instants = table.take(pa.array(order)), instants[order]
         if len(table) or len(marks):
-            yield from Running(declared).take_in(table, instants, marks, arrivals.end)
+            yield from RunningOperator(declared).take_in(table, instants, marks, arrivals.end)
         return
     for key, (lo, hi) in enumerate(pairwise(starts.tolist())):
         own = instants[lo:hi]
         if arrivals.marks is not None:
             marks = arrivals.marks.start[slice(*arrivals.marks.key_starts[key : key + 2])]
-        yield from Running(declared).take_in(table.slice(lo, hi - lo), own, since(marks, own), arrivals.end)
+        yield from RunningOperator(declared).take_in(table.slice(lo, hi - lo), own, since(marks, own), arrivals.end)
 
 
 def since(punctuations: Integers, instants: Integers) -> Integers:
@@ -72,7 +72,7 @@ def since(punctuations: Integers, instants: Integers) -> Integers:
     return punctuations[rows_before(punctuations, instants[:1]) > 0]
 
 
-class Running:
+class RunningOperator:
     """An operator on an event clock.
 
     Parameters
@@ -121,7 +121,7 @@ class Running:
         """Return the state of the operator as plain values."""
         return self._operator.save()
 
-    def check_kept(self, new: Running) -> None:
+    def check_kept(self, new: RunningOperator) -> None:
         """Reject an operator with attributes that ``save`` leaves out.
 
         Parameters

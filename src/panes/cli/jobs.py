@@ -157,10 +157,10 @@ def compare(queries: Sequence[pn.Query], source: Source, rounds: int, start: Sta
     from panes.spark.session import race
     from panes.testing import assert_same_answers
 
-    by_rows = next((str(w) for query in queries for w in query.over if isinstance(w, RowWindow)), None)
-    if by_rows is not None:
+    of_rows = next((str(w) for query in queries for w in query.over if isinstance(w, RowWindow)), None)
+    if of_rows is not None:
         raise PanesError(
-            f"the window {by_rows!r} is paced by rows, and Spark has no such group-by to compare with. Leave it out."
+            f"the window {of_rows!r} is paced by rows, and Spark has no such group-by to compare with. Leave it out."
         )
     with working("starting Spark") as step:
         spark = start()

@@ -9,7 +9,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.dialect.intervals import read_interval, read_unit, read_whole
 from panes.dialect.tokens import Cursor, checked
-from panes.dialect.window_kinds import WINDOW_KINDS, Function, brackets, declare, functions
+from panes.dialect.window_kinds import WINDOW_KINDS, WindowFunction, brackets, declare, functions
 from panes.queries.window_constructors import check_name
 from panes.queries.windows import AnyWindow, Bounds
 
@@ -73,7 +73,7 @@ def is_azure_function(name: str) -> bool:
     return name.lower() in _azure_functions() or _elsewhere(name) is not None
 
 
-def _azure_functions() -> dict[str, tuple[str, Function]]:
+def _azure_functions() -> dict[str, tuple[str, WindowFunction]]:
     named = {function.name.lower(): (kind, function) for kind, function in functions("azure")}
     return named | {name.removesuffix("window"): each for name, each in named.items()}
 
@@ -113,7 +113,7 @@ def read_azure_function(words: Cursor, bounds: Bounds, name: str | None = None) 
     return _declare(words, call, kind, values, bounds, name)
 
 
-def _read_parts(function: Function, arguments: list[Cursor], bounds: Bounds) -> tuple[dict[str, int], Bounds]:
+def _read_parts(function: WindowFunction, arguments: list[Cursor], bounds: Bounds) -> tuple[dict[str, int], Bounds]:
     """Read ``Duration(minute, 60), Hop(minute, 5), Offset(minute, 1), Bounds('(]')``, in any order."""
     names = {name.lower(): name for name in (*function.arguments, *function.optional, *function.refused)}
     lengths: dict[str, int] = {}
@@ -139,7 +139,9 @@ def _read_parts(function: Function, arguments: list[Cursor], bounds: Bounds) -> 
     return lengths, chosen or bounds
 
 
-def _read_in_order(words: Cursor, function: Function, arguments: list[Cursor], call: Sequence[Token]) -> dict[str, int]:
+def _read_in_order(
+    words: Cursor, function: WindowFunction, arguments: list[Cursor], call: Sequence[Token]
+) -> dict[str, int]:
     """Read ``minute, 60, 5``, and an offset after them."""
     order = (*function.arguments, *function.optional, *function.refused)
     if not 2 <= len(arguments) <= len(order) + 1:
@@ -179,7 +181,7 @@ def read_spark_function(words: Cursor, bounds: Bounds) -> tuple[str, AnyWindow]:
     return at, _declare(words, call, fits[0], values, bounds, None)
 
 
-def _takes(function: Function, count: int) -> bool:
+def _takes(function: WindowFunction, count: int) -> bool:
     return len(function.arguments) <= count <= len(function.arguments) + len(function.optional)
 
 
@@ -237,7 +239,7 @@ def _positional(words: Cursor, arguments: list[Cursor], name: str, order: tuple[
     return [values[word] for word in order if word in values]
 
 
-def _flink_example(function: Function) -> str:
+def _flink_example(function: WindowFunction) -> str:
     lengths = ("INTERVAL '5' MINUTES", "INTERVAL '1' HOUR")
     named = [f"{word} => {length}" for word, length in zip(function.arguments, lengths, strict=False)]
     return f"{function.name}({', '.join(['DATA => TABLE ev', 'TIMECOL => DESCRIPTOR(ts)', *named])})"

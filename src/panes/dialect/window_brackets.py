@@ -46,18 +46,18 @@ def _read_paced(words: Cursor, begun: tuple[str, ...], bounds: Bounds) -> Declar
     size: int | Rows = _read_rows(words) if begun == ("ROWS",) else _positive(words, read_count(words))
     if not words.took("SLIDE"):
         return "sliding", {"size": size}
-    every = _read_pace(words, by_rows=begun == ("ROWS",))
+    every = _read_pace(words, in_rows=begun == ("ROWS",))
     if isinstance(size, Rows) and size == every and size != Rows(1):
         return "tumbling", {"size": size}
     # At a pace of rows a window holds the latest ones, whatever the bounds of windows on the clock.
     return "hopping", {"size": size, "every": every, "bounds": None if isinstance(every, Rows) else bounds}
 
 
-def _read_pace(words: Cursor, *, by_rows: bool) -> int | Rows:
+def _read_pace(words: Cursor, *, in_rows: bool) -> int | Rows:
     """Read ``5 MINUTES``, ``10 ROWS``, or just ``10`` after a number of rows."""
     number = read_whole(words, "the pace")
     bare = words.sees("]")
-    if words.took("ROWS") or words.took("ROW") or (bare and by_rows):
+    if words.took("ROWS") or words.took("ROW") or (bare and in_rows):
         return _checked_rows(words, number)
     if bare:
         words.fail("the pace has no unit. Write SLIDE 5 MINUTES, or SLIDE 10 ROWS.")
@@ -107,24 +107,24 @@ _FRAME = "Write [RANGE BETWEEN INTERVAL '5' MINUTES PRECEDING AND CURRENT ROW], 
 
 def _read_frame(words: Cursor, begun: tuple[str, ...], bounds: Bounds) -> Declaration:
     """Read a frame of SQL, which includes both its bounds."""
-    by_rows = begun[0] == "ROWS"
-    first = _read_preceding(words, by_rows=by_rows)
+    in_rows = begun[0] == "ROWS"
+    first = _read_preceding(words, in_rows=in_rows)
     words.expect("AND", _FRAME)
     current = words.took("CURRENT", "ROW") or words.took("CURRENT ROW")
-    last = 0 if current else _read_preceding(words, by_rows=by_rows)
-    if last >= first + by_rows:
-        farther = "the farther row" if by_rows else "the longer time"
+    last = 0 if current else _read_preceding(words, in_rows=in_rows)
+    if last >= first + in_rows:
+        farther = "the farther row" if in_rows else "the longer time"
         words.fail(f"this frame ends before it begins. Write {farther} first.", words.tokens[: words.at])
-    if by_rows:
+    if in_rows:
         size = checked(words, words.tokens[: words.at], lambda: rows(first - last + 1))
         return "sliding", {"size": size, "ago": rows(last) if last else None}
     return "sliding", {"size": first - last, "ago": last, "bounds": "[]"}
 
 
-def _read_preceding(words: Cursor, *, by_rows: bool) -> int:
+def _read_preceding(words: Cursor, *, in_rows: bool) -> int:
     if words.sees("UNBOUNDED"):
         words.fail("a window has a size here. Write a number of rows or a time, as 7 DAYS PRECEDING.")
-    if by_rows:
+    if in_rows:
         distance = read_whole(words, "the number of rows")
     else:
         distance = read_interval(words) if words.sees("INTERVAL") else read_count(words)

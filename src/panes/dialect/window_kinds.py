@@ -23,7 +23,7 @@ Style: TypeAlias = Literal["azure", "flink", "spark"]
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class WindowFunction:
     """A window function: its name, and the constructor's argument for each of its own, in its order.
 
     Parameters
@@ -59,9 +59,9 @@ class WindowKind:
     """
 
     make: Callable[..., AnyWindow]
-    azure: Function | None = None
-    flink: Function | None = None
-    spark: Function | None = None
+    azure: WindowFunction | None = None
+    flink: WindowFunction | None = None
+    spark: WindowFunction | None = None
     brackets: tuple[Bracket, ...] = ()
     bounds: bool = True
 
@@ -71,26 +71,26 @@ _OFFSET = {"Offset": "offset"}
 WINDOW_KINDS: dict[str, WindowKind] = {
     "tumbling": WindowKind(
         tumbling,
-        azure=Function("TumblingWindow", {"Duration": "size"}, _OFFSET),
-        flink=Function("TUMBLE", {"SIZE": "size"}, {"OFFSET": "offset"}),
-        spark=Function("window", {"windowDuration": "size"}),
+        azure=WindowFunction("TumblingWindow", {"Duration": "size"}, _OFFSET),
+        flink=WindowFunction("TUMBLE", {"SIZE": "size"}, {"OFFSET": "offset"}),
+        spark=WindowFunction("window", {"windowDuration": "size"}),
         brackets=(PACED,),
     ),
     "hopping": WindowKind(
         hopping,
-        azure=Function("HoppingWindow", {"Duration": "size", "Hop": "every"}, _OFFSET),
-        flink=Function("HOP", {"SLIDE": "every", "SIZE": "size"}, {"OFFSET": "offset"}),
-        spark=Function("window", {"windowDuration": "size", "slideDuration": "every"}, {"startTime": "offset"}),
+        azure=WindowFunction("HoppingWindow", {"Duration": "size", "Hop": "every"}, _OFFSET),
+        flink=WindowFunction("HOP", {"SLIDE": "every", "SIZE": "size"}, {"OFFSET": "offset"}),
+        spark=WindowFunction("window", {"windowDuration": "size", "slideDuration": "every"}, {"startTime": "offset"}),
         brackets=(PACED,),
     ),
     "cumulate": WindowKind(
         cumulate,
-        azure=Function("CumulateWindow", {"Duration": "upto", "Step": "step"}, _OFFSET),
-        flink=Function("CUMULATE", {"STEP": "step", "SIZE": "upto"}, {"OFFSET": "offset"}),
+        azure=WindowFunction("CumulateWindow", {"Duration": "upto", "Step": "step"}, _OFFSET),
+        flink=WindowFunction("CUMULATE", {"STEP": "step", "SIZE": "upto"}, {"OFFSET": "offset"}),
     ),
     "session": WindowKind(
         session,
-        azure=Function(
+        azure=WindowFunction(
             "SessionWindow",
             {"Timeout": "gap"},
             refused={
@@ -98,7 +98,7 @@ WINDOW_KINDS: dict[str, WindowKind] = {
                 "that size."
             },
         ),
-        spark=Function("session_window", {"gapDuration": "gap"}),
+        spark=WindowFunction("session_window", {"gapDuration": "gap"}),
         bounds=False,
     ),
     "sliding": WindowKind(sliding, brackets=(PACED, FRAME)),
@@ -107,10 +107,10 @@ WINDOW_KINDS: dict[str, WindowKind] = {
 """By the names of their constructors."""
 
 
-def functions(style: Style) -> Iterator[tuple[str, Function]]:
+def functions(style: Style) -> Iterator[tuple[str, WindowFunction]]:
     """Yield the window functions of a style, each with its kind."""
     for name, kind in WINDOW_KINDS.items():
-        function: Function | None = getattr(kind, style)
+        function: WindowFunction | None = getattr(kind, style)
         if function is not None:
             yield name, function
 
@@ -145,7 +145,7 @@ def write_window(window: AnyWindow) -> str | None:
     return next((text for text in texts if text is not None), None)
 
 
-def _write_function(function: Function, arguments: Mapping[str, Any]) -> str | None:
+def _write_function(function: WindowFunction, arguments: Mapping[str, Any]) -> str | None:
     named = {**function.arguments, **function.optional}
     lengths = {part: arguments[argument] for part, argument in named.items() if argument in arguments}
     unsaid = set(arguments) - set(named.values()) - {"bounds"}

@@ -63,7 +63,7 @@ def _check_twins(requests: pa.Schema) -> None:
 
 
 @dataclass(frozen=True)
-class Side:
+class SideColumns:
     """The columns of one side by their positions.
 
     Parameters
@@ -83,8 +83,8 @@ class Side:
 class JoinColumns:
     """The columns of both sides, and the schema of a match: keys, left columns, right columns."""
 
-    left: Side
-    right: Side
+    left: SideColumns
+    right: SideColumns
     match: pa.Schema
     instant: pa.DataType
 
@@ -118,7 +118,9 @@ def join_columns(join: JoinDeclaration, left: pa.Schema, right: pa.Schema) -> Jo
             *(pa.field(name, right.field(i).type) for i, name in named[1]),
         ]
     )
-    return JoinColumns(Side(keys[0], times[0], named[0]), Side(keys[1], times[1], named[1]), match, instants[0])
+    return JoinColumns(
+        SideColumns(keys[0], times[0], named[0]), SideColumns(keys[1], times[1], named[1]), match, instants[0]
+    )
 
 
 def _check_names(join: JoinDeclaration, names: Iterable[str]) -> None:

@@ -90,12 +90,12 @@ class Lookback:
             for apart in dict.fromkeys(isinstance(window, RowWindow) for _, window in bound.part.views)
         }
 
-    def ask(self, key: Array, instant: Array) -> Asked:
+    def ask(self, key: Array, instant: Array) -> LookupRequests:
         """Requests, each with the ordinal of its key and its time; sorted by both, as some kernels need it.
 
         ``NEVER`` is the time of a request without one, which finds no event.
         """
-        return Asked(self._bound, self._events, self._partials, key, instant)
+        return LookupRequests(self._bound, self._events, self._partials, key, instant)
 
 
 def _partials(
@@ -145,7 +145,7 @@ class Instances:
         return Instances(self.start[at], self.end[at], self.lo[at], self.hi[at])
 
 
-class Asked:
+class LookupRequests:
     """Requests about some events; every window is answered for all of them at once."""
 
     def __init__(
@@ -162,24 +162,24 @@ class Asked:
         self._before: dict[int, Array] = {}
         self._ended: dict[tuple[int, int, int], tuple[Array, Array]] = {}
 
-    def only(self, request: int) -> Asked:
+    def only(self, request: int) -> LookupRequests:
         """One of the requests, alone."""
         at = slice(request, request + 1)
-        return Asked(self._bound, self._events, self._partials, self._key[at], self._instant[at])
+        return LookupRequests(self._bound, self._events, self._partials, self._key[at], self._instant[at])
 
     def answer(self, query: int, window: LookupWindow) -> Found:
         """The aggregates of a query over one of its windows."""
         found = self._instances(window)
-        return self._found(found, self._columns(query, found, by_rows=isinstance(window, RowWindow)))
+        return self._found(found, self._columns(query, found, of_rows=isinstance(window, RowWindow)))
 
     def _found(self, found: Instances, columns: tuple[pa.Array, ...]) -> Found:
         known = self._instant != NEVER
         return Found(found.start, found.end, known if found.known is None else known & found.known, columns)
 
-    def _columns(self, query: int, found: Instances, *, by_rows: bool) -> tuple[pa.Array, ...]:
+    def _columns(self, query: int, found: Instances, *, of_rows: bool) -> tuple[pa.Array, ...]:
         frame = Frame(self._key, found.start, found.lo, found.hi)
         levels = [Frame(self._key, found.start, lo, hi) for lo, hi in found.levels]
-        return answers_over(self._bound.readings[query], self._partials[by_rows], frame, found.start, found.end, levels)
+        return answers_over(self._bound.readings[query], self._partials[of_rows], frame, found.start, found.end, levels)
 
     # Where the events lie
 

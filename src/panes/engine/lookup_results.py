@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from panes.engine.columns import whole
-from panes.engine.lookback import Asked, BoundLookup
+from panes.engine.lookback import BoundLookup, LookupRequests
 from panes.engine.schema import output_types
 from panes.expressions.evaluate import evaluate
 from panes.queries.lookup_declarations import LookupLayout, LookupWindow, features
@@ -30,7 +30,7 @@ def feature_types(bound: BoundLookup, events: pa.Schema) -> tuple[Types, ...]:
 
 
 def answers_of(
-    bound: BoundLookup, requests: Asked, keys: list[pa.Array], time: pa.DataType, types: Sequence[Types]
+    bound: BoundLookup, requests: LookupRequests, keys: list[pa.Array], time: pa.DataType, types: Sequence[Types]
 ) -> Answers:
     """The output columns of all queries over all of their windows, for every request.
 
@@ -52,7 +52,7 @@ def answers_of(
 
 def _answers_over(
     bound: BoundLookup,
-    requests: Asked,
+    requests: LookupRequests,
     number: int,
     window: LookupWindow,
     keys: Mapping[str, pa.Array],

@@ -26,7 +26,7 @@ from panes.timeline import Edges
 # same column, and kernels answer from the column itself.
 
 
-class Column:
+class CollectedColumn:
     """Collected values, with the kernels that have been built over them."""
 
     def __init__(self, collected: Collected) -> None:
@@ -87,14 +87,14 @@ class Spans(Bags):
         The rows of each bag, half-open.
     """
 
-    column: Column
+    column: CollectedColumn
     begin: Array
     end: Array
 
     @classmethod
     def of(cls, collected: Collected) -> Spans:
         """The stored bags themselves."""
-        return cls(Column(collected), collected.offsets[:-1], collected.offsets[1:])
+        return cls(CollectedColumn(collected), collected.offsets[:-1], collected.offsets[1:])
 
     def reduce(self, frame: Frame, *, some_empty: bool = False, pairs: Pairs | None = None) -> Spans:
         """The bags of every instance of a frame; the bags of an instance follow one another."""

@@ -64,7 +64,7 @@ def tie_columns(
     excluded
         Columns that all rows in question share: keys and time.
     read
-        The columns that windows by rows read.
+        The columns that windows of rows read.
 
     Examples
     --------

@@ -19,9 +19,9 @@ from panes.expressions import arrow_functions as af
 from panes.expressions import coercion, parsing
 from panes.expressions.bound import (
     NULL_CONSTANT,
-    Bound,
+    BoundExpression,
     Failure,
-    Rows,
+    RowsOfBatch,
     apply,
     choose,
     coalesce,
@@ -47,7 +47,7 @@ from panes.suggestions import nearest
 
 
 @lru_cache(maxsize=1024)
-def bind(value: Expression, schema: pa.Schema) -> Bound:
+def bind(value: Expression, schema: pa.Schema) -> BoundExpression:
     """Resolve the names and types of an expression; raise if it does not fit the schema."""
     return _Binder(value, schema).bind(value.tree)
 
@@ -58,7 +58,7 @@ class _Binder:
     def __init__(self, expression: Expression, schema: pa.Schema) -> None:
         self.expression, self.schema = expression, schema
 
-    def bind(self, node: exp.Expression) -> Bound:
+    def bind(self, node: exp.Expression) -> BoundExpression:
         kind = type(node)
         if kind in _BINDERS:
             return _BINDERS[kind](self, node)
@@ -70,7 +70,7 @@ class _Binder:
         assert isinstance(function, Function), f"{function.name} has no entry in _BINDERS"
         return self.function(node, function)
 
-    def bind_all(self, nodes: Sequence[exp.Expression]) -> list[Bound]:
+    def bind_all(self, nodes: Sequence[exp.Expression]) -> list[BoundExpression]:
         return [self.bind(node) for node in nodes]
 
     def error(self, node: exp.Expression, reason: str) -> ExpressionError:
@@ -80,7 +80,7 @@ class _Binder:
 
     # Leaves
 
-    def column(self, node: exp.Expression) -> Bound:
+    def column(self, node: exp.Expression) -> BoundExpression:
         names = path(node)
         index = position(names[0], self.schema.names)
         kind, indices = self.schema.field(index).type, []
@@ -93,16 +93,16 @@ class _Binder:
             kind = kind.field(indices[-1]).type
         target = coercion.column_type(kind)
 
-        def run(rows: Rows) -> pa.Array:
+        def run(rows: RowsOfBatch) -> pa.Array:
             array = rows.column(index)
             if indices:
                 array = pc.struct_field(array, indices)
             # Nanoseconds are cut to Spark's microseconds.
             return array if array.type == target else array.cast(target, safe=False)
 
-        return Bound(target, run, write(node))
+        return BoundExpression(target, run, write(node))
 
-    def literal(self, node: exp.Expression, sign: int = 1) -> Bound:
+    def literal(self, node: exp.Expression, sign: int = 1) -> BoundExpression:
         if node.args.get("is_string"):
             return constant(pa.scalar(node.name, STRING), write(node))
         value = parsing.number(node.name)
@@ -120,12 +120,12 @@ class _Binder:
         scale = -int(exponent)
         return constant(pa.scalar(exact, pa.decimal128(max(len(digits), scale), scale)), text)
 
-    def negative(self, node: exp.Expression) -> Bound:
+    def negative(self, node: exp.Expression) -> BoundExpression:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return self.literal(node.this, sign=-1)  # -2147483648 is one literal, and an INT
         return self.function(node, NEGATION)
 
-    def cast(self, node: exp.Expression) -> Bound:
+    def cast(self, node: exp.Expression) -> BoundExpression:
         target = type_named(node.args["to"].sql(dialect="spark"))
         if target == coercion.DATE:
             return constant(pa.scalar(parsing.day(node.this.name), target), write(node))
@@ -138,7 +138,7 @@ class _Binder:
 
     # Operators
 
-    def arithmetic(self, node: exp.Expression, symbol: str) -> Bound:
+    def arithmetic(self, node: exp.Expression, symbol: str) -> BoundExpression:
         left, right = self.bind(node.this), self.bind(node.expression)
         for side in (left, right):
             if not is_numeric(side.type) and side.type != NULL:
@@ -147,7 +147,7 @@ class _Binder:
         text = write(node)
         first, second = converted(left, sides[0]), converted(right, sides[1])
 
-        def run(rows: Rows) -> pa.Array:
+        def run(rows: RowsOfBatch) -> pa.Array:
             # Spark looks at a divisor first, and at the other operand only when the first one is not null.
             if symbol in "/%":
                 b = second.run(rows)
@@ -163,9 +163,11 @@ class _Binder:
             except pa.ArrowInvalid:
                 raise Failure(f"{text!r} does not fit {name_of(kind)}") from None
 
-        return Bound(kind, run, text)
+        return BoundExpression(kind, run, text)
 
-    def comparison(self, node: exp.Expression, symbol: str, left: Bound, right: Bound) -> Bound:
+    def comparison(
+        self, node: exp.Expression, symbol: str, left: BoundExpression, right: BoundExpression
+    ) -> BoundExpression:
         kinds = [left.type, right.type]
         for side, other in ((0, right), (1, left)):
             literal = (left, right)[side].integer
@@ -176,13 +178,15 @@ class _Binder:
         if symbol == "<=>":
             return apply(af.equal_or_both_null, [first, second], BOOLEAN, write(node))
 
-        def run(rows: Rows) -> pa.Array:
+        def run(rows: RowsOfBatch) -> pa.Array:
             a = first.run(rows)
             return af.compare(symbol, a, rows.where(a.is_valid(), second))
 
-        return Bound(BOOLEAN, run, write(node))
+        return BoundExpression(BOOLEAN, run, write(node))
 
-    def common(self, node: exp.Expression, bounds: Sequence[Bound], kinds: Sequence[pa.DataType]) -> pa.DataType:
+    def common(
+        self, node: exp.Expression, bounds: Sequence[BoundExpression], kinds: Sequence[pa.DataType]
+    ) -> pa.DataType:
         """Return the type in which operands are compared."""
         kind = common_type(kinds)
         if kind is None or not coercion.is_ordered(kind):
@@ -190,24 +194,24 @@ class _Binder:
             raise self.error(node, f"cannot compare {shown}: cast one of them, or write a literal of the other's type")
         return kind
 
-    def condition(self, node: exp.Expression) -> Bound:
+    def condition(self, node: exp.Expression) -> BoundExpression:
         """Bind an operand of AND, OR, NOT or the condition of a CASE."""
         bound = self.bind(node)
         if bound.type not in (BOOLEAN, NULL):
             raise self.error(node, f"it is {name_of(bound.type)}, and a condition must be BOOLEAN")
         return converted(bound, BOOLEAN)
 
-    def logic(self, node: exp.Expression) -> Bound:
+    def logic(self, node: exp.Expression) -> BoundExpression:
         chain, kind = [], type(node)
         while isinstance(node, kind):  # a long chain leans to the left: a loop, no deep recursion
             chain.append(node.expression)
             node = node.this
         return logic([self.condition(part) for part in (node, *reversed(chain))], both=kind is exp.And)
 
-    def negation(self, node: exp.Expression) -> Bound:
+    def negation(self, node: exp.Expression) -> BoundExpression:
         return apply(pc.invert, [self.condition(node.this)], BOOLEAN, write(node))
 
-    def is_(self, node: exp.Expression) -> Bound:
+    def is_(self, node: exp.Expression) -> BoundExpression:
         constant = node.expression
         if isinstance(constant, exp.Null):
             return apply(pc.is_null, [self.bind(node.this)], BOOLEAN, write(node))
@@ -218,7 +222,7 @@ class _Binder:
 
         return apply(holds, [self.condition(node.this)], BOOLEAN, write(node))
 
-    def in_(self, node: exp.Expression) -> Bound:
+    def in_(self, node: exp.Expression) -> BoundExpression:
         bounds = self.bind_all([node.this, *node.expressions])
         kind = self.common(node, bounds, [bound.type for bound in bounds])
         value, *others = (converted(bound, kind) for bound in bounds)
@@ -227,7 +231,7 @@ class _Binder:
             return apply(partial(af.is_in, values=constants), [value], BOOLEAN, write(node))
         return logic([self.comparison(node, "=", value, other) for other in others], both=False)
 
-    def between(self, node: exp.Expression) -> Bound:
+    def between(self, node: exp.Expression) -> BoundExpression:
         value = self.bind(node.this)
         low = self.comparison(node, ">=", value, self.bind(node.args["low"]))
         high = self.comparison(node, "<=", value, self.bind(node.args["high"]))
@@ -235,7 +239,7 @@ class _Binder:
 
     # Choices
 
-    def case(self, node: exp.Expression) -> Bound:
+    def case(self, node: exp.Expression) -> BoundExpression:
         tests, values = [], []
         for branch in node.args["ifs"]:
             if node.this is None:
@@ -249,25 +253,25 @@ class _Binder:
         values.append(NULL_CONSTANT if default is None else self.bind(default))
         return choose(tests, self.alike(node, values), write(node))
 
-    def if_(self, node: exp.Expression) -> Bound:
+    def if_(self, node: exp.Expression) -> BoundExpression:
         values = self.bind_all([node.args["true"], node.args["false"]])
         return choose([self.condition(node.this)], self.alike(node, values), write(node))
 
-    def coalesce(self, node: exp.Expression) -> Bound:
+    def coalesce(self, node: exp.Expression) -> BoundExpression:
         return coalesce(self.alike(node, self.bind_all(operands(node))), write(node))
 
-    def nullif(self, node: exp.Expression) -> Bound:
+    def nullif(self, node: exp.Expression) -> BoundExpression:
         value = self.bind(node.this)
         equal = self.comparison(node, "=", value, self.bind(node.expression))
         return choose([equal], [converted(NULL_CONSTANT, value.type), value], write(node))
 
-    def extreme(self, node: exp.Expression) -> Bound:
+    def extreme(self, node: exp.Expression) -> BoundExpression:
         bounds = self.alike(node, self.bind_all(operands(node)))
         kind = self.common(node, bounds, [bound.type for bound in bounds])
         largest = isinstance(node, exp.Greatest)
         return apply(lambda *arrays: af.extreme(arrays, largest=largest), bounds, kind, write(node))
 
-    def alike(self, node: exp.Expression, bounds: Sequence[Bound]) -> list[Bound]:
+    def alike(self, node: exp.Expression, bounds: Sequence[BoundExpression]) -> list[BoundExpression]:
         """Return the alternatives of a choice in their common type."""
         kind = common_type([bound.type for bound in bounds])
         if kind is None:
@@ -277,7 +281,7 @@ class _Binder:
 
     # Functions
 
-    def arguments(self, node: exp.Expression, takes: Operand) -> list[Bound]:
+    def arguments(self, node: exp.Expression, takes: Operand) -> list[BoundExpression]:
         """Bind the arguments of a function."""
         bounds = self.bind_all(operands(node))
         for bound in bounds:
@@ -285,17 +289,17 @@ class _Binder:
                 raise self.error(node, f"{bound.sql!r} is {name_of(bound.type)}, and {takes.described} is needed here")
         return [converted(bound, takes.null) if bound.type == NULL else bound for bound in bounds]
 
-    def function(self, node: exp.Expression, function: Function) -> Bound:
+    def function(self, node: exp.Expression, function: Function) -> BoundExpression:
         bounds = self.arguments(node, function.takes)
         return apply(function.compute, bounds, function.gives(bounds[0].type), write(node))
 
-    def round(self, node: exp.Expression) -> Bound:
+    def round(self, node: exp.Expression) -> BoundExpression:
         value, *decimals = self.arguments(node, NUMBER)
         digits = decimals[0].integer or 0 if decimals else 0
         function = partial(af.round_half_up, digits=digits)
         return apply(function, [value], coercion.rounded_type(value.type, digits), write(node))
 
-    def like(self, node: exp.Expression) -> Bound:
+    def like(self, node: exp.Expression) -> BoundExpression:
         operand, pattern = self.bind(node.this), node.expression.name
         if operand.type not in (STRING, NULL):
             raise self.error(node, f"{operand.sql!r} is {name_of(operand.type)}, and LIKE takes a STRING")
@@ -313,7 +317,9 @@ def position(name: str, names: Sequence[str], missing: str = "the data have no c
     return indices[0]
 
 
-def _operand_types(symbol: str, left: Bound, right: Bound) -> tuple[tuple[pa.DataType, pa.DataType], pa.DataType]:
+def _operand_types(
+    symbol: str, left: BoundExpression, right: BoundExpression
+) -> tuple[tuple[pa.DataType, pa.DataType], pa.DataType]:
     """Return the types in which the operands of + - * / % are taken, and that of the result."""
     one, other = left.type, right.type
     if symbol == "/" and (one == NULL or not (is_decimal(one) or is_decimal(other))):
@@ -329,7 +335,7 @@ def _operand_types(symbol: str, left: Bound, right: Bound) -> tuple[tuple[pa.Dat
     return sides, coercion.decimal_result(symbol, *sides)
 
 
-_BINDERS: Final[dict[type[exp.Expression], Callable[[_Binder, Any], Bound]]] = {
+_BINDERS: Final[dict[type[exp.Expression], Callable[[_Binder, Any], BoundExpression]]] = {
     exp.Column: _Binder.column,
     exp.Dot: _Binder.column,
     exp.Literal: _Binder.literal,

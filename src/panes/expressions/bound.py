@@ -25,7 +25,7 @@ class Failure(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowsOfBatch:
     """The rows of a batch on which an expression is computed.
 
     Parameters
@@ -45,25 +45,25 @@ class Rows:
         values = self.batch.column(index)
         return values if len(self) == len(values) else values.take(self.indices)
 
-    def where(self, needed: pa.Array, operand: Bound) -> pa.Array:
+    def where(self, needed: pa.Array, operand: BoundExpression) -> pa.Array:
         """Compute an operand at least on the rows where ``needed`` is true; its other values do not matter."""
         if self.indices is None or operand.constant is not None:
             return operand.run(self)
         mask = pc.fill_null(needed, False).to_numpy(zero_copy_only=False)
         if mask.all():
             return operand.run(self)
-        values = operand.run(Rows(self.batch, self.indices.filter(pa.array(mask))))
+        values = operand.run(RowsOfBatch(self.batch, self.indices.filter(pa.array(mask))))
         scattered = np.zeros(len(mask), np.int64)
         scattered[mask] = np.arange(len(values))
         return values.take(pa.array(scattered, mask=~mask))
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundExpression:
     """An expression bound to a schema: its type is known, and it can be evaluated on any batch of that schema."""
 
     type: pa.DataType
-    run: Callable[[Rows], pa.Array]
+    run: Callable[[RowsOfBatch], pa.Array]
     sql: str
     integer: int | None = None  # the value of an integer literal: Spark counts its digits in decimal arithmetic
     constant: pa.Scalar | None = None
@@ -71,35 +71,39 @@ class Bound:
     def evaluate(self, batch: pa.RecordBatch) -> pa.Array:
         """Compute the values of a batch, or raise a Failure."""
         try:
-            return self.run(Rows(batch))
+            return self.run(RowsOfBatch(batch))
         except Failure:
-            return self.run(Rows(batch, pa.array(np.arange(batch.num_rows))))
+            return self.run(RowsOfBatch(batch, pa.array(np.arange(batch.num_rows))))
 
 
 def apply(
-    function: Callable[..., pa.Array], arguments: Sequence[Bound], kind: pa.DataType, sql: str, reason: str = ""
-) -> Bound:
+    function: Callable[..., pa.Array],
+    arguments: Sequence[BoundExpression],
+    kind: pa.DataType,
+    sql: str,
+    reason: str = "",
+) -> BoundExpression:
     """Bind a function that looks at all of its arguments; ``reason`` is for results that do not fit."""
 
-    def run(rows: Rows) -> pa.Array:
+    def run(rows: RowsOfBatch) -> pa.Array:
         arrays = [argument.run(rows) for argument in arguments]
         try:
             return function(*arrays)
         except pa.ArrowInvalid:
             raise Failure(reason or f"{sql!r} does not fit {name_of(kind)}") from None
 
-    return Bound(kind, run, sql)
+    return BoundExpression(kind, run, sql)
 
 
-def constant(value: pa.Scalar, sql: str, integer: int | None = None) -> Bound:
+def constant(value: pa.Scalar, sql: str, integer: int | None = None) -> BoundExpression:
     """Bind one value for all rows."""
-    return Bound(value.type, lambda rows: pa.repeat(value, len(rows)), sql, integer, value)
+    return BoundExpression(value.type, lambda rows: pa.repeat(value, len(rows)), sql, integer, value)
 
 
 NULL_CONSTANT: Final = constant(pa.scalar(None, NULL), "NULL")
 
 
-def converted(bound: Bound, kind: pa.DataType, sql: str | None = None) -> Bound:
+def converted(bound: BoundExpression, kind: pa.DataType, sql: str | None = None) -> BoundExpression:
     """Return the same values in another type."""
     if bound.type == kind:
         return bound
@@ -111,23 +115,23 @@ def converted(bound: Bound, kind: pa.DataType, sql: str | None = None) -> Bound:
     return apply(lambda array: af.cast(array, kind), [bound], kind, text, reason)
 
 
-def logic(conditions: Sequence[Bound], *, both: bool) -> Bound:
+def logic(conditions: Sequence[BoundExpression], *, both: bool) -> BoundExpression:
     """Bind AND or OR of conditions from left to right; the next one is looked at while the answer is open."""
 
-    def run(rows: Rows) -> pa.Array:
+    def run(rows: RowsOfBatch) -> pa.Array:
         result = conditions[0].run(rows)
         for condition in conditions[1:]:
             undecided = pc.fill_null(result if both else pc.invert(result), True)
             result = (pc.and_kleene if both else pc.or_kleene)(result, rows.where(undecided, condition))
         return result
 
-    return Bound(BOOLEAN, run, (" AND " if both else " OR ").join(bound.sql for bound in conditions))
+    return BoundExpression(BOOLEAN, run, (" AND " if both else " OR ").join(bound.sql for bound in conditions))
 
 
-def choose(tests: Sequence[Bound], values: Sequence[Bound], sql: str) -> Bound:
+def choose(tests: Sequence[BoundExpression], values: Sequence[BoundExpression], sql: str) -> BoundExpression:
     """Bind a CASE: the value of the first test that is true, or the last value."""
 
-    def run(rows: Rows) -> pa.Array:
+    def run(rows: RowsOfBatch) -> pa.Array:
         undecided = pa.repeat(pa.scalar(True), len(rows))
         taken, answers = [], []
         for test, value in zip(tests, values, strict=False):
@@ -137,16 +141,16 @@ def choose(tests: Sequence[Bound], values: Sequence[Bound], sql: str) -> Bound:
             undecided = pc.and_not(undecided, holds)
         return pc.case_when(pc.make_struct(*taken), *answers, rows.where(undecided, values[-1]))
 
-    return Bound(values[-1].type, run, sql)
+    return BoundExpression(values[-1].type, run, sql)
 
 
-def coalesce(values: Sequence[Bound], sql: str) -> Bound:
+def coalesce(values: Sequence[BoundExpression], sql: str) -> BoundExpression:
     """Bind COALESCE: the first value that is not null."""
 
-    def run(rows: Rows) -> pa.Array:
+    def run(rows: RowsOfBatch) -> pa.Array:
         result = values[0].run(rows)
         for value in values[1:]:
             result = pc.coalesce(result, rows.where(result.is_null(), value))
         return result
 
-    return Bound(values[0].type, run, sql)
+    return BoundExpression(values[0].type, run, sql)

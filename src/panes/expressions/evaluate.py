@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from panes.errors import ExpressionError
 from panes.expressions.binder import bind, position
-from panes.expressions.bound import Bound, Failure
+from panes.expressions.bound import BoundExpression, Failure
 from panes.expressions.coercion import BOOLEAN, name_of
 from panes.expressions.expression import Expression, ExpressionLike, expression
 
@@ -67,7 +67,7 @@ def require_boolean(value: ExpressionLike, schema: pa.Schema) -> Expression:
     return condition
 
 
-def _error(parsed: Expression, bound: Bound, batch: pa.RecordBatch, before: int) -> ExpressionError:
+def _error(parsed: Expression, bound: BoundExpression, batch: pa.RecordBatch, before: int) -> ExpressionError:
     """Return the error for a batch on which an expression fails: it shows the first row that does."""
     low, high = 0, batch.num_rows
     while high - low > 1:
@@ -81,7 +81,7 @@ def _error(parsed: Expression, bound: Bound, batch: pa.RecordBatch, before: int)
     )
 
 
-def _failure(bound: Bound, batch: pa.RecordBatch) -> Failure | None:
+def _failure(bound: BoundExpression, batch: pa.RecordBatch) -> Failure | None:
     try:
         bound.evaluate(batch)
     except Failure as failure:

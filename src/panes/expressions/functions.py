@@ -22,28 +22,28 @@ OR, AND, NOT, PREDICATE, SUM, PRODUCT, NEGATIVE, ATOM = range(8)
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class InfixOperator:
     """An operator between two operands."""
 
     symbol: str
     precedence: int
 
 
-OPERATORS: Final[dict[type[exp.Expression], Operator]] = {
-    exp.Or: Operator("OR", OR),
-    exp.And: Operator("AND", AND),
-    exp.EQ: Operator("=", PREDICATE),
-    exp.NEQ: Operator("<>", PREDICATE),
-    exp.LT: Operator("<", PREDICATE),
-    exp.LTE: Operator("<=", PREDICATE),
-    exp.GT: Operator(">", PREDICATE),
-    exp.GTE: Operator(">=", PREDICATE),
-    exp.NullSafeEQ: Operator("<=>", PREDICATE),
-    exp.Add: Operator("+", SUM),
-    exp.Sub: Operator("-", SUM),
-    exp.Mul: Operator("*", PRODUCT),
-    exp.Div: Operator("/", PRODUCT),
-    exp.Mod: Operator("%", PRODUCT),
+OPERATORS: Final[dict[type[exp.Expression], InfixOperator]] = {
+    exp.Or: InfixOperator("OR", OR),
+    exp.And: InfixOperator("AND", AND),
+    exp.EQ: InfixOperator("=", PREDICATE),
+    exp.NEQ: InfixOperator("<>", PREDICATE),
+    exp.LT: InfixOperator("<", PREDICATE),
+    exp.LTE: InfixOperator("<=", PREDICATE),
+    exp.GT: InfixOperator(">", PREDICATE),
+    exp.GTE: InfixOperator(">=", PREDICATE),
+    exp.NullSafeEQ: InfixOperator("<=>", PREDICATE),
+    exp.Add: InfixOperator("+", SUM),
+    exp.Sub: InfixOperator("-", SUM),
+    exp.Mul: InfixOperator("*", PRODUCT),
+    exp.Div: InfixOperator("/", PRODUCT),
+    exp.Mod: InfixOperator("%", PRODUCT),
 }
 COMPARISONS: Final = tuple(kind for kind, operator in OPERATORS.items() if operator.precedence == PREDICATE)
 

@@ -89,7 +89,7 @@ def key_of_rows(events: Positions) -> Integers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Progress:
+class KeyProgress:
     """How far the windows of each key have come, so that they go on with the next rows.
 
     The column then begins with the rows that windows still hold; the new rows follow them, key by key.
@@ -121,7 +121,7 @@ class Progress:
     until: int
 
     @classmethod
-    def none(cls, keys: int) -> Progress:
+    def none(cls, keys: int) -> KeyProgress:
         """Return the progress of keys without any rows so far."""
         no, zeros = np.zeros(keys, np.bool_), np.zeros(keys, np.int64)
         return cls(no, zeros, zeros, zeros, zeros, no, 0)

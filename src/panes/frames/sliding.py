@@ -23,14 +23,14 @@ from panes.errors import PlanError
 from panes.frames.distances import Booleans, Distances, Values
 from panes.frames.order import CLOCK, Order, sees_its_instant
 from panes.frames.positions import FARTHEST, Integers, Positions, ranges
-from panes.frames.row_frame import Progress, RowFrame, key_of_rows
+from panes.frames.row_frame import KeyProgress, RowFrame, key_of_rows
 
 _MOST: Final = 1 << 27
 """Windows of one call: four columns of eight bytes each, and as much again while they are found."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moments:
+class TriggerMoments:
     """When windows are processed.
 
     Parameters
@@ -50,12 +50,12 @@ class Moments:
     seen: Integers
 
     @classmethod
-    def at_rows(cls, events: Positions, key: Integers, row: Integers, order: Order) -> Moments:
+    def at_rows(cls, events: Positions, key: Integers, row: Integers, order: Order) -> TriggerMoments:
         """Return the moments at the arrival of some rows."""
         return cls(key, events.start[row], row + order.holds_arriving, row)
 
     @classmethod
-    def at_instants(cls, events: Positions, key: Integers, instant: Integers) -> Moments:
+    def at_instants(cls, events: Positions, key: Integers, instant: Integers) -> TriggerMoments:
         """Return the moments at instants of the clock."""
         hi = events.search(key, instant + 1 if sees_its_instant(CLOCK) else instant)
         return cls(key, instant, hi, hi - 1)
@@ -69,7 +69,7 @@ class Kept:
     full: Booleans
 
 
-def sliding(moments: Moments, kept: Kept, *, partial: bool = True) -> RowFrame:
+def sliding(moments: TriggerMoments, kept: Kept, *, partial: bool = True) -> RowFrame:
     """Return what windows held when they were processed.
 
     Parameters
@@ -80,7 +80,7 @@ def sliding(moments: Moments, kept: Kept, *, partial: bool = True) -> RowFrame:
     Examples
     --------
     >>> from panes.frames.order import ORDER
-    >>> rows, progress = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5])), Progress.none(1)
+    >>> rows, progress = Positions.of_events(np.array([1, 2, 3, 7, 9]), np.array([0, 5])), KeyProgress.none(1)
     >>> moments = every_rows(rows, 2, progress, ORDER["count", "count"])
     >>> frame = sliding(moments, keep_rows(rows, moments, 3, progress), partial=False)
     >>> frame.lo, frame.hi, frame.instant
@@ -93,17 +93,17 @@ def sliding(moments: Moments, kept: Kept, *, partial: bool = True) -> RowFrame:
 # Triggers
 
 
-def every_rows(events: Positions, m: int, progress: Progress, order: Order) -> Moments:
+def every_rows(events: Positions, m: int, progress: KeyProgress, order: Order) -> TriggerMoments:
     """Trigger with every m-th row."""
     # Rows that came since the last trigger count, even if they are gone.
     times = (np.diff(events.key_starts) - progress.held + progress.received) // m
     first = progress.first_new(events) - progress.received
     key = np.repeat(np.arange(events.keys, dtype=np.int64), times)
     number = np.arange(len(key)) - np.repeat(np.cumsum(times) - times, times)
-    return Moments.at_rows(events, key, first[key] + (number + 1) * m - 1, order)
+    return TriggerMoments.at_rows(events, key, first[key] + (number + 1) * m - 1, order)
 
 
-def before_instants(events: Positions, moments: Moments) -> Moments:
+def before_instants(events: Positions, moments: TriggerMoments) -> TriggerMoments:
     """Return the same moments without the rows of their own instants.
 
     Where windows go on, all rows of an instant are new together: those that are held came before it.
@@ -112,13 +112,13 @@ def before_instants(events: Positions, moments: Moments) -> Moments:
     --------
     >>> from panes.frames.order import ORDER
     >>> rows = Positions.of_events(np.array([1, 2, 2, 7]), np.array([0, 4]))
-    >>> before_instants(rows, every_rows(rows, 1, Progress.none(1), ORDER["count", "count"])).hi
+    >>> before_instants(rows, every_rows(rows, 1, KeyProgress.none(1), ORDER["count", "count"])).hi
     array([0, 1, 1, 3])
     """
     return replace(moments, hi=events.search(moments.key, moments.instant))
 
 
-def every_delta(events: Positions, attribute: Values, by: Any, progress: Progress, order: Order) -> Moments:
+def every_delta(events: Positions, attribute: Values, by: Any, progress: KeyProgress, order: Order) -> TriggerMoments:
     """Trigger with every row that is too far above the one that triggered last.
 
     The first row of a key stands for the one that triggered last (figure 2).
@@ -131,10 +131,12 @@ def every_delta(events: Positions, attribute: Values, by: Any, progress: Progres
         # The chain has the first rows of keys too.
         broke = row > events.key_starts[key]
         key, row = key[broke], row[broke]
-    return Moments.at_rows(events, key, row, order)
+    return TriggerMoments.at_rows(events, key, row, order)
 
 
-def _beyond_reference(events: Positions, attribute: Values, by: Any, progress: Progress) -> tuple[Integers, Integers]:
+def _beyond_reference(
+    events: Positions, attribute: Values, by: Any, progress: KeyProgress
+) -> tuple[Integers, Integers]:
     """The keys and rows that trigger where the row that triggered last may be gone: its value precedes the new rows."""
     first = progress.first_new(events)
     new = np.diff(events.key_starts) - progress.held
@@ -156,11 +158,11 @@ def every_period(
     events: Positions,
     period: int,
     end: int,
-    progress: Progress,
+    progress: KeyProgress,
     *,
     lasting: int | None = None,
     grid: int | None = None,
-) -> Moments:
+) -> TriggerMoments:
     """Trigger after every period, from the first one that ends after a key's first row, as long as the clock runs.
 
     Parameters
@@ -182,14 +184,14 @@ def every_period(
         )
     key = np.repeat(key, count)
     tick = np.arange(len(key)) - np.repeat(np.cumsum(count) - count - first, count)
-    return Moments.at_instants(events, key, np.repeat(opened, count) + tick * period)
+    return TriggerMoments.at_instants(events, key, np.repeat(opened, count) + tick * period)
 
 
 def periods_within(
     events: Positions,
     period: int,
     end: int,
-    progress: Progress,
+    progress: KeyProgress,
     *,
     lasting: int | None = None,
     grid: int | None = None,
@@ -198,7 +200,7 @@ def periods_within(
 
     Examples
     --------
-    >>> periods_within(Positions.of_events(np.array([1, 2, 5]), np.array([0, 2, 3])), 2, 2**40, Progress.none(2))
+    >>> periods_within(Positions.of_events(np.array([1, 2, 5]), np.array([0, 2, 3])), 2, 2**40, KeyProgress.none(2))
     1099511627772.0
     """
     *_, count = _periods(events, min(period, 2 * FARTHEST), end, progress, lasting, grid)
@@ -206,7 +208,7 @@ def periods_within(
 
 
 def _periods(
-    events: Positions, period: int, end: int, progress: Progress, lasting: int | None, grid: int | None
+    events: Positions, period: int, end: int, progress: KeyProgress, lasting: int | None, grid: int | None
 ) -> tuple[Integers, Integers, Integers, Integers]:
     """Per key, or per row where rows leave by time: its key, where periods begin, the first one, and their number."""
     if lasting is None:
@@ -230,13 +232,13 @@ def _periods(
 # Evictions
 
 
-def keep_rows(events: Positions, moments: Moments, n: int, progress: Progress) -> Kept:
+def keep_rows(events: Positions, moments: TriggerMoments, n: int, progress: KeyProgress) -> Kept:
     """Keep the last n rows; the window is full with the n-th."""
     first = events.key_starts[moments.key]
     return Kept(np.maximum(moments.hi - n, first), (moments.hi - first >= n) | progress.full[moments.key])
 
 
-def keep_delta(events: Positions, moments: Moments, attribute: Values, by: Any, progress: Progress) -> Kept:
+def keep_delta(events: Positions, moments: TriggerMoments, attribute: Values, by: Any, progress: KeyProgress) -> Kept:
     """Keep the rows that the last inserted one left; the window is full when a row is too far above the first."""
     apart = Distances(attribute, events.key_starts, by)
     return Kept(
@@ -246,7 +248,7 @@ def keep_delta(events: Positions, moments: Moments, attribute: Values, by: Any, 
     )
 
 
-def keep_period(events: Positions, moments: Moments, period: int, progress: Progress) -> Kept:
+def keep_period(events: Positions, moments: TriggerMoments, period: int, progress: KeyProgress) -> Kept:
     """Keep the rows that are no older than a period; the window is full a period after the first row of all.
 
     The clock evicts before anything else happens at an instant.

@@ -8,7 +8,7 @@ paper       Gedik 2014, sections 3.1.1 and 3.3, Table I (``order``)
 ==========  =====================================================================================================
 
 A window that is not full when the rows end has not been processed and is not returned. It goes on if its rows come
-first in the next column; only windows on a grid from a key's first row need ``Progress`` for that.
+first in the next column; only windows on a grid from a key's first row need ``KeyProgress`` for that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from panes.frames.distances import Distances, Values
 from panes.frames.order import ORDER, PUNCTUATION, sees_its_instant
 from panes.frames.positions import FARTHEST, Integers, Positions
-from panes.frames.row_frame import Progress, RowFrame, key_of_rows
+from panes.frames.row_frame import KeyProgress, RowFrame, key_of_rows
 
 
 def tumbling_by_count(events: Positions, n: int) -> RowFrame:
@@ -68,7 +68,7 @@ def tumbling_by_time(
     *,
     reopened: bool = False,
     grid: int | None = None,
-    progress: Progress | None = None,
+    progress: KeyProgress | None = None,
 ) -> RowFrame:
     """Frame windows that end a period after they were opened. Periods are half-open.
 
@@ -100,7 +100,7 @@ def tumbling_by_time(
         instant = events.start[lo] + period
     else:
         key_of = key_of_rows(events)
-        opened = (progress or Progress.none(events.keys)).periods_from(events, grid)[key_of]
+        opened = (progress or KeyProgress.none(events.keys)).periods_from(events, grid)[key_of]
         number = (events.start - opened) // period
         lo, hi = _neighbours(key_of, number)
         instant, key = opened[lo] + (number[lo] + 1) * period, key_of[lo]

@@ -25,7 +25,7 @@ _RARE: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class LiveRates:
     """Nanoseconds to take in a row, per step (fetch and combine), per window folded and per row of it."""
 
     write: float
@@ -36,11 +36,11 @@ class Rates:
 
 # Measured on one core with batches of 10,000 over one key of 100,000 rows, windows of 10 to 10,000 rows: int64 under
 # add and maximum for numbers, moments for the general case, Python integers for objects.
-_NUMBERS: Final = Rates(write=8.0, step=10.0, fold=100.0, folded=0.18)
-_GENERAL: Final = Rates(write=15.0, step=25.0, fold=200.0, folded=150.0)
-_OBJECTS: Final = Rates(write=20.0, step=70.0, fold=300.0, folded=30.0)
+_NUMBERS: Final = LiveRates(write=8.0, step=10.0, fold=100.0, folded=0.18)
+_GENERAL: Final = LiveRates(write=15.0, step=25.0, fold=200.0, folded=150.0)
+_OBJECTS: Final = LiveRates(write=20.0, step=70.0, fold=300.0, folded=30.0)
 # A combine of sketches takes some 20 µs, whatever surrounds it (as in panes.kernels.choose).
-_SKETCHES: Final = Rates(write=20.0, step=10_000.0, fold=15_000.0, folded=5_000.0)
+_SKETCHES: Final = LiveRates(write=20.0, step=10_000.0, fold=15_000.0, folded=5_000.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Lookups:
         return Lookups(self.count + other.count, self.rows + other.rows, self.levels + other.levels)
 
 
-_UPDATE: Final[dict[str, Callable[[Rates, float], float]]] = {
+_UPDATE: Final[dict[str, Callable[[LiveRates, float], float]]] = {
     "running": lambda rates, partitions: rates.write + rates.step,
     "landmark": lambda rates, partitions: rates.write + 8 * rates.step * partitions,
     "dyadic": lambda rates, partitions: rates.write + 7 * rates.step,
@@ -64,7 +64,7 @@ _UPDATE: Final[dict[str, Callable[[Rates, float], float]]] = {
 }
 """Nanoseconds per row, by how many partitions the widths of lookups have."""
 
-_LOOKUP: Final[dict[str, Callable[[Rates, Lookups], float]]] = {
+_LOOKUP: Final[dict[str, Callable[[LiveRates, Lookups], float]]] = {
     "running": lambda rates, asked: rates.step * asked.count,
     "landmark": lambda rates, asked: 5 * rates.step * asked.count,
     "dyadic": lambda rates, asked: 3 * rates.step * asked.levels,
@@ -97,7 +97,7 @@ class Adviser:
     'elements'
     """
 
-    rates: Rates
+    rates: LiveRates
     candidates: tuple[str, ...]
     current: str
     rows: int = 0
@@ -158,7 +158,7 @@ class Adviser:
             self._regret[name] = max(0.0, self._regret.get(name, 0.0) + own - cost)
 
 
-def rates_of(operations: Operations, like: State) -> Rates:
+def rates_of(operations: Operations, like: State) -> LiveRates:
     """What states of some types cost under an algebra."""
     if operations.fold is not None:
         return _SKETCHES

@@ -11,7 +11,7 @@ from panes.aggregates.operations import Array, Operations, State, take
 from panes.errors import AlgebraError
 from panes.kernels.kernel import gather, place
 from panes.kernels.naive import Naive
-from panes.live.rings import Rings, Runs, SlotColumn
+from panes.live.rings import Rings, RowRuns, SlotColumn
 
 
 class LiveAlgorithm(SlotColumn):
@@ -67,7 +67,7 @@ class LiveAlgorithm(SlotColumn):
     def _lookup(self, key: Array, lo: Array, hi: Array) -> State:
         """Answers for windows of rows that are held, at least one each."""
 
-    def _is_first(self, rows: Runs) -> Array:
+    def _is_first(self, rows: RowRuns) -> Array:
         """The runs before which nothing is held."""
         first: Array = rows.lo == self.rings.first[rows.key]
         return first
@@ -106,10 +106,10 @@ class Elements(LiveAlgorithm):
     def resize(self, slots: int) -> None:  # noqa: D102
         self._elements = self._resized(self._elements, slots)
 
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def append(self, rows: RowRuns, state: State) -> None:  # noqa: D102
         place(self._elements, rows.slot, state)
 
-    def elements(self, rows: Runs) -> State:  # noqa: D102
+    def elements(self, rows: RowRuns) -> State:  # noqa: D102
         return gather(self._elements, rows.slot)
 
     def at(self, key: Array, ordinal: Array) -> State:

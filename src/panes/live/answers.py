@@ -11,7 +11,7 @@ import pyarrow as pa
 from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.operations import Array
 from panes.engine.columns import NEVER, instants_of, whole
-from panes.engine.lookback import Asked, BoundLookup, Found, Instances, Lookback
+from panes.engine.lookback import BoundLookup, Found, Instances, Lookback, LookupRequests
 from panes.engine.program import Reading
 from panes.engine.schema import field_of
 from panes.errors import PlanError
@@ -27,7 +27,7 @@ from panes.timeline import Geometry, format_instant
 _GONE = -(2**62)
 
 
-class LiveLookup(Asked):
+class LiveLookup(LookupRequests):
     """A lookup that the columns of a part answer.
 
     Parameters
@@ -61,7 +61,7 @@ class LiveLookup(Asked):
         self._quantiles, self._span = quantiles or {}, span
         self._some = np.flatnonzero((key >= 0) & (instant != NEVER))
         self._own: Array = key[self._some]
-        self._from_events: dict[bool, Asked] = {}
+        self._from_events: dict[bool, LookupRequests] = {}
         # Where the rows of each request's key begin among those of all requested keys.
         self._moved, self._begins = np.zeros(len(key), np.int64), np.zeros(len(key), np.int64)
         self.held = np.zeros(len(key), np.bool_)
@@ -69,12 +69,12 @@ class LiveLookup(Asked):
     def answer(self, query: int, window: LookupWindow) -> Found:  # noqa: D102
         found = self._instances(window) if self._span is None else self._over_span(self._span)
         self.held = found.hi > found.lo
-        by_rows = isinstance(window, RowWindow)
+        of_rows = isinstance(window, RowWindow)
         aggregates = dict(self._bound.part.queries[query].aggregates)
         self._check_fit(self._span or window, found, [aggregates[r.alias] for r in self._bound.readings[query]])
         readings = self._bound.readings[query]
-        shared = [self._is_shared(query, reading, by_rows) for reading in readings]
-        others = iter(() if all(shared) else self._columns_from_events(query, found, by_rows=by_rows))
+        shared = [self._is_shared(query, reading, of_rows) for reading in readings]
+        others = iter(() if all(shared) else self._columns_from_events(query, found, of_rows=of_rows))
         columns = tuple(
             self._read(reading, found, aggregates[reading.alias]) if here else next(others)
             for reading, here in zip(readings, shared, strict=True)
@@ -154,12 +154,12 @@ class LiveLookup(Asked):
 
     # The aggregates
 
-    def _is_shared(self, query: int, reading: Reading, by_rows: bool) -> bool:
+    def _is_shared(self, query: int, reading: Reading, of_rows: bool) -> bool:
         columns = self._part.columns
         # Two aggregates may share a component, and one of them need all of its values at once.
         aggregate = dict(self._bound.part.queries[query].aggregates)[reading.alias]
         return has_column(aggregate) and all(
-            c in columns and self._part.in_place(c, by_rows=by_rows) for c in reading.components
+            c in columns and self._part.in_place(c, of_rows=of_rows) for c in reading.components
         )
 
     def _read(self, reading: Reading, found: Instances, aggregate: Aggregate) -> pa.Array:
@@ -173,10 +173,10 @@ class LiveLookup(Asked):
         answers = [column.answers(*rows) for column in columns]
         return bound.lower(*answers, start=found.start, end=found.end) if bound.by_window else bound.lower(*answers)
 
-    def _columns_from_events(self, query: int, found: Instances, *, by_rows: bool) -> tuple[pa.Array, ...]:
+    def _columns_from_events(self, query: int, found: Instances, *, of_rows: bool) -> tuple[pa.Array, ...]:
         """Aggregates without shared partials, computed from the events of the requested keys."""
-        if by_rows not in self._from_events:
-            self._from_events[by_rows] = self._lookup_in_events(by_rows)
+        if of_rows not in self._from_events:
+            self._from_events[of_rows] = self._lookup_in_events(of_rows)
         nothing = np.ones(len(self._key), np.bool_)
         nothing[self._some] = False
 
@@ -185,14 +185,14 @@ class LiveLookup(Asked):
 
         levels = [(moved(lo), moved(hi)) for lo, hi in found.levels]
         there = replace(found, lo=moved(found.lo), hi=moved(found.hi), levels=levels)
-        events = self._from_events[by_rows]
+        events = self._from_events[of_rows]
         if self._span is None or not len(self._key):
-            return events._columns(query, there, by_rows=by_rows)
+            return events._columns(query, there, of_rows=of_rows)
         # Kernels go from the left to the right, and these windows lie anywhere: one at a time.
-        parts = [events.only(i)._columns(query, there.only(i), by_rows=by_rows) for i in range(len(self._key))]
+        parts = [events.only(i)._columns(query, there.only(i), of_rows=of_rows) for i in range(len(self._key))]
         return tuple(pa.concat_arrays(columns) for columns in zip(*parts, strict=True))
 
-    def _lookup_in_events(self, by_rows: bool) -> Asked:
+    def _lookup_in_events(self, of_rows: bool) -> LookupRequests:
         keys, rings = np.unique(self._key[self._key >= 0]), self._store.rings
         held = rings.end[keys] - rings.first[keys]
         # The first key has no events, for requests that find none.
@@ -203,7 +203,7 @@ class LiveLookup(Asked):
         table = self._part.events(keys)
         instants = instants_of(whole(table.column(field_of(table.schema, self._bound.part.at).name)))
         readings = tuple(
-            tuple(reading for reading in some if not self._is_shared(query, reading, by_rows))
+            tuple(reading for reading in some if not self._is_shared(query, reading, of_rows))
             for query, some in enumerate(self._bound.readings)
         )
         bound = replace(self._bound, readings=readings)

@@ -12,7 +12,7 @@ from panes.aggregates.operations import State
 from panes.errors import DeclarationError
 from panes.frames.positions import Integers, count_while
 from panes.live.layers import ByTime, Layers
-from panes.live.rings import Runs
+from panes.live.rings import RowRuns
 from panes.live.running import RunningIntervals
 from panes.live.store import Instants
 
@@ -54,7 +54,7 @@ class Collective(RunningIntervals):
         # By level; None has all keys by the time of their newest event, whether or not that has copies.
         self._orders: dict[Level | None, Layers[ByTime]] = {}
 
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def append(self, rows: RowRuns, state: State) -> None:  # noqa: D102
         key, p, is_first = rows.key, self._levels.p, self._is_first(rows)
         old = np.where(is_first, 0, self._before(key, rows.lo))
         super().append(rows, state)

@@ -45,7 +45,7 @@ def algorithm_named(name: str) -> str:
     return name
 
 
-class Column(ABC):
+class LiveColumn(ABC):
     """The rows of one component, and which of them have a value."""
 
     def __init__(self, component: Component, rings: Rings) -> None:
@@ -93,7 +93,7 @@ class Column(ABC):
         return {self._present: (np.ones(rows, np.int64) if valid is None else valid.astype(np.int64),)}
 
 
-class CombinedColumn(Column):
+class CombinedColumn(LiveColumn):
     """A component whose partials are combined.
 
     Parameters
@@ -167,7 +167,7 @@ class CombinedColumn(Column):
         return tuple(array.astype(like.dtype, copy=False) for array, like in zip(state, self._states.like, strict=True))
 
 
-class SortedColumn(Column):
+class SortedValuesColumn(LiveColumn):
     """A component of values that are asked for by their place; stored are the values themselves."""
 
     def __init__(self, component: Component, rings: Rings) -> None:
@@ -207,7 +207,7 @@ class SortedColumn(Column):
 class _Places(SortedBags):
     """Windows of a sorted column as bags."""
 
-    def __init__(self, column: SortedColumn, key: Array, lo: Array, hi: Array) -> None:
+    def __init__(self, column: SortedValuesColumn, key: Array, lo: Array, hi: Array) -> None:
         self._column, self._windows = column, (key, lo, hi)
 
     def sizes(self) -> Array:

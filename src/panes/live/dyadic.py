@@ -10,7 +10,7 @@ from panes.aggregates.operations import Array, State
 from panes.kernels.dyadic import climb
 from panes.kernels.kernel import gather, place
 from panes.live.algorithm import LiveAlgorithm
-from panes.live.rings import Rings, Runs
+from panes.live.rings import Rings, RowRuns
 
 
 class BaseIntervals(LiveAlgorithm):
@@ -38,7 +38,7 @@ class BaseIntervals(LiveAlgorithm):
         levels = self._levels + ((),) * (count - len(self._levels))
         self._levels = tuple(self._resized(state, slots >> level) for level, state in enumerate(levels[:count]))
 
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def append(self, rows: RowRuns, state: State) -> None:  # noqa: D102
         place(self._levels[0], rows.slot, state)
         for level, key, interval in completed(self.rings, rows):
             slot = self._slot(level, key, interval)
@@ -46,7 +46,7 @@ class BaseIntervals(LiveAlgorithm):
             halves = (gather(self._levels[level - 1], 2 * slot + side) for side in (0, 1))
             place(self._levels[level], slot, self.operations.combine(*halves))
 
-    def elements(self, rows: Runs) -> State:  # noqa: D102
+    def elements(self, rows: RowRuns) -> State:  # noqa: D102
         return gather(self._levels[0], rows.slot)
 
     def _lookup(self, key: Array, lo: Array, hi: Array) -> State:
@@ -61,7 +61,7 @@ class BaseIntervals(LiveAlgorithm):
         return slots
 
 
-def completed(rings: Rings, rows: Runs) -> Iterator[tuple[int, Array, Array]]:
+def completed(rings: Rings, rows: RowRuns) -> Iterator[tuple[int, Array, Array]]:
     """By level from 1 on, the active base intervals that new rows complete: the key of each, or of all, and which.
 
     Active are those that begin with a row that is held (step 4 of figure 3).

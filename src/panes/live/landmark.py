@@ -14,19 +14,21 @@ from panes.aggregates.operations import Array, Operations, State
 from panes.kernels.kernel import gather, place
 from panes.kernels.scan import prefixes, suffixes
 from panes.live.algorithm import Elements
-from panes.live.rings import Rings, Runs
+from panes.live.rings import Rings, RowRuns
 
 _PADDED: Final = 4
 """Padding may add up to three times as many rows; beyond that, scanning in steps is faster."""
 
 
-def prefixes_of_blocks(operations: Operations, rows: Runs, state: State, shift: int) -> State:
+def prefixes_of_blocks(operations: Operations, rows: RowRuns, state: State, shift: int) -> State:
     """For each row, the rows of its run and its block up to it; blocks are ``2**shift`` ordinals long.
 
     Examples
     --------
     >>> from panes.aggregates.operations import from_ufunc
-    >>> runs = Runs(np.array([0, 1]), np.array([3, 0]), np.array([6, 2]), base=np.array([8, 0]), size=np.array([8, 4]))
+    >>> runs = RowRuns(
+    ...     np.array([0, 1]), np.array([3, 0]), np.array([6, 2]), base=np.array([8, 0]), size=np.array([8, 4])
+    ... )
     >>> prefixes_of_blocks(from_ufunc(np.add, 0), runs, (np.array([1, 2, 3, 4, 5]),), shift=2)
     (array([1, 2, 5, 4, 9]),)
     """
@@ -43,7 +45,7 @@ def prefixes_of_blocks(operations: Operations, rows: Runs, state: State, shift: 
     return gather(prefixes(operations, wide, block), at)
 
 
-def _in_steps(operations: Operations, rows: Runs, state: State, block: int) -> State:
+def _in_steps(operations: Operations, rows: RowRuns, state: State, block: int) -> State:
     """Each row takes in the one before it, then the two before those, then four."""
     within = np.arange(rows.rows) - np.repeat(rows.begins, rows.width)
     passed = np.minimum(rows.ordinal & (block - 1), within)
@@ -86,7 +88,7 @@ class LandmarkIntervals(Elements):
             for exponent, state in intervals.items():
                 intervals[exponent] = self._resized(state, slots)
 
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def append(self, rows: RowRuns, state: State) -> None:  # noqa: D102
         super().append(rows, state)
         for exponent in self._from_landmark:
             self._extend(exponent, rows, state)
@@ -125,7 +127,7 @@ class LandmarkIntervals(Elements):
                 place(answers, windows, self.operations.combine(gather(answers, windows), further))
         return answers
 
-    def _extend(self, exponent: int, rows: Runs, state: State) -> None:
+    def _extend(self, exponent: int, rows: RowRuns, state: State) -> None:
         """Add rows to a partition: steps 5 and 6 of figure 5, then steps 2 to 4."""
         block = 1 << exponent
         from_landmark = prefixes_of_blocks(self.operations, rows, state, exponent)

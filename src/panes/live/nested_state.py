@@ -71,7 +71,7 @@ class Granules:
             raise DeclarationError(f"query {query.name!r} has no at=, and granules are spans of time. Write at='ts'.")
         for what, given in (("groups", query.groups), ("evict", query.evict)):
             if given:
-                raise DeclarationError(f"query {query.name!r} has {what}=, which is for windows by rows. Leave it out.")
+                raise DeclarationError(f"query {query.name!r} has {what}=, which is for windows of rows. Leave it out.")
         if query.uses_expires:
             raise DeclarationError(f"query {query.name!r} asks when answers expire, but at any time they just have.")
         for _, aggregate in query.aggregates:

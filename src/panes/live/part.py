@@ -23,7 +23,7 @@ from panes.expressions.evaluate import evaluate, require_boolean
 from panes.expressions.expression import expression
 from panes.frames.positions import check_near
 from panes.inputs import as_table, with_the_rest
-from panes.live.column import Column, CombinedColumn
+from panes.live.column import CombinedColumn, LiveColumn
 from panes.live.store import Keep, Store
 from panes.live.threshold_index import ThresholdIndex
 from panes.queries.lookup_declarations import LookupPart
@@ -214,7 +214,7 @@ class Part:
             self._algorithm,
             None if self._ordered is None else self._untie,
         )
-        self.columns: dict[int, Column] = dict(zip(shared, self.store.columns, strict=True))
+        self.columns: dict[int, LiveColumn] = dict(zip(shared, self.store.columns, strict=True))
         self.dictionary = KeyDictionary(keys) if len(keys) else None
         self.log = EventLog(own)
         self.bound: BoundLookup = bound
@@ -232,13 +232,13 @@ class Part:
         own = next((c for c in bound.components if isinstance(c, Custom)), None)
         return None if own is None else ([], list(own.arguments))
 
-    def in_place(self, component: int, *, by_rows: bool) -> bool:
+    def in_place(self, component: int, *, of_rows: bool) -> bool:
         """Whether events of one instant are held in the order in which a component wants them.
 
         Windows that part them see them in one order; others see them in the order of the component's own values.
         """
         found = self.bound.components[component]
-        if by_rows or not isinstance(found, Custom):
+        if of_rows or not isinstance(found, Custom):
             return True
         return self._ordered == ([], list(found.arguments))
 

@@ -11,7 +11,7 @@ import numpy as np
 from panes.aggregates.operations import Array, State
 from panes.kernels.dyadic import base_intervals
 from panes.live.dyadic import completed
-from panes.live.rings import Rings, Runs, SlotColumn
+from panes.live.rings import Rings, RowRuns, SlotColumn
 
 # Selection: which value stands at a place of several sorted stretches taken together?
 #
@@ -107,7 +107,7 @@ class SortedIntervals(SlotColumn):
             grown[: kept[0], : kept[1]] = self._sorted[: kept[0], : kept[1]]
             self._sorted = grown
 
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def append(self, rows: RowRuns, state: State) -> None:  # noqa: D102
         self._sorted[0, rows.slot] = state[0]
         for level, key, interval in completed(self.rings, rows):
             begin = self.rings.slot(key, interval << level)
@@ -115,7 +115,7 @@ class SortedIntervals(SlotColumn):
             # Two sorted halves: a stable sort merges them.
             self._sorted[level, at] = np.sort(self._sorted[level - 1, at], axis=1, kind="stable")
 
-    def elements(self, rows: Runs) -> State:  # noqa: D102
+    def elements(self, rows: RowRuns) -> State:  # noqa: D102
         return (self._sorted[0, rows.slot],)
 
     def at(self, key: Array, lo: Array, hi: Array, rank: Array) -> Array:

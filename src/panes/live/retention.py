@@ -27,8 +27,8 @@ def keeps(declared: LookupDeclaration, keep: Any) -> list[tuple[LookupPart, Keep
     asked = _asked(keep)
     found: dict[object, list[Query]] = {}
     for query in declared.queries:
-        by_rows = asked.rows is not None or _rows_of(query) > 0
-        own = tuple(name.lower() for name in query.ties) if by_rows else None
+        of_rows = asked.rows is not None or _rows_of(query) > 0
+        own = tuple(name.lower() for name in query.ties) if of_rows else None
         found.setdefault((tuple(key.lower() for key in query.by), query.at.lower(), query.where, own), []).append(query)
     parts = [LookupPart(tuple(queries), queries[0].at, 0) for queries in found.values()]
     return [(part, _keep(part, asked)) for part in parts]

@@ -30,12 +30,14 @@ _COMPACTED: Final = 1 << 12
 """Smaller arenas are never compacted."""
 
 
-class Runs:
+class RowRuns:
     """Rows ``[lo, hi)`` of some keys, a run of each, laid end to end.
 
     Examples
     --------
-    >>> runs = Runs(np.array([0, 1]), np.array([6, 0]), np.array([9, 2]), base=np.array([8, 0]), size=np.array([8, 4]))
+    >>> runs = RowRuns(
+    ...     np.array([0, 1]), np.array([6, 0]), np.array([9, 2]), base=np.array([8, 0]), size=np.array([8, 4])
+    ... )
     >>> runs.ordinal, runs.slot
     (array([6, 7, 8, 0, 1]), array([14, 15,  8,  0,  1]))
     """
@@ -93,14 +95,14 @@ class SlotColumn(ABC):
         """Change the number of slots; what remains is unchanged."""
 
     @abstractmethod
-    def append(self, rows: Runs, state: State) -> None:
+    def append(self, rows: RowRuns, state: State) -> None:
         """Add the next rows of some keys. A run starting at ``rings.first`` replaces what the key held."""
 
     @abstractmethod
-    def elements(self, rows: Runs) -> State:
+    def elements(self, rows: RowRuns) -> State:
         """The states of single rows that are held."""
 
-    def move(self, rows: Runs, state: State) -> None:
+    def move(self, rows: RowRuns, state: State) -> None:
         """Add what keys held already, after they have been given other rings."""
         self.append(rows, state)
 
@@ -123,10 +125,10 @@ class Slots(SlotColumn):
             kept = self.values[:slots]
             self.values = np.concatenate([kept, np.zeros(slots - len(kept), np.int64)])
 
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def append(self, rows: RowRuns, state: State) -> None:  # noqa: D102
         (self.values[rows.slot],) = state
 
-    def elements(self, rows: Runs) -> State:  # noqa: D102
+    def elements(self, rows: RowRuns) -> State:  # noqa: D102
         return (self.values[rows.slot],)
 
     def at(self, key: Array, ordinal: Array) -> Array:
@@ -226,15 +228,15 @@ class Rings:
         slots: Array = self.base[key] + (ordinal & (self.size[key] - 1))
         return slots
 
-    def runs(self, key: Array, lo: Array, hi: Array) -> Runs:
+    def runs(self, key: Array, lo: Array, hi: Array) -> RowRuns:
         """Rows of some keys."""
-        return Runs(key, lo, hi, base=self.base[key], size=self.size[key])
+        return RowRuns(key, lo, hi, base=self.base[key], size=self.size[key])
 
     def occupied(self) -> Array:
         """The keys that have rows."""
         return np.flatnonzero(self.end > self.first)
 
-    def held(self, key: Array | None = None) -> Runs:
+    def held(self, key: Array | None = None) -> RowRuns:
         """All rows that are held, or those of some keys."""
         chosen = self.occupied() if key is None else key
         return self.runs(chosen, self.first[chosen], self.end[chosen])

@@ -12,7 +12,7 @@ from panes.aggregates.operations import Array, Operations, State
 from panes.kernels.kernel import gather, place
 from panes.kernels.scan import prefixes
 from panes.live.algorithm import LiveAlgorithm
-from panes.live.rings import Runs
+from panes.live.rings import RowRuns
 
 
 class RunningIntervals(LiveAlgorithm):
@@ -39,7 +39,7 @@ class RunningIntervals(LiveAlgorithm):
     def resize(self, slots: int) -> None:  # noqa: D102
         self._running = self._resized(self._running, slots)
 
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def append(self, rows: RowRuns, state: State) -> None:  # noqa: D102
         first = np.flatnonzero(self._is_first(rows))
         if len(first):
             start = self.rings.slot(rows.key[first], rows.lo[first])
@@ -48,7 +48,7 @@ class RunningIntervals(LiveAlgorithm):
         within = self._within(rows, state)
         place(self._running, rows.slots_of(rows.ordinal + 1), self.operations.combine(before, within))
 
-    def _within(self, rows: Runs, state: State) -> State:
+    def _within(self, rows: RowRuns, state: State) -> State:
         """The running intervals of each run by itself: those of all rows, without what lies before the run."""
         whole = prefixes(self.operations, state, 1 << rows.rows.bit_length())
         if len(rows.key) <= 1:
@@ -62,7 +62,7 @@ class RunningIntervals(LiveAlgorithm):
     def _lookup(self, key: Array, lo: Array, hi: Array) -> State:
         return self._between(self.rings.slot(key, lo), self.rings.slot(key, hi))
 
-    def elements(self, rows: Runs) -> State:  # noqa: D102
+    def elements(self, rows: RowRuns) -> State:  # noqa: D102
         return self._between(rows.slot, rows.slots_of(rows.ordinal + 1))
 
     def _between(self, lo: Array, hi: Array) -> State:

@@ -11,7 +11,7 @@ from panes.aggregates.operations import Array, State
 from panes.frames.positions import Integers
 from panes.live.layers import Layers
 from panes.live.ragged import Ragged
-from panes.live.rings import Runs, Slots
+from panes.live.rings import RowRuns, Slots
 from panes.live.store import Instants
 
 _SPARE: Final = 1 << 12
@@ -42,7 +42,7 @@ class Staircase(Slots):
         self._instants = instants
         self._clear()
 
-    def append(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def append(self, rows: RowRuns, state: State) -> None:  # noqa: D102
         super().append(rows, state)
         self._appended += rows.rows
         if self._appended > 2 * self.rings.rows + _SPARE:
@@ -50,7 +50,7 @@ class Staircase(Slots):
         elif rows.rows:
             self._add(rows, state[0])
 
-    def move(self, rows: Runs, state: State) -> None:  # noqa: D102
+    def move(self, rows: RowRuns, state: State) -> None:  # noqa: D102
         super().append(rows, state)
 
     def keep(self, chosen: Integers) -> None:  # noqa: D102
@@ -80,7 +80,7 @@ class Staircase(Slots):
         if rows.rows:
             self._add(rows, self.values[rows.slot])
 
-    def _add(self, rows: Runs, values: Integers) -> None:
+    def _add(self, rows: RowRuns, values: Integers) -> None:
         """Add rows to the staircases of their keys."""
         keys, steps = rows.key, self._steps
         steps.extend(len(self.rings))
@@ -100,13 +100,13 @@ class Staircase(Slots):
         instants[there] = self._steps.columns[0][self._steps.starts[keys[there]] + last[there]]
         return instants
 
-    def _layer(self, keys: Integers) -> Steps:
+    def _layer(self, keys: Integers) -> StaircaseLayer:
         steps = np.stack([np.repeat(keys, self._steps.sizes[keys]), *self._steps.elements(keys)])
-        return Steps(keys, steps[:, np.argsort(steps[1])], steps[:, np.argsort(steps[2])])
+        return StaircaseLayer(keys, steps[:, np.argsort(steps[1])], steps[:, np.argsort(steps[2])])
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StaircaseLayer:
     """A layer: the keys, instants and values of all steps of some keys, once by instant and once by value."""
 
     keys: Integers

@@ -12,7 +12,7 @@ import pyarrow as pa
 from panes.aggregates.component import Component
 from panes.aggregates.operations import Array, State, concatenate, take
 from panes.frames.positions import count_while
-from panes.live.column import Column, CombinedColumn, SortedColumn
+from panes.live.column import CombinedColumn, LiveColumn, SortedValuesColumn
 from panes.live.rings import Rings, SlotColumn, Slots
 from panes.timeline import format_duration
 
@@ -102,8 +102,8 @@ class Store:
         self.rings.add(self.instants)
         self.ids = Slots(self.rings)
         self.rings.add(self.ids)
-        self.columns: tuple[Column, ...] = tuple(
-            SortedColumn(c, self.rings)
+        self.columns: tuple[LiveColumn, ...] = tuple(
+            SortedValuesColumn(c, self.rings)
             if c.collect(pa.array([], c.storage)) is not None
             else CombinedColumn(c, self.rings, algorithm)
             for c in components

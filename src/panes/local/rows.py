@@ -1,4 +1,4 @@
-"""Windows by rows over a table: sort the rows of a key set once, then answer every window from them."""
+"""Windows of rows over a table: sort the rows of a key set once, then answer every window from them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add_row_windows(steps: Steps, read: int, parts: Sequence[RowsPart], data: An
     inputs, columns = [part.input for part in parts], needed(parts)
     ordered = steps.add("sort", detail, lambda _: sorted_rows(inputs, table, data, columns), read)
     titles = [window.name for part in parts for window in part.windows]
-    return steps.add("answer", "windows by rows, from one sorted column", answer_all, ordered, windows=titles)
+    return steps.add("answer", "windows of rows, from one sorted column", answer_all, ordered, windows=titles)
 
 
 def with_arrival(table: pa.Table) -> pa.Table:

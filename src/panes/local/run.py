@@ -41,7 +41,7 @@ def run_steps(
     data
         A pyarrow Table, or anything with the Arrow C interface.
     key_sets
-        Windows by rows, those that share a sorted column together.
+        Windows of rows, those that share a sorted column together.
     layout
         ``long`` or ``wide``.
     empty

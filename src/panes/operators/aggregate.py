@@ -43,7 +43,7 @@ from panes.operators.policies import (
     policies_text,
 )
 from panes.operators.summaries import GroupedSummary, Groups, Summary, TwoStacks
-from panes.operators.window import Window
+from panes.operators.window import WindowContainer
 from panes.queries.eviction import Evict
 from panes.queries.measures import Rows
 
@@ -186,7 +186,7 @@ class Aggregate(Operator):
             self._input: Any = self.window(first, Event.BEFORE_FLUSH, handler=_Feed(self), summarizer=summarizer)
             if isinstance(first.evict, Time):
                 self._input.stay()
-            self._summaries: Window[Any] = self.window(rest[0], Event.TRIGGER)
+            self._summaries: WindowContainer[Any] = self.window(rest[0], Event.TRIGGER)
         elif isinstance(first, TumblingPolicies):
             self._input = self.window(first, Event.BEFORE_FLUSH, *look, summarizer=summarizer)
         else:
@@ -218,29 +218,31 @@ class Aggregate(Operator):
 
     # Events
 
-    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+    def before_flush(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Process a tumbling window."""
         self._answer(partition, self._groups(partition, window))
 
-    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+    def trigger(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Process a sliding window."""
         self._answer(partition, self._groups(partition, window))
 
-    def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
+    def partition_eviction(
+        self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: WindowContainer[Any]
+    ) -> None:
         """Process subwindows for the last time."""
         for partition, _ in evicted:
             if self._evicted:
                 self._answer(partition, self._groups(partition, window))
             self._following.pop(partition, None)
 
-    def after_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+    def after_insertion(self, item: Any, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Follow a sliding window."""
         following = self._following.get(partition)
         if following is None:
             following = self._following[partition] = TwoStacks(self._starts)
         following.insert(item)
 
-    def before_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+    def before_eviction(self, item: Any, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Follow a sliding window."""
         self._following[partition].evict()
 
@@ -277,7 +279,7 @@ class Aggregate(Operator):
 
     # What is computed
 
-    def _groups(self, partition: Hashable, window: Window[Any]) -> Groups:
+    def _groups(self, partition: Hashable, window: WindowContainer[Any]) -> Groups:
         """The values of each group of a subwindow, in the order in which groups first occur."""
         if len(self.stages) == 2:
             summary, nothing = self._summary(), self._nothing
@@ -319,7 +321,7 @@ class _Feed:
     def __init__(self, aggregate: Aggregate) -> None:
         self._aggregate = aggregate
 
-    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+    def before_flush(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Pass on a summary, also one of no tuple: the second window counts periods."""
         aggregate = self._aggregate
         summary = window.summarizer(partition) if window.size(partition) else aggregate._nothing

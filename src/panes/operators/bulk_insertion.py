@@ -2,7 +2,7 @@
 
 ==========  =====================================================================================================
 requires    no handler of single insertions, no eviction of partitions, no thread; handlers look only at the partition
-            for which they are called (``Window.apart``)
+            for which they are called (``WindowContainer.apart``)
 costs       a few operations per tuple, and what a flush costs per flush
 paper       Gedik 2014, section 3.2.1: multiplexed processing keeps substreams apart
 ==========  =====================================================================================================
@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 from panes.operators.attributes import WHOLE, KeyReader, in_order
 from panes.operators.policies import Time
 from panes.operators.subwindow import Subwindow
-from panes.operators.window import Window
+from panes.operators.window import WindowContainer
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ _FEW: Final = 4
 """With fewer tuples per flush, they are inserted one by one."""
 
 
-class BulkWindow(Window[T]):
+class BulkWindow(WindowContainer[T]):
     """A window that inserts lists of tuples at once where it can. Its policy says where a list is cut."""
 
     _removes: bool
@@ -58,7 +58,7 @@ class BulkWindow(Window[T]):
         """Insert tuples of one partition with no flush among them."""
 
     def insert_all(self, items: Sequence[T], instants: Sequence[int] | None = None) -> None:
-        """Insert tuples; see ``Window``."""
+        """Insert tuples; see ``WindowContainer``."""
         separable = self._partition_of is None or (self.apart and isinstance(self._partition_of, KeyReader))
         heard = self._before_insertion or self._after_insertion
         ascending = instants is None or (len(instants) == len(items) and in_order(instants))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from panes.operators.partition_eviction import Candidates
-    from panes.operators.window import Window
+    from panes.operators.window import WindowContainer
 
 
 class Event(Enum):
@@ -37,32 +37,34 @@ OF_SLIDING = SHARED | {Event.BEFORE_EVICTION, Event.AFTER_EVICTION, Event.TRIGGE
 class WindowEvents:
     """Handlers of all events: override some, and register them."""
 
-    def before_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+    def before_insertion(self, item: Any, partition: Hashable, window: WindowContainer[Any]) -> None:
         """A tuple is about to be inserted."""
 
-    def after_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+    def after_insertion(self, item: Any, partition: Hashable, window: WindowContainer[Any]) -> None:
         """A tuple was inserted."""
 
-    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+    def before_flush(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """A tumbling subwindow is full, and about to be emptied: process it now."""
 
-    def after_flush(self, partition: Hashable, window: Window[Any]) -> None:
+    def after_flush(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """A tumbling subwindow was emptied."""
 
-    def before_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+    def before_eviction(self, item: Any, partition: Hashable, window: WindowContainer[Any]) -> None:
         """The oldest tuple of a sliding subwindow is about to leave it."""
 
-    def after_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+    def after_eviction(self, item: Any, partition: Hashable, window: WindowContainer[Any]) -> None:
         """The oldest tuple of a sliding subwindow left it."""
 
-    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+    def trigger(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """A sliding subwindow is ready to be processed."""
 
-    def initial_full(self, partition: Hashable, window: Window[Any]) -> None:
+    def initial_full(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """A sliding subwindow is full for the first time."""
 
-    def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
+    def partition_eviction(
+        self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: WindowContainer[Any]
+    ) -> None:
         """Partitions are about to be removed: each with its tuples."""
 
-    def partition_selection(self, candidates: Candidates, window: Window[Any]) -> None:
+    def partition_selection(self, candidates: Candidates, window: WindowContainer[Any]) -> None:
         """A partition must be evicted: mark one or more candidates."""

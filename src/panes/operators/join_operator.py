@@ -24,7 +24,7 @@ from panes.operators.operator_model import (
     Supported,
 )
 from panes.operators.policies import By, WindowLike, WindowPolicies, argument_text, policies_text
-from panes.operators.window import Window
+from panes.operators.window import WindowContainer
 from panes.queries.eviction import Evict
 from panes.queries.measures import Rows
 
@@ -193,7 +193,7 @@ class Side(WindowEvents):
         self._declared = declared
         self._names = names
         self._partition_of = partition_reader(declared.partitioned)
-        self._window: Window[Held] | None = None
+        self._window: WindowContainer[Held] | None = None
         self._index: dict[Hashable, dict[Hashable, deque[Held]]] = {}
 
     def attach(self) -> None:
@@ -233,17 +233,17 @@ class Side(WindowEvents):
 
     # Events
 
-    def after_insertion(self, item: Held, partition: Hashable, window: Window[Any]) -> None:
+    def after_insertion(self, item: Held, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Index a tuple."""
         key = self.key(item.item)
         if key is not None:
             self._index.setdefault(partition, {}).setdefault(key, deque()).append(item)
 
-    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+    def trigger(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Match the tuple that has just come in."""
         self._join.probe(window.tuples(partition)[-1], self, partition)
 
-    def before_eviction(self, item: Held, partition: Hashable, window: Window[Any]) -> None:
+    def before_eviction(self, item: Held, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Remove a tuple from the index: it is the oldest of its key."""
         if self._names and (key := self.key(item.item)) is not None:
             same = self._index[partition][key]
@@ -252,7 +252,9 @@ class Side(WindowEvents):
                 del self._index[partition][key]
         self._leave(item)
 
-    def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
+    def partition_eviction(
+        self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: WindowContainer[Any]
+    ) -> None:
         """Remove partitions from the index."""
         for partition, tuples in evicted:
             self._index.pop(partition, None)

@@ -27,7 +27,7 @@ from panes.operators.policies import (
 from panes.operators.sliding_window import SlidingWindow
 from panes.operators.subwindow import Summarizer
 from panes.operators.tumbling_window import TumblingWindow
-from panes.operators.window import Window
+from panes.operators.window import WindowContainer
 from panes.queries.eviction import BY_OPERATOR, Evict
 
 
@@ -81,7 +81,7 @@ class Operator(WindowEvents):
         self.clock = clock
         self._owns_clock = clock is None
         self.outputs = len(self.model.outputs) if outputs is None else outputs
-        self.windows: list[Window[Any]] = []
+        self.windows: list[WindowContainer[Any]] = []
         self._sinks: list[list[Callable[[Any], object]]] = [[] for _ in range(self.outputs)]
 
     def _policies_of(self, window: WindowLike, evict: Evict | None = None) -> WindowPolicies:
@@ -118,7 +118,7 @@ class Operator(WindowEvents):
                 f"{self.model.name} does not select partitions, so {BY_OPERATOR!r} would select none. Write "
                 "choose='least recently updated', another of pn.evict, or a function."
             )
-        made: Window[Any]
+        made: WindowContainer[Any]
         if isinstance(declared, SlidingPolicies):
             made = SlidingWindow(declared, clock=self.clock)
         else:

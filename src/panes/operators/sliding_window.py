@@ -25,14 +25,14 @@ from panes.operators.clocks import EVICTION, FULL, PROCESSING, Alarm, Clock
 from panes.operators.events import OF_SLIDING, Event
 from panes.operators.policies import By, SlidingPolicies, Time, WindowLike, operator_policies
 from panes.operators.subwindow import Subwindow
-from panes.operators.window import Step, Window
+from panes.operators.window import Step, WindowContainer
 from panes.queries.eviction import Evict
 from panes.queries.measures import Delta, Rows
 
 T = TypeVar("T")
 
 
-class SlidingWindow(Window[T]):
+class SlidingWindow(WindowContainer[T]):
     """The container of a sliding window.
 
     Parameters

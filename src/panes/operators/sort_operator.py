@@ -25,7 +25,7 @@ from panes.operators.operator_model import (
     OperatorModel,
 )
 from panes.operators.policies import By, TumblingPolicies, WindowLike, policies_text
-from panes.operators.window import Window
+from panes.operators.window import WindowContainer
 from panes.queries.eviction import Evict
 
 
@@ -110,7 +110,7 @@ class Sort(Operator):
 
     # Batch mode
 
-    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+    def before_flush(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Submit the tuples of the window in order."""
         self._sorted(window.tuples(partition))
 
@@ -121,17 +121,17 @@ class Sort(Operator):
 
     # Progressive mode
 
-    def after_insertion(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+    def after_insertion(self, item: Any, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Add a tuple to the heap of its partition."""
         self._arrivals += 1
         heapq.heappush(self._heaps.setdefault(partition, []), (self._key(item), self._arrivals, item))
 
-    def before_eviction(self, item: Any, partition: Hashable, window: Window[Any]) -> None:
+    def before_eviction(self, item: Any, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Submit the first of the held tuples, which need not be the one that leaves the window."""
         self.submit(heapq.heappop(self._heaps[partition])[2])
         self._unmarked = True
 
-    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+    def trigger(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Submit a punctuation after what a tuple released."""
         self._mark(partition)
 
@@ -140,7 +140,9 @@ class Sort(Operator):
             self._unmarked = False
             self.submit(PUNCTUATION)
 
-    def partition_eviction(self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: Window[Any]) -> None:
+    def partition_eviction(
+        self, evicted: Iterator[tuple[Hashable, Sequence[Any]]], window: WindowContainer[Any]
+    ) -> None:
         """Submit the tuples of the partitions in order."""
         for partition, tuples in evicted:
             self._sorted(tuples if self._batch else [item for _, _, item in sorted(self._heaps.pop(partition, []))])

@@ -30,7 +30,7 @@ _NOTHING: Final[deque[Any]] = deque(maxlen=0)
 _FORMAT: Final = 2
 
 
-class Window(ABC, Generic[T]):
+class WindowContainer(ABC, Generic[T]):
     """A container of tuples that follows its policies and calls handlers of its events.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from panes.planning.panes import describe_edges
-from panes.planning.physical_plan import ByEvents, PhysicalPlan, StorePlan
+from panes.planning.physical_plan import PhysicalPlan, StorePlan, WindowsOfRows
 from panes.planning.statistics import Keys
 from panes.queries.windows import Cumulate, geometry_name
 from panes.timeline import Geometry, format_duration
@@ -22,16 +22,16 @@ _PER_EVENT = "an answer per event, every window from sorted columns"
 
 def summary(physical: PhysicalPlan) -> str:
     """Return a few lines: how many queries and windows there are, and how each store runs."""
-    by_events = physical.by_events
-    windows = sum(len(query.windows) for query in physical.queries) + sum(len(some.windows) for some in by_events)
-    passes = sum(_passes(store) for store in physical.stores) + len({some.column for some in by_events})
-    queries = {query.name for query in physical.queries} | {some.query for some in by_events}
+    row_windows = physical.row_windows
+    windows = sum(len(query.windows) for query in physical.queries) + sum(len(some.windows) for some in row_windows)
+    passes = sum(_passes(store) for store in physical.stores) + len({some.column for some in row_windows})
+    queries = {query.name for query in physical.queries} | {some.query for some in row_windows}
     lines = [
         f"{counted(len(queries), 'query', 'queries')}, {counted(windows, 'window')}, "
         f"{counted(passes, 'pass', 'passes')} over the events"
     ]
     lines += [f"  {title_of(store)}" for store in physical.stores]
-    lines += [f"  {describe_by_events(some)}: {', '.join(some.windows)}" for some in by_events]
+    lines += [f"  {describe_row_windows(some)}: {', '.join(some.windows)}" for some in row_windows]
     return "\n".join(lines)
 
 
@@ -42,19 +42,19 @@ def explain(physical: PhysicalPlan) -> str:
     for store in physical.stores:
         lines += ["", title_of(store), *(f"  {line}" for line in figures_of(physical, store)), *_tree(store)]
         lines += ["  tried:", *(f"    {line}" for line in store.trace)]
-    for number in dict.fromkeys(some.column for some in physical.by_events):
-        sharing = [some for some in physical.by_events if some.column == number]
+    for number in dict.fromkeys(some.column for some in physical.row_windows):
+        sharing = [some for some in physical.row_windows if some.column == number]
         windows = [f"{some.query}: {name}" for some in sharing for name in some.windows]
         keys = listed(sharing[0].keys)
         lines += [
             "",
-            f"by {keys}: events in the order of time, one sorted column or one operator for all windows by rows",
+            f"by {keys}: events in the order of time, one sorted column or one operator for all windows of rows",
         ]
         lines += [*(f"  ├─ {name}" for name in windows[:-1]), f"  └─ {windows[-1]}"]
     return "\n".join(lines)
 
 
-def describe_by_events(some: ByEvents) -> str:
+def describe_row_windows(some: WindowsOfRows) -> str:
     """Return how windows that depend on rows are computed, in words."""
     column = f"sorted column {some.column + 1}"
     return f"query {some.query!r} by {listed(some.keys)}: from its events in the order of time, {column}"
@@ -80,7 +80,7 @@ def mermaid(physical: PhysicalPlan) -> str:
         factors = [ids[window] for window in store.forest.factors]
         if factors:
             lines.append(f"  class {','.join(factors)} factor")
-    for number, some in enumerate(physical.by_events):
+    for number, some in enumerate(physical.row_windows):
         lines += [
             f'  e{number}[("events by {listed(some.keys)}<br/>in the order of time")]',
             f"  stream --> e{number}",
@@ -193,7 +193,7 @@ def data_of(physical: PhysicalPlan) -> dict[str, Any]:
             for query in physical.queries
         ],
         "stores": [_store_data(physical, store) for store in physical.stores],
-        "by_events": [asdict(some) for some in physical.by_events],
+        "row_windows": [asdict(some) for some in physical.row_windows],
     }
 
 

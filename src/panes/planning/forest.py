@@ -14,7 +14,7 @@ FACTOR: Final = "factor window "
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ForestNode:
     """A window of the forest; ``provider`` is None if it reads the raw stream."""
 
     window: Geometry
@@ -37,7 +37,7 @@ class Forest:
         What the planner tried, a line each.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[ForestNode, ...]
     naive: float
     trace: tuple[str, ...] = ()
 
@@ -102,7 +102,7 @@ def piggyback(
     if not carriers:
         return together
     rest = optimized(tuple(window for window in windows if window not in carriers))
-    carried = tuple(Node(window, host, 1 / host.slide, factor=False) for window, host in carriers.items())
+    carried = tuple(ForestNode(window, host, 1 / host.slide, factor=False) for window, host in carriers.items())
     note = f"piggyback: {len(carried)} windows read from denser ones of the same range"
     apart = replace(rest, nodes=(*rest.nodes, *carried), naive=together.naive, trace=(*rest.trace, note))
     return apart if apart.total < together.total else together

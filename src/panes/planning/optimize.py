@@ -17,7 +17,7 @@ from panes.errors import PlanError
 from panes.planning.cost import RAW, Assignment, extend, min_cost, naive_cost, window_cost, without_childless
 from panes.planning.coverage import CoverageGraph, Integers, Semantics, Ticks
 from panes.planning.factor_windows import Downstream, best_factor
-from panes.planning.forest import Forest, Node
+from panes.planning.forest import Forest, ForestNode
 from panes.planning.search import Offers, candidates, search
 from panes.timeline import Geometry
 
@@ -111,7 +111,7 @@ class Problem:
         nodes = []
         for at, (window, source) in enumerate(zip(windows, pruned.providers.tolist(), strict=True)):
             provider = None if source == RAW else windows[source]
-            nodes.append(Node(window, provider, window_cost(window, provider, eta), factor=at >= users))
+            nodes.append(ForestNode(window, provider, window_cost(window, provider, eta), factor=at >= users))
         factors = sorted(nodes[users:], key=lambda node: node.window)
         steps = trace if len(trace) <= _TRACED else [*trace[:_TRACED], f"... and {len(trace) - _TRACED} more steps"]
         return Forest((*nodes[:users], *factors), naive_cost(windows[:users], eta), tuple(steps))

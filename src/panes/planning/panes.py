@@ -76,7 +76,7 @@ def pane_edges(windows: Iterable[Geometry], cost: PaneCost) -> tuple[Edges, ...]
 
 
 @dataclass(frozen=True)
-class Column:
+class PanesColumn:
     """The panes of a store, or its events, as the column from which all windows are read.
 
     Parameters
@@ -98,7 +98,7 @@ class Column:
     cost: float
 
 
-def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, in_jvm: bool = True) -> Column:
+def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, in_jvm: bool = True) -> PanesColumn:
     """Return the cheapest column that answers all windows.
 
     Parameters
@@ -120,7 +120,7 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     """
     windows = tuple(windows)
     edges = pane_edges(windows, cost)
-    events = Column(edges, 1, True, events_cost(cost.statistics, stored))
+    events = PanesColumn(edges, 1, True, events_cost(cost.statistics, stored))
     if not in_jvm:
         return events
     # Equal panes need fewer rows, so the gcd of all edges may still be cheaper.
@@ -130,7 +130,7 @@ def finest_column(windows: Iterable[Geometry], stored: int, cost: PaneCost, *, i
     built = panes + cost.statistics.rate * (SCAN + PANE_EVENT)
     if built > events.cost and not _sample_may_mislead(windows, stored, cost):
         return events
-    return Column(edges, lanes, False, built)
+    return PanesColumn(edges, lanes, False, built)
 
 
 def _sample_may_mislead(windows: Iterable[Geometry], stored: int, cost: PaneCost) -> bool:

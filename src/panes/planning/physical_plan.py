@@ -67,7 +67,7 @@ class StorePlan:
 
 
 @dataclass(frozen=True)
-class ByEvents:
+class WindowsOfRows:
     """The windows of a query that depend on its rows. The planner decides nothing about them, but shows them.
 
     Parameters
@@ -97,7 +97,7 @@ class PhysicalPlan:
     queries: tuple[Query, ...]
     stores: tuple[StorePlan, ...]
     statistics: Statistics
-    by_events: tuple[ByEvents, ...] = ()
+    row_windows: tuple[WindowsOfRows, ...] = ()
 
 
 # Facts about several queries

@@ -8,7 +8,7 @@ from panes.errors import PlanError
 from panes.planning import calibration as c
 from panes.planning.cost import naive_cost, window_cost
 from panes.planning.coverage import Semantics
-from panes.planning.forest import Forest, Node, piggyback
+from panes.planning.forest import Forest, ForestNode, piggyback
 from panes.planning.optimize import optimize
 from panes.planning.panes import PaneCost, describe_edges, events_cost, finest_column
 from panes.planning.physical_plan import (
@@ -90,7 +90,7 @@ def plan_store_of_events(
     views = sum(len(query.windows) for _, query in queries)
     cost = events_cost(statistics, stored_columns(queries)) + views * statistics.rate * c.ANSWER
     per_key = statistics.rate / statistics.distinct(keys) / SECOND
-    nodes = tuple(Node(window, None, per_key, factor=False) for window in distinct_windows(queries))
+    nodes = tuple(ForestNode(window, None, per_key, factor=False) for window in distinct_windows(queries))
     return StorePlan(
         keys=keys,
         at=at,
@@ -130,7 +130,7 @@ def _check_strategy(queries: Numbered, strategy: Strategy | None) -> None:
 
 def _alone(windows: tuple[Geometry, ...], eta: float) -> Forest:
     """Return the forest in which every window reads the events."""
-    nodes = tuple(Node(window, None, window_cost(window, None, eta), factor=False) for window in windows)
+    nodes = tuple(ForestNode(window, None, window_cost(window, None, eta), factor=False) for window in windows)
     return Forest(nodes, naive_cost(windows, eta))
 
 

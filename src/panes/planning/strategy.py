@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 
 from panes.planning import calibration as c
 from panes.planning.forest import Forest
-from panes.planning.panes import Column
+from panes.planning.panes import PanesColumn
 from panes.planning.statistics import Keys, Statistics
 from panes.queries.query import Query
 from panes.timeline import SECOND, Geometry
@@ -48,7 +48,7 @@ class Costs:
 
 
 def cost_of_strategies(
-    queries: Iterable[Query], keys: Keys, column: Column, rewrite: Forest | None, statistics: Statistics
+    queries: Iterable[Query], keys: Keys, column: PanesColumn, rewrite: Forest | None, statistics: Statistics
 ) -> Costs:
     """Predict the cost of every strategy that can run the queries; of ``rewrite`` only if its forest is given."""
     queries = tuple(queries)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from panes.planning.explanation import (
-    describe_by_events,
+    describe_row_windows,
     figures_of,
     number_of_keys,
     panes_of_store,
@@ -94,7 +94,7 @@ def _header(physical: PhysicalPlan) -> list[str]:
         lines += [title_of(store), *(f"  {line}" for line in figures_of(physical, store))]
     if len(physical.stores) > _STORES:
         lines.append(f"… {len(physical.stores) - _STORES} more stores")
-    lines += [describe_by_events(some) for some in physical.by_events]
+    lines += [describe_row_windows(some) for some in physical.row_windows]
     if any(store.forest.factors for store in physical.stores):
         lines.append("dashed: factor windows, which no query declares and others are read from")
     return lines
@@ -123,14 +123,14 @@ def _boxes(physical: PhysicalPlan) -> _Box:
         }
         for node in store.forest.nodes:
             (top if node.provider is None else boxes[node.provider]).below.append(boxes[node.window])
-    for some in physical.by_events:
+    for some in physical.row_windows:
         top = _Box(
             "events in the order of time",
             "panes",
             f"by {', '.join(some.keys)}" if some.keys else "",
-            describe_by_events(some),
+            describe_row_windows(some),
         )
-        top.below = [_Box(name, "window", "", f"{name}; {describe_by_events(some)}") for name in some.windows]
+        top.below = [_Box(name, "window", "", f"{name}; {describe_row_windows(some)}") for name in some.windows]
         stream.below.append(top)
     return stream
 

@@ -121,8 +121,8 @@ def declare_join(
         )
     if layout == "matches" and rows:
         raise DeclarationError(
-            f"layout='matches' gives the narrowest window that holds a match, and {rows[0].name!r} goes by rows: it is "
-            "neither narrower nor wider than another. Leave layout= out, for a row per match and window."
+            f"layout='matches' gives the narrowest window that holds a match, and {rows[0].name!r} is a window of rows: "
+            "it is neither narrower nor wider than another. Leave layout= out, for a row per match and window."
         )
     return JoinDeclaration(
         on=keys,
@@ -197,7 +197,7 @@ def _window(value: Any) -> tuple[str, Any, RowWindow | None]:
     if isinstance(value, Sliding):
         return _in_time(value)
     if isinstance(value, RowWindow) and value.per_row:
-        return _by_rows(value)
+        return _of_rows(value)
     if isinstance(value, DeclaredWindow):
         raise DeclarationError(
             f"over= has the window {str(value)!r}, which is not answered with every row; but a join looks back from "
@@ -233,7 +233,7 @@ def _in_time(window: Sliding) -> tuple[str, int, None]:
     return window.suffix, window.size + (window.bounds[0] == "["), None
 
 
-def _by_rows(window: RowWindow) -> tuple[str, Any, RowWindow | None]:
+def _of_rows(window: RowWindow) -> tuple[str, Any, RowWindow | None]:
     if window.size == Rows(0):
         raise DeclarationError(
             "pn.sliding(pn.rows(0)) is empty on both sides here, so no row could meet another. Write pn.rows(1) or "

@@ -19,7 +19,7 @@ from panes.engine.index_pairs import answers_over, groups_in, lifted
 from panes.engine.keys import key_ordinals
 from panes.engine.program import Reading
 from panes.engine.results import finished
-from panes.engine.schema import ResultSchema, check_columns, field_of, output_types, result_schema
+from panes.engine.schema import END, START, ResultSchema, check_columns, field_of, output_types, result_schema
 from panes.engine.sorting import tie_columns
 from panes.frames import Frame
 from panes.frames.positions import FARTHEST
@@ -34,15 +34,15 @@ from panes.row_windows.window_input import check_measures
 ENDLESS = 4 * FARTHEST
 """An instant after everything that is ever due."""
 
-START, END, NUMBERED = "__panes_start", "__panes_end", "__panes_number"
-"""The columns of bounds and numbers until results are labelled: a key may have a plain name."""
+NUMBERED = "__panes_number"
+"""The column of numbers until results are labelled, as ``START`` and ``END`` are those of bounds."""
 
 
 # The instances to answer
 
 
 @dataclass(frozen=True, eq=False)
-class Instances:
+class RowInstances:
     """The instances of a window over sorted rows.
 
     Parameters
@@ -63,7 +63,7 @@ class Instances:
 
 def instances_of(
     part: RowsPart, arrivals: Arrivals, attributes: pa.Table, keys: Sequence[pa.Array]
-) -> Iterator[Instances]:
+) -> Iterator[RowInstances]:
     """Yield the instances of each window of a part.
 
     Parameters
@@ -74,7 +74,7 @@ def instances_of(
     for window, input in zip(part.windows, part.inputs, strict=True):
         end = ENDLESS if is_complete(window) else arrivals.end
         own = replace(arrivals, end=end, attributes=delta_values(input.window, attributes))
-        yield Instances(own, *frame_rows(input, own), keys)
+        yield RowInstances(own, *frame_rows(input, own), keys)
 
 
 # Their answers
@@ -115,7 +115,7 @@ class BoundRows:
         return {reading.alias: reading.bound.type for reading in self.readings}
 
     def answer(
-        self, number: int, instances: Instances, arguments: Mapping[str, pa.Array], groups: Sequence[pa.Array] = ()
+        self, number: int, instances: RowInstances, arguments: Mapping[str, pa.Array], groups: Sequence[pa.Array] = ()
     ) -> pa.Table:
         """Compute the aggregates over the instances of a window: the columns of ``answers``.
 

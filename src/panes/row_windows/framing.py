@@ -2,7 +2,7 @@
 
 ==========  =====================================================================================================
 requires    rows sorted by key and arrival. Where keys are evicted (``pn.evict``), one key depends on all others:
-            ``framing_by_events`` finds the pairs then
+            ``framing_by_operator`` finds the pairs then
 costs       those of ``frames.tumbling`` and ``frames.sliding``; no row is touched on its own
 paper       Gedik 2014, section 3, Tables I and II
 ==========  =====================================================================================================
@@ -23,10 +23,10 @@ import numpy as np
 from panes.errors import OrderError
 from panes.frames.distances import Booleans, Values, first_fall
 from panes.frames.positions import Integers
-from panes.frames.row_frame import Arrivals, Progress, RowFrame
+from panes.frames.row_frame import Arrivals, KeyProgress, RowFrame
 from panes.frames.sliding import (
     Kept,
-    Moments,
+    TriggerMoments,
     before_instants,
     every_delta,
     every_period,
@@ -47,14 +47,14 @@ from panes.frames.tumbling import (
 )
 from panes.operators.policies import Gap, SlidingPolicies, Time, TumblingPolicies, WindowPolicies, policy_text
 from panes.queries.measures import Delta, Rows
-from panes.row_windows.framing_by_events import frame_by_events
+from panes.row_windows.framing_by_operator import frame_by_operator
 from panes.row_windows.window_input import WindowInput
 
 
 def frame_rows(input: WindowInput, arrivals: Arrivals) -> tuple[RowFrame, Integers]:
     """Return the instances to answer, and the number of each one within its key."""
     if input.together:
-        return frame_by_events(input.window, arrivals)
+        return frame_by_operator(input.window, arrivals)
     frame = Framing(input.window, arrivals).frame
     frame = frame if leaves_out(input.window) else frame.held()
     return frame, frame.numbers()
@@ -87,9 +87,9 @@ class Framing:
     (array([1]), array([4]))
     """
 
-    def __init__(self, window: WindowPolicies, arrivals: Arrivals, progress: Progress | None = None) -> None:
+    def __init__(self, window: WindowPolicies, arrivals: Arrivals, progress: KeyProgress | None = None) -> None:
         self._window, self._arrivals = window, arrivals
-        self._progress = progress or Progress.none(arrivals.events.keys)
+        self._progress = progress or KeyProgress.none(arrivals.events.keys)
         check_ascending(window, arrivals)
         self.frame: RowFrame
         """Every instance that was processed, empty ones included, by key."""
@@ -103,7 +103,7 @@ class Framing:
             # The newest rows are held, and left out of answers.
             self.frame = replace(self.frame, hi=np.maximum(self.frame.hi - window.ago, self.frame.lo))
 
-    def progress_after(self) -> Progress:
+    def progress_after(self) -> KeyProgress:
         """Return how far the windows are after these rows."""
         window, before, events = self._window, self._progress, self._arrivals.events
         starts, ends = events.key_starts[:-1], events.key_starts[1:]
@@ -118,13 +118,13 @@ class Framing:
             first = starts.copy()
             first[self.frame.key] = self.frame.hi  # the last instance of each key wins
         known = before.known | (ends > starts)
-        return Progress(known, ends - first, before.opened_at(events), received, reference, full, self._arrivals.end)
+        return KeyProgress(known, ends - first, before.opened_at(events), received, reference, full, self._arrivals.end)
 
     def _held_after(self, window: SlidingPolicies) -> tuple[Integers, Booleans]:
         """The first row of each key that is still held, and whether its window has been full."""
         arrivals, ends = self._arrivals, self._arrivals.events.key_starts[1:]
         keys = arrivals.events.occupied
-        last = Moments(keys, np.full(len(keys), arrivals.end), ends[keys], ends[keys] - 1)
+        last = TriggerMoments(keys, np.full(len(keys), arrivals.end), ends[keys], ends[keys] - 1)
         kept = kept_at(window, arrivals, last, self._progress)
         first, full = ends.copy(), self._progress.full.copy()
         first[keys], full[keys] = kept.lo, kept.full
@@ -157,7 +157,7 @@ def check_ascending(window: WindowPolicies, arrivals: Arrivals) -> None:
             )
 
 
-def _tumbling(window: TumblingPolicies, arrivals: Arrivals, progress: Progress) -> RowFrame:
+def _tumbling(window: TumblingPolicies, arrivals: Arrivals, progress: KeyProgress) -> RowFrame:
     policy, events = window.evict, arrivals.events
     if isinstance(policy, Rows):
         return tumbling_by_count(events, policy.n)
@@ -174,7 +174,7 @@ def _tumbling(window: TumblingPolicies, arrivals: Arrivals, progress: Progress) 
     return tumbling_by_punctuation(events, arrivals.punctuations)
 
 
-def _moments_of(window: SlidingPolicies, arrivals: Arrivals, progress: Progress) -> Moments:
+def _moments_of(window: SlidingPolicies, arrivals: Arrivals, progress: KeyProgress) -> TriggerMoments:
     """When a sliding window is processed."""
     policy, events = window.trigger, arrivals.events
     if isinstance(policy, Rows):
@@ -186,7 +186,7 @@ def _moments_of(window: SlidingPolicies, arrivals: Arrivals, progress: Progress)
     return every_period(events, policy.period, arrivals.end, progress, lasting=lasting, grid=grid)
 
 
-def moments_on_the_clock(window: WindowPolicies, arrivals: Arrivals, progress: Progress) -> float:
+def moments_on_the_clock(window: WindowPolicies, arrivals: Arrivals, progress: KeyProgress) -> float:
     """Return how often the clock processes a sliding window: as long as it runs, however few rows there are."""
     if not isinstance(window, SlidingPolicies) or not isinstance(window.trigger, Time):
         return 0.0
@@ -202,10 +202,12 @@ def _lasting(window: SlidingPolicies) -> int | None:
     return window.evict.period if isinstance(window.evict, Time) else None
 
 
-def kept_at(window: SlidingPolicies, arrivals: Arrivals, moments: Moments, progress: Progress | None = None) -> Kept:
+def kept_at(
+    window: SlidingPolicies, arrivals: Arrivals, moments: TriggerMoments, progress: KeyProgress | None = None
+) -> Kept:
     """Return what a sliding window holds at some moments, including the rows that answers leave out."""
     policy, events = window.evict, arrivals.events
-    progress = progress or Progress.none(events.keys)
+    progress = progress or KeyProgress.none(events.keys)
     if isinstance(policy, Rows):
         return keep_rows(events, moments, policy.n + window.ago, progress)
     if isinstance(policy, Delta):

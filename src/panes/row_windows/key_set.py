@@ -1,6 +1,6 @@
 """A key set: parts that share one sorted column, and the columns in which their rows are sent to a task or a shard.
 
-``Shape`` names these columns, ``Own`` says which of them a part uses, and ``PartRows`` reads them.
+``SentColumns`` names these columns, ``Own`` says which of them a part uses, and ``PartRows`` reads them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.engine.keys import INSTANT, one_zero
-from panes.row_windows.bound_rows import BoundRows, Instances
+from panes.row_windows.bound_rows import BoundRows, RowInstances
 
 MARK = "mark"
 """The column of waiting rows that says whether one is a mark of its key."""
@@ -29,7 +29,7 @@ def without_keys(rows: int) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class Shape:
+class SentColumns:
     """The columns in which rows are sent, in this order.
 
     Parameters
@@ -110,13 +110,13 @@ class KeySet:
     ----------
     bounds, own
         The parts, and which columns are theirs.
-    shape
+    sent
         The columns in which rows are sent.
     """
 
     bounds: tuple[BoundRows, ...]
     own: tuple[Own, ...]
-    shape: Shape
+    sent: SentColumns
 
     def first_view(self, part: int) -> int:
         """Return the number of the first window of a part among those of all parts."""
@@ -131,7 +131,7 @@ class KeySet:
             marks = rows.filter(pa.array(marked))
         if own.passes is not None:
             rows = rows.filter(rows.column(f"flag{own.passes}").fill_null(False))
-        return PartRows(bound, own, self.shape, rows, marks)
+        return PartRows(bound, own, self.sent, rows, marks)
 
     def waiting_schema(self, part: int) -> pa.Schema:
         """Return the columns of rows of a part that wait for the watermark: without those that only others need."""
@@ -139,7 +139,7 @@ class KeySet:
         used = {f"argument{i}" for i in own.arguments} | {f"group{i}" for i in own.groups}
         kept = [
             field
-            for field in self.shape.schema
+            for field in self.sent.schema
             if not field.name.startswith(("argument", "group", "flag")) or field.name in used
         ]
         return pa.schema([*kept, (MARK, pa.bool_())] if own.mark is not None else kept)
@@ -151,14 +151,14 @@ class PartRows:
 
     bound: BoundRows
     own: Own
-    shape: Shape
+    sent: SentColumns
     rows: pa.RecordBatch
     marks: pa.RecordBatch | None = None
 
     @property
     def keys(self) -> list[pa.Array]:
         """The columns of keys, a row per row."""
-        return [self.rows.column(f"key{i}") for i in range(len(self.shape.keys))]
+        return [self.rows.column(f"key{i}") for i in range(len(self.sent.keys))]
 
     @property
     def instants(self) -> Array:
@@ -183,7 +183,7 @@ class PartRows:
         deltas = self.bound.part.deltas
         return pa.table([self.rows.column(f"delta{i}") for i in range(len(deltas))], names=list(deltas))
 
-    def answer(self, number: int, instances: Instances) -> pa.Table:
+    def answer(self, number: int, instances: RowInstances) -> pa.Table:
         """Return the answers of a window of the part over the instances that these rows make."""
         if not len(instances.frame):
             return self.bound.answers.empty_table()

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from panes.aggregates.operations import Array
-from panes.row_windows.bound_rows import Instances
+from panes.row_windows.bound_rows import RowInstances
 from panes.row_windows.key_set import KeySet, PartRows
 from panes.state.job import ShardMetrics
 
@@ -27,7 +27,7 @@ class PartShard(ABC):
     """A row that comes this many µs behind the watermark is too late for some of the windows, and for all of them."""
 
     def __init__(self, keys: KeySet, part: int, chosen: tuple[int, ...]) -> None:
-        self._bound, self._shape, self._own = keys.bounds[part], keys.shape, keys.own[part]
+        self._bound, self._sent, self._own = keys.bounds[part], keys.sent, keys.own[part]
         self._chosen = chosen
         self._inputs = [self._bound.part.inputs[i] for i in chosen]
         self._schema = keys.waiting_schema(part)
@@ -48,8 +48,8 @@ class PartShard(ABC):
         """
 
     def _rows(self, rows: pa.RecordBatch) -> PartRows:
-        return PartRows(self._bound, self._own, self._shape, rows)
+        return PartRows(self._bound, self._own, self._sent, rows)
 
-    def _answers(self, number: int, rows: pa.RecordBatch, instances: Instances) -> tuple[int, pa.Table]:
+    def _answers(self, number: int, rows: pa.RecordBatch, instances: RowInstances) -> tuple[int, pa.Table]:
         """Return the number of one of the windows in its part, and its answers over some rows."""
         return self._chosen[number], self._rows(rows).answer(self._chosen[number], instances)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from panes.operators.policies import Partitions, SlidingPolicies, Time, WindowPolicies, policies_of
-from panes.planning.physical_plan import ByEvents
+from panes.planning.physical_plan import WindowsOfRows
 from panes.queries.measures import Punctuation, Rows
 from panes.queries.query import Query
 from panes.queries.window_constructors import tumbling
@@ -92,14 +92,14 @@ def over_everything(query: Query) -> tuple[RowsPart, ...]:
     >>> [[str(input.window) for input in part.inputs] for part in over_everything(declared)]
     [["pn.hopping('1h', every='5m')", "pn.sliding('1h')"], ...]
     """
-    by_rows = over_rows([query])
+    of_rows = over_rows([query])
     declared = tuple(window for window in query.over if not isinstance(window, RowWindow))
     if not declared:
-        return by_rows
+        return of_rows
     windows = tuple(window for each in declared for window in each.windows)
     policies = [_on_the_clock(window, query.by) for window in windows]
     inputs = tuple(WindowInput(policy, query.by, query.at, query.where, ties=query.ties) for policy in policies)
-    return (RowsPart(replace(query, over=declared), windows, inputs), *by_rows)
+    return (RowsPart(replace(query, over=declared), windows, inputs), *of_rows)
 
 
 def is_session(window: object) -> bool:
@@ -112,7 +112,7 @@ def is_complete(window: RowWindow | Window) -> bool:
     return isinstance(window, Window) or is_session(window)
 
 
-def by_clock(window: RowWindow | Window) -> bool:
+def depends_on_clock(window: RowWindow | Window) -> bool:
     """Return whether the last instances of a table depend on how far the clock runs."""
     if isinstance(window, Window) or is_session(window):
         return False
@@ -138,10 +138,10 @@ def key_sets(parts: Sequence[RowsPart]) -> tuple[tuple[RowsPart, ...], ...]:
     return tuple(tuple(some) for some in found.values())
 
 
-def by_events(key_sets: Sequence[Sequence[RowsPart]]) -> tuple[ByEvents, ...]:
+def planned_row_windows(key_sets: Sequence[Sequence[RowsPart]]) -> tuple[WindowsOfRows, ...]:
     """The same windows as a plan shows them, numbered by their sorted column."""
     return tuple(
-        ByEvents(
+        WindowsOfRows(
             part.query.name,
             part.query.by,
             part.query.at,

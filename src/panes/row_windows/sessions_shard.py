@@ -22,7 +22,7 @@ from panes.frames.positions import ranges
 from panes.frames.row_frame import Arrivals
 from panes.frames.tumbling import tumbling_by_gap
 from panes.operators.policies import Gap
-from panes.row_windows.bound_rows import Instances
+from panes.row_windows.bound_rows import RowInstances
 from panes.row_windows.key_set import KeySet, PartRows
 from panes.row_windows.part_shard import PartShard
 from panes.state.blob_store import BlobStore
@@ -53,8 +53,8 @@ class SessionShard(PartShard):
             self._gaps.append(input.window.evict.gap)
         self.reach = min(self._gaps), max(self._gaps)
         self.watermark: int = state.get("watermark", 0)
-        self._keys = KeyDictionary(self._shape.key_schema, blob_store, state.get("keys", ()))
-        own = [field for field in self._schema if field.name not in self._shape.key_schema.names]
+        self._keys = KeyDictionary(self._sent.key_schema, blob_store, state.get("keys", ()))
+        own = [field for field in self._schema if field.name not in self._sent.key_schema.names]
         # The watermark when a row came says for which gaps it was in time.
         held = pa.schema([(_KEY, pa.int64()), (_SEEN, pa.int64()), *own])
         self._log = BatchLog(held, blob_store, state.get("rows", ()))
@@ -75,7 +75,7 @@ class SessionShard(PartShard):
             for some in mine.waiting(self._schema):
                 instants = some.column(INSTANT).to_numpy()
                 some = some.filter(pa.array(instants + self.reach[1] > self.watermark))
-                owner = self._keys.ordinals(self._shape.keys_of(some))
+                owner = self._keys.ordinals(self._sent.keys_of(some))
                 seen = pa.array(np.full(len(some), self.watermark), pa.int64())
                 columns = [pa.array(owner), seen, *(some.column(name) for name in self._log.schema.names[2:])]
                 self._log.append(pa.RecordBatch.from_arrays(columns, schema=self._log.schema))
@@ -87,7 +87,7 @@ class SessionShard(PartShard):
     def _ended(self) -> list[tuple[int, pa.Table]]:
         """Return the sessions of each gap that have ended, and drop the rows that no session needs any more."""
         held = self._log.all()
-        order = sort_rows(held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy(), self._shape.ties_of(held))
+        order = sort_rows(held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy(), self._sent.ties_of(held))
         held = held.take(pa.array(order))
         owner, instants = held.column(_KEY).to_numpy(), held.column(INSTANT).to_numpy()
         seen = held.column(_SEEN).to_numpy()
@@ -99,8 +99,8 @@ class SessionShard(PartShard):
             events = Positions.of_events(instants[mine], starts)
             found = tumbling_by_gap(events, gap, self.watermark + 1)
             rows = held if len(mine) == len(held) else held.take(pa.array(mine))
-            keys = self._keys.keys.columns if self._shape.keys else []
-            instances = Instances(Arrivals(events, self.watermark), found, found.numbers(), keys)
+            keys = self._keys.keys.columns if self._sent.keys else []
+            instances = RowInstances(Arrivals(events, self.watermark), found, found.numbers(), keys)
             answers.append(self._answers(number, rows, instances))
             still = np.ones(len(mine), np.bool_)
             still[ranges(found.lo, found.hi - found.lo)] = False

@@ -19,13 +19,13 @@ from panes.aggregates.ordering import is_ordered
 from panes.engine.keys import INSTANT
 from panes.engine.sorting import sort_rows, value_ranks
 from panes.frames import Positions
-from panes.frames.row_frame import Arrivals, Progress
+from panes.frames.row_frame import Arrivals, KeyProgress
 from panes.operators.policies import SlidingPolicies, WindowPolicies
 from panes.queries.measures import Delta
 from panes.row_windows.arrival import delta_values, marks_of
-from panes.row_windows.bound_rows import Instances
+from panes.row_windows.bound_rows import RowInstances
 from panes.row_windows.framing import Framing, leaves_out, moments_on_the_clock
-from panes.row_windows.framing_by_events import Recording
+from panes.row_windows.framing_by_operator import Recording
 from panes.row_windows.key_set import MARK, KeySet, PartRows
 from panes.row_windows.part_shard import PartShard
 from panes.row_windows.window_input import WindowInput
@@ -62,7 +62,7 @@ class WindowShard(PartShard):
             kinds = dict.fromkeys((*_FIGURES, _OWN, _NUMBERED), pa.int64()) | {"known": pa.bool_(), "full": pa.bool_()}
             kinds["reference"] = self._reference(input.window)
             figures |= {f"{name}{number}": kind for name, kind in kinds.items()}
-        self._held = KeyedRows(self._shape.key_schema, pa.schema(held), figures, blob_store, state)
+        self._held = KeyedRows(self._sent.key_schema, pa.schema(held), figures, blob_store, state)
         self._saved: dict[str, Any] | None = state.get("saved")
 
     @property
@@ -74,7 +74,7 @@ class WindowShard(PartShard):
         """Return the type of the values that a trigger by delta goes by."""
         if not isinstance(window, SlidingPolicies) or not isinstance(window.trigger, Delta):
             return pa.int64()
-        type_ = self._shape.deltas[self._bound.part.deltas.index(str(window.trigger.column))]
+        type_ = self._sent.deltas[self._bound.part.deltas.index(str(window.trigger.column))]
         return pa.float64() if pa.types.is_floating(type_) else pa.int64()
 
     def steps(
@@ -119,15 +119,15 @@ class WindowShard(PartShard):
         since
             Nothing happens before this instant.
         """
-        owner = self._held.keys.ordinals(self._shape.keys_of(came))
-        marked = None if ended is None else self._held.keys.find(self._shape.keys_of(ended))
+        owner = self._held.keys.ordinals(self._sent.keys_of(came))
+        marked = None if ended is None else self._held.keys.find(self._sent.keys_of(ended))
         # Without a clock, nothing happens to keys without new rows.
         everyone = len(marks) > 0 or any(input.timed for input in self._inputs)
         touched = owner if marked is None else np.append(owner, marked[marked >= 0])
         wanted = np.arange(len(self._held.keys)) if everyone else np.unique(touched)
         lines = self._held.lines()
         column = self._column(wanted, lines[HELD], came, owner)
-        todo = list[tuple[WindowInput, dict[str, Array], KeyedColumn, Arrivals, Progress]]()
+        todo = list[tuple[WindowInput, dict[str, Array], KeyedColumn, Arrivals, KeyProgress]]()
         moments = 0.0
         for number, input in enumerate(self._inputs):
             own = {name: lines[f"{name}{number}"] for name in (*_FIGURES, _OWN, _NUMBERED)}
@@ -136,7 +136,7 @@ class WindowShard(PartShard):
             if ended is not None and marked is not None:
                 instants = ended.column(INSTANT).to_numpy()
                 arrivals = replace(arrivals, marks=marks_of(marked, instants, wanted))
-            begun = Progress(held=mine.held, until=until, **{name: own[name][wanted] for name in _FIGURES})
+            begun = KeyProgress(held=mine.held, until=until, **{name: own[name][wanted] for name in _FIGURES})
             todo.append((input, own, mine, arrivals, begun))
             moments += moments_on_the_clock(input.window, arrivals, begun)
         if moments > _AT_ONCE and end - since > 1 and ended is None:
@@ -151,7 +151,7 @@ class WindowShard(PartShard):
             framing = Framing(input.window, arrivals, begun)
             found = framing.frame if leaves_out(input.window) else framing.frame.held()
             numbers = found.numbers() + own[_NUMBERED][wanted][found.key]
-            tables.append(self._answers(number, mine.rows, Instances(arrivals, found, numbers, self._keys_of(mine))))
+            tables.append(self._answers(number, mine.rows, RowInstances(arrivals, found, numbers, self._keys_of(mine))))
             after = framing.progress_after()
             for name in _FIGURES:
                 own[name][wanted] = getattr(after, name)
@@ -164,7 +164,7 @@ class WindowShard(PartShard):
     def _together(self, came: pa.RecordBatch, marks: Array, until: int) -> list[tuple[int, pa.Table]]:
         """Answer the window of keys that evict each other, one row after another."""
         (input,), held = self._inputs, self._held
-        owner = held.keys.ordinals(self._shape.keys_of(came))
+        owner = held.keys.ordinals(self._sent.keys_of(came))
         # Rows of one instant arrive in the order of their keys.
         known = held.keys.keys.columns
         ordered = all(is_ordered(column.type) for column in known)
@@ -175,7 +175,7 @@ class WindowShard(PartShard):
         if self._saved is not None:
             recording.load(self._saved, arrivals, dict(zip(wanted.tolist(), range(len(wanted)), strict=True)))
         recording.run(arrivals, column.new)
-        found = self._answers(0, column.rows, Instances(arrivals, *recording.frame(), self._keys_of(column)))
+        found = self._answers(0, column.rows, RowInstances(arrivals, *recording.frame(), self._keys_of(column)))
         # Keys without a subwindow are dropped; the others are renumbered.
         state = recording.save()
         live = [saved["partition"] for saved in state["subwindows"]]
@@ -187,7 +187,7 @@ class WindowShard(PartShard):
         return [found]
 
     def _column(self, wanted: Array, held: Array, came: pa.RecordBatch, owner: Array) -> KeyedColumn:
-        order = sort_rows(owner, came.column(INSTANT).to_numpy(), self._shape.ties_of(came))
+        order = sort_rows(owner, came.column(INSTANT).to_numpy(), self._sent.ties_of(came))
         return self._held.column(wanted, held, came.take(pa.array(order)), owner[order])
 
     def _arrivals(self, input: WindowInput, column: KeyedColumn, marks: Array, end: int) -> Arrivals:
@@ -197,4 +197,4 @@ class WindowShard(PartShard):
 
     def _keys_of(self, column: KeyedColumn) -> list[pa.Array]:
         known = self._held.keys.keys.take(pa.array(column.keys))
-        return known.columns if self._shape.keys else []
+        return known.columns if self._sent.keys else []

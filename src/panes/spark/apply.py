@@ -14,15 +14,12 @@ from pyspark.sql import functions as F
 from panes.applying.function_calls import OUTPUT, bind_function
 from panes.applying.user_functions import WindowedFunction
 from panes.applying.user_operators import WindowedOperator
-from panes.engine.schema import ResultSchema, field_of
+from panes.engine.schema import END, START, ResultSchema, field_of
 from panes.errors import PlanError
 from panes.planning.steps import Steps
-from panes.row_windows.bound_rows import END as ROWS_END
-from panes.row_windows.bound_rows import START as ROWS_START
 from panes.row_windows.parts import RowsPart, key_sets
-from panes.spark.batches import AnswerColumns
 from panes.spark.binding import arrow_field, examine
-from panes.spark.naming import END, START, VIEW, key, quoted
+from panes.spark.naming import VIEW, quoted
 from panes.spark.operated import operated, operated_stream
 from panes.spark.rows import Prepared, add_row_windows, prepared_with
 from panes.spark.rows_stream import add_row_stream
@@ -32,17 +29,6 @@ from panes.spark.shards import metrics_name
 class PreparedFunction(Prepared):
     """Windows that share one sorted column, and a function that is called for them."""
 
-    @property
-    def answering(self) -> AnswerColumns:
-        """How what it returns travels."""
-        every = super().answering
-        # Unlike aggregates, a function may return a column called number.
-        return replace(every, names={ROWS_START: START, ROWS_END: END, **self._numbered})
-
-    @property
-    def _numbered(self) -> dict[str, str]:
-        return {name: key(i) for i, name in enumerate(self.schema.keys)}
-
     def finished(self, answers: DataFrame) -> DataFrame:
         """What it returned, with windows and keys."""
         names = self.keys.bounds[0].outputs
@@ -51,7 +37,7 @@ class PreparedFunction(Prepared):
             return answers.select(*own)
         labels = [F.lit(window.name) for part in self.parts for window in part.windows]
         window = F.struct(F.col(START).alias("start"), F.col(END).alias("end")).alias("window")
-        keys = [F.col(number).alias(name) for name, number in self._numbered.items()]
+        keys = [F.col(number).alias(name) for name, number in self.answering.names.items()]
         return answers.select(F.element_at(F.array(*labels), F.col(VIEW) + 1).alias("window_name"), window, *keys, *own)
 
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from panes.engine.answer import Answers
 from panes.engine.program import View
-from panes.spark.naming import END, START, VIEW, key
+from panes.engine.schema import END, START
+from panes.spark.naming import VIEW, key
 
 _BATCH = 1 << 17
 

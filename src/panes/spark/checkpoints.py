@@ -18,13 +18,13 @@ _OPERATOR = "transformWithState"
 def check_checkpoint(session: SparkSession, place: str, job: TimeJob) -> None:
     """Reject a checkpoint that was written by other queries or with other options; a missing one is fine."""
     manifests = _manifests(session, place)
-    # The others are of windows by rows of the same plan.
+    # The others are of windows of rows of the same plan.
     for data in [data for data in manifests if _declared(data) is None] or manifests:
         read_manifest(data, job.stores, job.options)
 
 
 def check_declared(session: SparkSession, place: str, declared: dict[str, Any]) -> None:
-    """Do the same for windows by rows or an operator; the error is about the most similar manifest."""
+    """Do the same for windows of rows or an operator; the error is about the most similar manifest."""
     manifests = _manifests(session, place)
     if manifests:
         check_state(min(manifests, key=lambda data: _differences(data, declared)), declared)

@@ -19,14 +19,14 @@ from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, answer_events, answer_panes, parts_per_event, side_by_side
 from panes.engine.partials import next_edge
 from panes.engine.program import Program
-from panes.engine.schema import field_of, wide_columns
+from panes.engine.schema import END, START, field_of, wide_columns
 from panes.frames import Positions
 from panes.planning.physical_plan import PhysicalPlan, StorePlan
 from panes.spark import lanes
 from panes.spark.batches import batch_of, large_batches
 from panes.spark.binding import Input
 from panes.spark.chunks import arguments_of, keys_of, whole_keys
-from panes.spark.naming import END, START, VIEW, floor_to_edges, key, micros, quoted, stored
+from panes.spark.naming import VIEW, floor_to_edges, key, micros, quoted, stored
 from panes.spark.prefilter import Prefilter
 
 CHUNK = 1 << 18

@@ -14,12 +14,12 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.program import View
 from panes.engine.results import widen_table
-from panes.engine.schema import ResultSchema, one_type_each, wide_columns
+from panes.engine.schema import END, START, ResultSchema, one_type_each, wide_columns
 from panes.queries.query import EXPIRES, NUMBER, Query
 from panes.queries.windows import Window
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input
-from panes.spark.naming import END, START, VIEW, key, quoted, text
+from panes.spark.naming import VIEW, key, quoted, text
 
 _QUERY, _EXPIRES, _NUMBER = "__panes_query", "__panes_expires", "__panes_numbered"
 

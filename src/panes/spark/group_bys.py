@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from panes.engine.program import Node, Program, View
+from panes.engine.schema import START
 from panes.expressions.expression import expression
 from panes.planning.physical_plan import StorePlan
 from panes.queries.query import Query
@@ -18,7 +19,7 @@ from panes.queries.windows import Window
 from panes.spark.binding import Input
 from panes.spark.columnar import keep_events
 from panes.spark.finish import WindowRows
-from panes.spark.naming import START, instant, key, micros, quoted, stored
+from panes.spark.naming import instant, key, micros, quoted, stored
 from panes.timeline import Geometry
 
 

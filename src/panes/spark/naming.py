@@ -11,8 +11,8 @@ from pyspark.sql import types as t
 from panes.expressions.expression import Expression
 from panes.timeline import Edges
 
-VIEW, START, END = "__panes_view", "__panes_start", "__panes_end"
-"""What columnar answers begin with: the number of the view, and the bounds of the instance."""
+VIEW = "__panes_view"
+"""What columnar answers begin with: the number of the view; then come the bounds of the instance."""
 
 
 def quoted(column: str) -> str:

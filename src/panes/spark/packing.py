@@ -1,6 +1,6 @@
 """Events on their way to shards: each is touched once, where it is read, and travels packed with others of its shard.
 
-Start with :func:`packing`. Windows over time send panes (:class:`PanesPacker`), windows by rows and operators send the
+Start with :func:`packing`. Windows over time send panes (:class:`PanesPacker`), windows of rows and operators send the
 rows themselves (:class:`RowsPacker`). Workers import this module, so it imports nothing that only the driver needs.
 """
 
@@ -32,7 +32,7 @@ PANES = {"shard": "INT", "store": "INT", "keys": "BINARY", "panes": "BINARY", "p
 PANES |= _COUNTS
 """The columns of rows for the shards of windows over time: packed panes, changes of the catalogue, counts."""
 ROWS = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **_COUNTS}
-"""The same for windows by rows and operators: packed rows, marks for all keys, counts."""
+"""The same for windows of rows and operators: packed rows, marks for all keys, counts."""
 
 EVENTS = -2
 """The store number of rows that carry whole events, which come out again if they are late."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from panes.expressions.bound import Bound
+    from panes.expressions.bound import BoundExpression
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _without_derived(query: Query, condition: Expression) -> Expression:
 
 
 @lru_cache(maxsize=256)
-def _bound(sql: str, schema: pa.Schema) -> Bound:
+def _bound(sql: str, schema: pa.Schema) -> BoundExpression:
     from panes.expressions.binder import bind
 
     return bind(Expression(sql), schema)

@@ -1,7 +1,7 @@
 """A micro-batch of a shard, from rows to rows: answers come out packed, and a row of metrics with them.
 
 Start with :meth:`ShardRunner._run`. What a job answers is in ``time_job.py`` (windows over time) and ``rows_job.py``
-(windows by rows, operators). Workers import this module, so it imports nothing that only the driver needs.
+(windows of rows, operators). Workers import this module, so it imports nothing that only the driver needs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PACKED_BYTES = 1 << 16
 """Packed answers per row: Spark may put thousands of rows into one Arrow batch, whatever their size."""
 
 
-class Shard(Protocol):
+class KeepsWatermark(Protocol):
     """A shard as the last micro-batch left it."""
 
     @property
@@ -45,7 +45,7 @@ class Shard(Protocol):
         """What it counts in this micro-batch."""
 
 
-class Arrived(Protocol):
+class BringsCounts(Protocol):
     """What a micro-batch brings to a shard."""
 
     @property
@@ -102,8 +102,8 @@ class ShardRunner:
 
     def _run(self, key: Any, rows: Iterator[Row], watermark: int) -> Iterator[Row]:
         self._done.add(tuple(key))
-        arrived: Arrived = self._job.collect(rows)
-        shard: Shard = self._job.open(self._blob_store)
+        arrived: BringsCounts = self._job.collect(rows)
+        shard: KeepsWatermark = self._job.open(self._blob_store)
         self.began = not shard.opened
         if shard.opened and not arrived.anything and watermark <= shard.watermark:
             return

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from panes.frames.positions import FARTHEST
-from panes.planning.physical_plan import ByEvents
+from panes.planning.physical_plan import WindowsOfRows
 from panes.queries.query import Query
 from panes.queries.windows import Window
 from panes.spark.packing import READ
@@ -112,13 +112,13 @@ def line_of(name: str, batch: int, rate: float, metrics: dict[str, Any]) -> str:
     return f"{name} #{batch}: {', '.join(parts)}, holding {held}"
 
 
-def status(queries: Iterable[Query], by_events: Iterable[ByEvents], progress: dict[str, Any] | None) -> str:
+def status(queries: Iterable[Query], row_windows: Iterable[WindowsOfRows], progress: dict[str, Any] | None) -> str:
     """Describe where a stream stands, and what each window is waiting for.
 
     Parameters
     ----------
-    queries, by_events
-        Queries with windows over time, and those with windows by rows.
+    queries, row_windows
+        Queries with windows over time, and those with windows of rows.
     progress
         A streaming query's ``lastProgress``.
     """
@@ -151,12 +151,12 @@ def status(queries: Iterable[Query], by_events: Iterable[ByEvents], progress: di
         )
     if len(windows) > _NEXT:
         lines.append(f"  and {len(windows) - _NEXT} more windows after these")
-    by_events = tuple(by_events)
-    sessions = {name for query in by_events for name in query.sessions}
-    for name in dict.fromkeys(name for query in by_events for name in query.windows):
+    row_windows = tuple(row_windows)
+    sessions = {name for query in row_windows for name in query.sessions}
+    for name in dict.fromkeys(name for query in row_windows for name in query.windows):
         ends = ", and a session is out when the watermark has reached its end" if name in sessions else ""
         lines.append(
-            f"  {name}: goes by events, of which all before {_instant(watermark)} have come in; a later event counts "
+            f"  {name}: a window of rows, of which all before {_instant(watermark)} have come in; a later row counts "
             f"when the watermark has passed it{ends}."
         )
     return "\n".join(lines)

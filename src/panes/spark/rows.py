@@ -1,4 +1,4 @@
-"""Windows by rows on Spark: rows of a key set are shuffled and sorted once, or go to one stateful operator."""
+"""Windows of rows on Spark: rows of a key set are shuffled and sorted once, or go to one stateful operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from panes.aggregates.operations import Array
 from panes.engine.bind_program import argument_expressions
 from panes.engine.keys import INSTANT, key_ordinals, one_zero
 from panes.engine.program import View
-from panes.engine.schema import ResultSchema, field_of, output_types, result_schema
+from panes.engine.schema import END, START, ResultSchema, field_of, output_types, result_schema
 from panes.errors import PlanError
 from panes.frames import Positions
 from panes.frames.row_frame import Arrivals
@@ -26,17 +26,14 @@ from panes.planning.steps import Steps
 from panes.queries.measures import Punctuation
 from panes.queries.windows import Window
 from panes.row_windows.arrival import NO_PUNCTUATIONS, marks_of, tie_order
-from panes.row_windows.bound_rows import END as ROWS_END
 from panes.row_windows.bound_rows import ENDLESS, NUMBERED, BoundRows, bind_rows, flat, instances_of, needed
-from panes.row_windows.bound_rows import START as ROWS_START
-from panes.row_windows.key_set import KeySet, Own, PartRows, Shape
-from panes.row_windows.parts import RowsPart, by_clock
+from panes.row_windows.key_set import KeySet, Own, PartRows, SentColumns
+from panes.row_windows.parts import RowsPart, depends_on_clock
 from panes.spark.batches import AnswerColumns, large_batches, typed
 from panes.spark.binding import Input, examine
 from panes.spark.chunks import key_starts, whole_keys
-from panes.spark.finish import Shape as Finish
-from panes.spark.finish import finish_many
-from panes.spark.naming import END, START, VIEW, key, micros, quoted
+from panes.spark.finish import Shape, finish_many
+from panes.spark.naming import VIEW, key, micros, quoted
 from panes.timeline import Geometry
 
 _ROWS = 1 << 18
@@ -50,7 +47,7 @@ class Prepared:
     Parameters
     ----------
     sqls
-        The columns in which rows travel, in the order of ``keys.shape.schema``.
+        The columns in which rows travel, in the order of ``keys.sent.schema``.
     travels
         Which rows do; None for all with a time.
     marks
@@ -68,7 +65,7 @@ class Prepared:
     @property
     def clocked(self) -> bool:
         """Whether the clock answers windows, which then has to stop at the last event."""
-        return any(by_clock(window) for part in self.parts for window in part.windows)
+        return any(depends_on_clock(window) for part in self.parts for window in part.windows)
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -83,7 +80,6 @@ class Prepared:
         instant = self.schema.instant
         bounds = [(VIEW, pa.int32()), (START, instant), (END, instant), (NUMBERED, pa.int64())]
         names = {name: key(i) for i, name in enumerate(self.schema.keys)}
-        names |= {ROWS_START: START, ROWS_END: END}
         return AnswerColumns(pa.schema([*bounds, *keys, *outputs.items()]), names)
 
     @property
@@ -104,7 +100,7 @@ class Prepared:
             for number, part in enumerate(self.parts)
             for window in part.windows
         ]
-        shape = Finish.of(self.schema, self.source)
+        shape = Shape.of(self.schema, self.source)
         return finish_many(answers, views, list(self.schema.keys), queries, shape, number=NUMBERED)
 
 
@@ -166,7 +162,7 @@ def prepared_with(
     names = (input.by, parts[0].deltas, tuple(groups), ties)
     keys, deltas, members, orders = (tuple(field_of(source.schema, n).type for n in some) for some in names)
     types = source.types_of([sql for sql, _ in arguments])
-    shape = Shape(keys, tuple(types[sql] for sql, _ in arguments), deltas, members, len(flags), orders)
+    sent = SentColumns(keys, tuple(types[sql] for sql, _ in arguments), deltas, members, len(flags), orders)
     sqls = (
         *map(quoted, input.by),
         micros(quoted(str(input.at)), source.spark_type(str(input.at))),
@@ -176,7 +172,7 @@ def prepared_with(
         *map(quoted, ties),
     )
     travels = counts[0] if alike else " OR ".join(flags) if None not in counts else None
-    return make(parts, source, KeySet(bounds, tuple(own), shape), schema, sqls, travels, tuple(marks))
+    return make(parts, source, KeySet(bounds, tuple(own), sent), schema, sqls, travels, tuple(marks))
 
 
 def _place(flags: list[str], sql: str) -> int:
@@ -212,7 +208,7 @@ _PLAIN = "UTF8_BINARY"
 
 
 def add_row_windows(steps: Steps, read: int, prepared: Prepared, look_at: int) -> int:
-    """List what answers windows by rows over a batch.
+    """List what answers windows of rows over a batch.
 
     Parameters
     ----------
@@ -221,7 +217,7 @@ def add_row_windows(steps: Steps, read: int, prepared: Prepared, look_at: int) -
     look_at
         The step that has them for looks, which are not to be counted.
     """
-    keys, names, answering = prepared.keys, prepared.keys.shape.schema.names, prepared.answering
+    keys, names, answering = prepared.keys, prepared.keys.sent.schema.names, prepared.answering
     own = [name for name in names if name.startswith("key")]
     together = prepared.parts[0].input.together
 
@@ -245,14 +241,14 @@ def add_row_windows(steps: Steps, read: int, prepared: Prepared, look_at: int) -
     apart = "time, all keys in one task" if together else f"{listed(prepared.parts[0].input.by)} and time"
     ordered = steps.add("sort", f"events by {apart}", sort, read)
     titles = prepared.titles
-    return steps.add("answer", "windows by rows, from one sorted column", answer, ordered, *seen, windows=titles)
+    return steps.add("answer", "windows of rows, from one sorted column", answer, ordered, *seen, windows=titles)
 
 
 def _rows(prepared: Prepared, events: DataFrame) -> DataFrame:
     """What windows need of the rows that count anywhere."""
     known = f"{quoted(str(prepared.parts[0].input.at))} IS NOT NULL"
     rows = events.where(known if prepared.travels is None else f"{known} AND ({prepared.travels})")
-    names = prepared.keys.shape.schema.names
+    names = prepared.keys.sent.schema.names
     return rows.selectExpr(*(f"{sql} AS {name}" for sql, name in zip(prepared.sqls, names, strict=True)))
 
 
@@ -285,10 +281,8 @@ def _task(
     def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chunks = whole_keys(batches, 0 if together else count, _ROWS)
         for chunk, _ in chunks:
-            columns = [
-                typed(column, field.type) for column, field in zip(chunk.columns, keys.shape.schema, strict=True)
-            ]
-            rows = pa.RecordBatch.from_arrays(columns, schema=keys.shape.schema)
+            columns = [typed(column, field.type) for column, field in zip(chunk.columns, keys.sent.schema, strict=True)]
+            rows = pa.RecordBatch.from_arrays(columns, schema=keys.sent.schema)
             for part in range(len(keys.bounds)):
                 first = keys.first_view(part)
                 mine = keys.rows_of(part, rows)

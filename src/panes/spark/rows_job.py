@@ -1,4 +1,4 @@
-"""What the shards of windows by rows and of operators do: rows and marks arrive, answers leave.
+"""What the shards of windows of rows and of operators do: rows and marks arrive, answers leave.
 
 Workers import this module; a job brings the class of its shards with it, so that they import nothing else.
 """
@@ -20,7 +20,7 @@ from panes.state.held_rows import no_marks
 from panes.state.job import ShardMetrics
 
 
-class RowsShard(Protocol):
+class TakesRows(Protocol):
     """A shard that takes rows and marks."""
 
     opened: bool
@@ -38,7 +38,7 @@ class RowsShard(Protocol):
 
 @dataclass(frozen=True)
 class RowsJob:
-    """What the shards of windows by rows, or of an operator, do.
+    """What the shards of windows of rows, or of an operator, do.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class RowsJob:
     """
 
     declared: dict[str, Any]
-    open: Callable[[BlobStore], RowsShard]
+    open: Callable[[BlobStore], TakesRows]
     columns: AnswerColumns | None = None
 
     def collect(self, rows: Iterator[Row]) -> ArrivedRows:
@@ -62,7 +62,7 @@ class RowsJob:
         return arrived
 
     def answer(
-        self, shard: RowsShard, arrived: ArrivedRows, watermark: int, *, first: bool
+        self, shard: TakesRows, arrived: ArrivedRows, watermark: int, *, first: bool
     ) -> Iterator[Iterable[pa.RecordBatch]]:
         """Return the answers of a shard, some windows or some time at once."""
         for found in shard.steps(arrived.rows, joined_marks(arrived.marks), watermark):

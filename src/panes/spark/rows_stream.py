@@ -1,4 +1,4 @@
-"""Windows by rows on Structured Streaming: rows travel as they are, and one stateful operator keeps them by shard.
+"""Windows of rows on Structured Streaming: rows travel as they are, and one stateful operator keeps them by shard.
 
 A micro-batch takes the same way as with windows over time (see ``stream.py``), with ``packing.RowsPacker`` and
 ``rows_job.py``; a shard is a ``panes.row_windows.rows_shard.RowsShard``. User operators take the same way with
@@ -32,7 +32,7 @@ from panes.state.blob_store import new_name
 def add_row_stream(
     steps: Steps, read: int, prepared: Prepared, shards: int, metrics: str, checkpoint: str | None = None
 ) -> int:
-    """Add the steps that answer windows by rows over a stream; a checkpoint that cannot serve them is refused now.
+    """Add the steps that answer windows of rows over a stream; a checkpoint that cannot serve them is refused now.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def add_row_stream(
     if checkpoint is not None:
         check_declared(session, checkpoint, declared)
     conditions = [] if prepared.travels is None else [f"({prepared.travels})"]
-    columns = list(zip(prepared.keys.shape.schema, prepared.sqls, strict=True))
+    columns = list(zip(prepared.keys.sent.schema, prepared.sqls, strict=True))
 
     def pack(events: DataFrame) -> DataFrame:
         return pack_rows(events, input.by, shards, columns, conditions, prepared.marks)
@@ -112,6 +112,6 @@ def _declared(prepared: Prepared, shards: int) -> dict[str, Any]:
         "shards": shards,
         "columns": [
             *(f"{name} {field_of(schema, name).type}" for name in names),
-            *(f"{sql} AS {field}" for sql, field in zip(prepared.sqls, prepared.keys.shape.schema, strict=True)),
+            *(f"{sql} AS {field}" for sql, field in zip(prepared.sqls, prepared.keys.sent.schema, strict=True)),
         ],
     }

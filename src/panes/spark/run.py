@@ -62,7 +62,7 @@ def run_steps(
     Parameters
     ----------
     key_sets
-        Windows by rows, those that share a sorted column together.
+        Windows of rows, those that share a sorted column together.
     layout
         ``long`` or ``wide``.
     empty

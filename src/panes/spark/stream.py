@@ -32,7 +32,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from panes.engine.bind_program import describe_windows
 from panes.engine.keys import INSTANT
 from panes.engine.program import Program, View, cut_into_ticks, emitting_all, from_panes
-from panes.engine.schema import ResultSchema, answer_schema, field_of
+from panes.engine.schema import END, START, ResultSchema, answer_schema, field_of
 from panes.errors import PlanError
 from panes.expressions.expression import Expression
 from panes.frames.positions import FARTHEST
@@ -43,13 +43,13 @@ from panes.planning.steps import Steps
 from panes.spark.binding import Input, bind, check_watermark, examine
 from panes.spark.checkpoints import check_checkpoint
 from panes.spark.finish import Remarks, Shape, finish_many, union_by_name, widened
-from panes.spark.naming import END, START, VIEW, key, micros, quoted, stored
+from panes.spark.naming import VIEW, key, micros, quoted, stored
 from panes.spark.packing import EVENT, EVERYTHING, PANES, Intake, PanesPacker
 from panes.spark.prefilter import Prefilter
 from panes.spark.processor import unpack_answers
 from panes.spark.shards import check_session, metrics_name, pack_events, read_changes, run_shards, shard_sql
 from panes.spark.time_job import COVERAGE, DETAIL, KIND, NAME, WINDOW_NAME, TimeJob
-from panes.state.job import Store
+from panes.state.job import JobStore
 from panes.state.registry import Offer
 from panes.state.stream_options import StreamOptions
 
@@ -65,7 +65,7 @@ def stream_steps(
     Parameters
     ----------
     key_sets
-        Windows by rows, those that share a sorted column together.
+        Windows of rows, those that share a sorted column together.
     """
     check_session(events.sparkSession)
     steps = Steps("plan.stream", shuffling=True)
@@ -209,12 +209,12 @@ class BoundStream:
         )
 
 
-def _store(plan: StorePlan, program: Program, source: Input, history: int) -> Store:
+def _store(plan: StorePlan, program: Program, source: Input, history: int) -> JobStore:
     """Describe a store to its shards."""
     keys = [pa.field(name, field_of(source.schema, name).type) for name in plan.keys]
     read = {view.query: (view.readings, view.exists) for view in program.views}
     queries = tuple((query, *read[i]) for i, query in plan.queries)
-    return Store(
+    return JobStore(
         program,
         # A store without keys has one key for everything, which no answer shows.
         pa.schema(keys or [pa.field(EVERYTHING, pa.int32())]),

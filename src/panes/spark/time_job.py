@@ -15,14 +15,15 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from panes.aggregates.operations import Array
+from panes.engine.schema import END, START
 from panes.expressions.expression import Expression
 from panes.spark.batches import batch_of
-from panes.spark.naming import END, START, VIEW, key
+from panes.spark.naming import VIEW, key
 from panes.spark.packing import EVENTS, READ
 from panes.spark.prefilter import Prefilter
 from panes.state.blob_store import BlobStore, unpack
 from panes.state.granules import DeliveredPanes, unpack_panes
-from panes.state.job import Store, ViewAnswers
+from panes.state.job import JobStore, ViewAnswers
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
 
@@ -49,7 +50,7 @@ class TimeJob:
         Drops answers that ``having`` would drop.
     """
 
-    stores: tuple[Store, ...]
+    stores: tuple[JobStore, ...]
     options: StreamOptions
     keys: Mapping[str, pa.DataType]
     columns: Mapping[str, pa.DataType]
@@ -135,7 +136,7 @@ class ArrivedPanes:
     events: list[pa.RecordBatch] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, row: Row, stores: Sequence[Store]) -> None:
+    def add(self, row: Row, stores: Sequence[JobStore]) -> None:
         """Add a row."""
         if row.store == EVENTS:
             self.events.append(unpack(row.panes))

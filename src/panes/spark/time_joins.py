@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from panes.applying.joined_rows import left_name, right_name
-from panes.engine.input_columns import JoinColumns, Side, join_columns
+from panes.engine.input_columns import JoinColumns, SideColumns, join_columns
 from panes.expressions.evaluate import require_boolean
 from panes.queries.join_declarations import JoinDeclaration
 from panes.spark.binding import arrow_field, check_watermark
@@ -39,7 +39,7 @@ class JoinSides:
     schemas: tuple[pa.Schema, pa.Schema]
 
     @property
-    def all(self) -> tuple[tuple[DataFrame, str, Side], tuple[DataFrame, str, Side]]:
+    def all(self) -> tuple[tuple[DataFrame, str, SideColumns], tuple[DataFrame, str, SideColumns]]:
         """The rows of each side, what its columns are called, and which they are."""
         return (self.left, LEFT, self.columns.left), (self.right, RIGHT, self.columns.right)
 

@@ -10,7 +10,7 @@ A shard keeps the granules of its keys: rows of combined events that grow coarse
    beyond a limit.
 5. ``blob_store.py`` has taken the new blobs; the manifest that lists them is written last.
 
-Start with :meth:`panes.state.shard.Shard.step`. Windows by rows and operators (``panes.row_windows``,
+Start with :meth:`panes.state.shard.Shard.step`. Windows of rows and operators (``panes.row_windows``,
 ``panes.applying``) keep whole rows in the same blob stores (``held_rows.py``). This room may import ``panes.engine``
 and the rooms below it.
 """

@@ -1,6 +1,6 @@
 """Rows in the state of a stream: those that wait for the watermark, and those that windows hold, key by key.
 
-Windows by rows and operators see rows in the order of their time. So rows wait until the watermark has passed them
+Windows of rows and operators see rows in the order of their time. So rows wait until the watermark has passed them
 (:class:`Waiting`); then windows hold them as long as they need them (:class:`KeyedRows`). Rows are written when they
 come and dropped from the front.
 """

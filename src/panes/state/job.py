@@ -16,7 +16,7 @@ from panes.timeline import Geometry
 
 
 @dataclass(frozen=True)
-class Store:
+class JobStore:
     """One store of a job: its program, its key columns, and which queries may be registered on it.
 
     Parameters
@@ -67,7 +67,7 @@ class ShardMetrics:
     evicted
         Keys that were evicted although windows still needed them.
     keys, granules, bytes
-        What is held. Windows by rows hold rows instead of granules.
+        What is held. Windows of rows hold rows instead of granules.
     open_windows
         Instances that have begun and not ended, of any key.
     """

@@ -18,21 +18,21 @@ from typing import Any, Final, TypeAlias
 from panes.engine.keys import NAN, NotANumber
 from panes.errors import StateError
 from panes.state.blob_store import FORMAT, BlobStore, other_format
-from panes.state.job import Store
+from panes.state.job import JobStore
 from panes.state.stream_options import StreamOptions
 
 Manifest: TypeAlias = dict[str, Any]
 Identity: TypeAlias = tuple[bool, tuple[str, ...]]
 
 
-def read_manifest(data: bytes | None, stores: Sequence[Store], options: StreamOptions) -> Manifest:
+def read_manifest(data: bytes | None, stores: Sequence[JobStore], options: StreamOptions) -> Manifest:
     """Decode the manifest of a shard, empty before the first write; one that cannot serve the job is refused."""
     if data is None:
         return {}
     manifest = decode_manifest(data)
     if "declared" in manifest:
         raise StateError(
-            "the checkpoint was written by windows by rows or by operators, and this run has windows over time. Start "
+            "the checkpoint was written by windows of rows or by operators, and this run has windows over time. Start "
             "with a new checkpoint, or with the earlier queries."
         )
     for name, now in (("shards", options.shards), ("mode", options.mode)):
@@ -48,7 +48,7 @@ def read_manifest(data: bytes | None, stores: Sequence[Store], options: StreamOp
 
 
 def read_state(blob_store: BlobStore, declared: Manifest) -> Manifest:
-    """Decode the manifest of a shard with windows by rows or an operator, empty before the first write."""
+    """Decode the manifest of a shard with windows of rows or an operator, empty before the first write."""
     data = blob_store.manifest()
     return {} if data is None else check_state(data, declared)
 
@@ -89,7 +89,7 @@ def entries_of(manifest: Manifest) -> dict[Identity, Manifest]:
     return {_identity(entry["by"], entry["per_event"]): entry for entry in manifest.get("stores", [])}
 
 
-def identity(store: Store) -> Identity:
+def identity(store: JobStore) -> Identity:
     """Return what identifies a store: whether it answers per event, and its keys."""
     return _identity(store.keys.names, store.offer.per_event)
 
@@ -98,7 +98,7 @@ def _identity(names: Sequence[str], per_event: bool) -> Identity:
     return per_event, tuple(name.lower() for name in names)
 
 
-def _check(entry: Manifest | None, store: Store) -> None:
+def _check(entry: Manifest | None, store: JobStore) -> None:
     if entry is None:
         raise StateError(
             f"the checkpoint keeps nothing{' for sliding windows' if store.offer.per_event else ''} by "

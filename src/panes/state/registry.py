@@ -153,7 +153,7 @@ def evaluate_keys(evaluate: KeyFilter, condition: Expression, keys: pa.RecordBat
     return fulfilled, reason
 
 
-class Listed(NamedTuple):
+class RegistryEntry(NamedTuple):
     """A registered query in a manifest: its entry, whether it is active, and since when its windows see all."""
 
     entry: str
@@ -190,7 +190,7 @@ class Registry:
         admit: Callable[[RegisteredQuery], dict[str, int]],
     ) -> None:
         self._offers, self._declared, self._admit = offers, declared, admit
-        self.listed = {name: Listed(*values) for name, values in listed.items()}
+        self.listed = {name: RegistryEntry(*values) for name, values in listed.items()}
         self.active: dict[str, tuple[RegisteredQuery, dict[str, int]]] = {}
         self.unserved: list[str] = []
         for name, query in [(name, query) for name, query in self.listed.items() if query.active]:
@@ -199,7 +199,7 @@ class Registry:
                     raise DeclarationError("the job declares a query of this name now")
                 self.active[name] = bind_entry(read_entry(query.entry), offers), query.since
             except Exception as error:
-                self.listed[name] = Listed(query.entry, False, {})
+                self.listed[name] = RegistryEntry(query.entry, False, {})
                 self.unserved.append(f"{name}: {error}")
 
     def change(self, text: str) -> str | None:
@@ -219,7 +219,7 @@ class Registry:
                     self._activate(read_entry(listed.entry), listed.entry)
             else:
                 self.active.pop(entry.name, None)
-                self.listed[entry.name] = Listed(listed.entry, False, {})
+                self.listed[entry.name] = RegistryEntry(listed.entry, False, {})
                 if entry.action == "drop":
                     del self.listed[entry.name]
         except Exception as error:
@@ -231,4 +231,4 @@ class Registry:
         query = bind_entry(entry, self._offers)
         since = self._admit(query)
         self.active[entry.name] = query, since
-        self.listed[entry.name] = Listed(text, True, since)
+        self.listed[entry.name] = RegistryEntry(text, True, since)

@@ -5,7 +5,7 @@ events, answers, lets granules age and evicts keys. All windows of all queries a
 shard. Spark shows an operator only the watermark of the present micro-batch, while its own windows judge late rows by
 the previous one. So a shard remembers the last watermark it saw, and is called in every micro-batch.
 
-Configuration (``Store`` and ``StreamOptions``), logic (here) and state (``StoreState``, in
+Configuration (``JobStore`` and ``StreamOptions``), logic (here) and state (``StoreState``, in
 ``store_state.py``) are types of their own; only the state is written.
 """
 
@@ -25,7 +25,7 @@ from panes.expressions.expression import Expression
 from panes.planning.granularity import Tier, worthwhile
 from panes.state.blob_store import BlobStore
 from panes.state.granules import DeliveredPanes, GranuleRows, column_of, settle
-from panes.state.job import ShardMetrics, Store, ViewAnswers
+from panes.state.job import JobStore, ShardMetrics, ViewAnswers
 from panes.state.key_eviction import keys_to_evict
 from panes.state.manifest import encode_manifest, entries_of, identity, read_manifest
 from panes.state.registry import KeyFilter, RegisteredQuery, Registry, evaluate_keys
@@ -169,7 +169,7 @@ class Shard:
     """
 
     def __init__(
-        self, stores: Sequence[Store], blob_store: BlobStore, options: StreamOptions, filter_keys: KeyFilter
+        self, stores: Sequence[JobStore], blob_store: BlobStore, options: StreamOptions, filter_keys: KeyFilter
     ) -> None:
         self.metrics = ShardMetrics()
         self._blob_store, self._options, self._filter_keys = blob_store, options, filter_keys

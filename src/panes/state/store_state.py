@@ -14,7 +14,7 @@ from panes.frames.positions import Integers
 from panes.planning.granularity import Tier
 from panes.state.blob_store import BlobStore
 from panes.state.granules import DeliveredPanes, GranuleRows, settle
-from panes.state.job import Store
+from panes.state.job import JobStore
 from panes.state.key_dictionary import KeyDictionary
 from panes.state.key_eviction import Evictions
 from panes.state.runs import ALWAYS, History, Runs
@@ -35,7 +35,7 @@ class StoreState:
         The number of keys when keys without granules were last looked for.
     """
 
-    store: Store
+    store: JobStore
     dictionary: KeyDictionary
     runs: Runs
     history: History
@@ -44,7 +44,7 @@ class StoreState:
     checked: int
 
     @classmethod
-    def read(cls, store: Store, blob_store: BlobStore, entry: Mapping[str, Any]) -> StoreState:
+    def read(cls, store: JobStore, blob_store: BlobStore, entry: Mapping[str, Any]) -> StoreState:
         """Read the state that a manifest records; without an entry it is that before the first micro-batch."""
         runs = Runs(store.program.components, store.component_names, blob_store, entry.get("runs", ()))
         history = History.from_json(entry["history"]) if entry else History()

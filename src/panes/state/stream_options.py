@@ -89,8 +89,8 @@ class StreamOptions:
         for option in self._given():
             if option in reasons:
                 raise PlanError(
-                    f"{option} is for windows on the clock, and query {query!r} has the window {window!r}, which goes "
-                    f"by rows: {reasons[option]}. Leave it out, or plan that window apart."
+                    f"{option} is for windows on the clock, and query {query!r} has the window {window!r}, which is a "
+                    f"window of rows: {reasons[option]}. Leave it out, or plan that window apart."
                 )
 
     def _check_reserved_columns(self, queries: Sequence[Query]) -> None:

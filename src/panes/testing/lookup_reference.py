@@ -48,9 +48,9 @@ def brute_force_lookup(
             for window in answered(query):
                 held = _held(query, window, events, requests, part.requested_at, part.delay)
                 for alias, aggregate in aggregates.items():
-                    by_rows = isinstance(window, RowWindow)
+                    of_rows = isinstance(window, RowWindow)
                     found[query.name, window.name, alias] = answers_of(
-                        aggregate, events, held, at=query.at, ties=query.ties, as_given=by_rows
+                        aggregate, events, held, at=query.at, ties=query.ties, as_given=of_rows
                     )
     for name, window_name, alias, column in features(declared.queries):
         requests = requests.append_column(column, found[name, window_name, alias])

@@ -74,7 +74,7 @@ def answers_of(
     ties
         The columns that order rows of one instant for ``first`` and ``last``.
     as_given
-        Whether aggregates of one's own see rows in the order in which they are given, as in windows by rows.
+        Whether aggregates of one's own see rows in the order in which they are given, as in windows of rows.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
     numbers: list[int] = []
     for declared in query.over:
         if isinstance(declared, RowWindow):
-            found = list(_by_rows(query, declared, groups, table, instants, keys, kept, passed))
+            found = list(_of_rows(query, declared, groups, table, instants, keys, kept, passed))
             rows += [each[:6] for each in found]
             numbers += [each[6] for each in found]
     on_clock = [window for declared in query.over if not isinstance(declared, RowWindow) for window in declared.windows]
@@ -163,8 +163,8 @@ def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
         given = [place < len(numbers) for place in range(len(rows))]
         answers[alias] = pa.array(
             [
-                reader(row[4], row[1], row[2], row[5], as_given=by_rows)
-                for row, by_rows in zip(rows, given, strict=True)
+                reader(row[4], row[1], row[2], row[5], as_given=of_rows)
+                for row, of_rows in zip(rows, given, strict=True)
             ],
             reader.type,
         )
@@ -183,7 +183,7 @@ def _of_query(query: Query, groups: int, table: pa.Table) -> pa.Table:
     return result.drop_columns([name for name in lent if name not in (column.lower() for column in query.columns)])
 
 
-def _by_rows(
+def _of_rows(
     query: Query,
     window: RowWindow,
     groups: int,
@@ -193,7 +193,7 @@ def _by_rows(
     kept: list[int],
     passed: list[Any],
 ) -> Iterator[tuple[str, int, int, Row, list[int], tuple[int, ...], int]]:
-    """The instances of a window by rows: its name, bounds, key, rows, no levels, and which of its key it is."""
+    """The instances of a window of rows: its name, bounds, key, rows, no levels, and which of its key it is."""
     marks: list[int] = []
     if isinstance(window.size, Punctuation):
         marked = _column(table, window.size.column).to_pylist()

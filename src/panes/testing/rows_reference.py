@@ -1,4 +1,4 @@
-"""Windows by rows the slow way: one key after another, from the definitions, in plain Python.
+"""Windows of rows the slow way: one key after another, from the definitions, in plain Python.
 
 No frame, policy or container of the library is used. Rows are given in the order in which they arrive.
 """

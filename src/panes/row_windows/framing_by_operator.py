@@ -26,7 +26,7 @@ from panes.operators.events import Event
 from panes.operators.policies import Attribute, SlidingPolicies, WindowPolicies
 from panes.operators.sliding_window import SlidingWindow
 from panes.operators.tumbling_window import TumblingWindow
-from panes.operators.window import Window
+from panes.operators.window import WindowContainer
 from panes.queries.measures import Rows
 from panes.row_windows.arrival import rows_before
 
@@ -34,7 +34,7 @@ _ROW = None
 """The attribute of a tuple with its row number."""
 
 
-def frame_by_events(window: WindowPolicies, arrivals: Arrivals) -> tuple[RowFrame, Integers]:
+def frame_by_operator(window: WindowPolicies, arrivals: Arrivals) -> tuple[RowFrame, Integers]:
     """Return every instance that held a row, by key, and the number of each one within its key."""
     recording = Recording(window)
     recording.run(arrivals, np.arange(len(arrivals.events)))
@@ -81,15 +81,15 @@ class Recording:
         # Per partition: its subwindow, and the number of instances of that so far.
         self._numbered: dict[Hashable, tuple[object, int]] = {}
 
-    def before_flush(self, partition: Hashable, window: Window[Any]) -> None:
+    def before_flush(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Record a tumbling window."""
         self._record(partition, window)
 
-    def trigger(self, partition: Hashable, window: Window[Any]) -> None:
+    def trigger(self, partition: Hashable, window: WindowContainer[Any]) -> None:
         """Record a sliding window."""
         self._record(partition, window)
 
-    def _record(self, partition: Any, window: Window[Any]) -> None:
+    def _record(self, partition: Any, window: WindowContainer[Any]) -> None:
         tuples = window.tuples(partition)
         if not tuples:
             return
