@@ -86,7 +86,7 @@ def test_a_group_has_running_intervals_while_it_is_looked_up():
 def test_empty_windows_count_for_nothing():
     one = adviser()
     one.looked_up(np.zeros(1000, np.int64))
-    assert one.asked.count == 0
+    assert one.lookups.count == 0
 
 
 def batch(start, rows):

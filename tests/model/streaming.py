@@ -14,7 +14,7 @@ import panes as pn
 from panes.engine.bind_program import bind_store, types_in
 from panes.engine.columns import column_of, counting, whole
 from panes.engine.keys import INSTANT, one_zero
-from panes.engine.results import piece_of, together
+from panes.engine.results import table_of_view, together
 from panes.engine.schema import answer_schema
 from panes.expressions.evaluate import evaluate, result_type
 from panes.queries.windows import RowWindow, Sliding
@@ -92,7 +92,7 @@ class _OnTheClock:
             for answered in shard.step(letters, watermark):
                 program = replace(self.programs[answered.store], views=(answered.view,))
                 keys = pa.Table.from_batches([answered.dictionary.keys])
-                found.append(piece_of(self.plan.queries, program, replace(answered.answers, view=0), keys, self.schema))
+                found.append(table_of_view(self.plan.queries, program, replace(answered.answers, view=0), keys, self.schema))
         return found
 
 

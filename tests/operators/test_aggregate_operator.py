@@ -157,8 +157,8 @@ def test_a_rewritten_window_gives_the_same_answers(size, slide, kind, phase, par
     direct, expected = run(False)
     rewritten, found = run(True)
     assert len(direct.stages) == 1
-    piece = math.gcd(size, slide)
-    gains = slide // piece <= (1 if kind == "clock" else 8) and (kind != "count" or piece > 1)
+    pane = math.gcd(size, slide)
+    gains = slide // pane <= (1 if kind == "clock" else 8) and (kind != "count" or pane > 1)
     gains = gains and (partial or kind != "clock")
     assert len(rewritten.stages) == (2 if gains else 1)
     assert found == expected == list(aggregated(declared, happened, group_by, False, EXPECTED))
@@ -176,7 +176,7 @@ def test_a_rewritten_window_holds_summaries_instead_of_tuples():
 
 
 def test_pieces_without_tuples_are_one_object():
-    """Many partitions that are quiet most of the time do not hold a summary for every piece of each."""
+    """Many partitions that are quiet most of the time do not hold a summary for every pane of each."""
     hour = operator_policies(pn.hopping("1 hour", every="1 min", origin="first"), by="k")
     clock = EventClock(0)
     first = Aggregate(hour, {"mean": pn.mean("v")}, clock=clock)
@@ -186,9 +186,9 @@ def test_pieces_without_tuples_are_one_object():
     second = Aggregate(hour, {"mean": pn.mean("v")}, clock=EventClock(clock.now()))
     second.load(pickle.loads(pickle.dumps(first.save())))
     for operator in (first, second):
-        pieces = [piece for _, tuples in operator.windows[1] for piece in tuples]
-        assert len(pieces) == 3 * 60
-        assert len({id(piece) for piece in pieces}) == 3 + 1
+        summaries = [summary for _, tuples in operator.windows[1] for summary in tuples]
+        assert len(summaries) == 3 * 60
+        assert len({id(summary) for summary in summaries}) == 3 + 1
 
 
 def test_the_state_of_a_window_that_was_not_rewritten_is_refused():

@@ -82,20 +82,20 @@ def read(
     views: tuple[int, ...],
     instances: Frame,
     partials: dict[int, Partials | Spans],
-    level: SortedColumn,
+    column: SortedColumn,
     spans: Callable[[int], tuple[Array, Array]] | None = None,
 ) -> Iterator[Answers]:
     """Some views of a window, read out of its partials.
 
     Parameters
     ----------
-    level
+    column
         The panes or granules, for what is read out of parts of an instance.
     spans
         Where empty instances are answered: from a component that counts a query's events to the span of each key in
         which there are any.
     """
-    for answers in lowered(program, views, instances, partials, level):
+    for answers in lowered(program, views, instances, partials, column):
         view = program.views[answers.view]
         if view.exists is not None:
             keep = positive(partials[view.exists])
@@ -112,13 +112,13 @@ def lowered(
     views: tuple[int, ...],
     instances: Frame,
     partials: dict[int, Partials | Spans],
-    level: SortedColumn,
+    column: SortedColumn,
 ) -> Iterator[Answers]:
     """Some views of a window at all of its instances, whether these hold events of the view's query or not."""
     stored = {i: partials[i].answers() for i in _read_components([program.views[v] for v in views])}
     for number in views:
         view = program.views[number]
-        columns = tuple(_column(r, view, instances, partials, stored, level) for r in view.readings)
+        columns = tuple(_column(r, view, instances, partials, stored, column) for r in view.readings)
         yield Answers(number, instances.key, instances.start, columns)
 
 
@@ -128,21 +128,21 @@ def _column(
     instances: Frame,
     partials: dict[int, Partials | Spans],
     stored: dict[int, Any],
-    level: SortedColumn,
+    column: SortedColumn,
 ) -> pa.Array:
     """One output column of a view."""
     bound, window = reading.bound, view.window
     if bound.by_level:
-        return _by_level(reading, window, instances, level)
+        return _by_level(reading, window, instances, column)
     if bound.answer is not None:
         return bound.answer(*(state_of(partials[c]) for c in reading.components))
-    columns = [stored[c] for c in reading.components]
+    values = [stored[c] for c in reading.components]
     if not bound.by_window:
-        return bound.lower(*columns)
+        return bound.lower(*values)
     # The bounds that answers show.
     start = window.begins(instances.start) - window.shift
     end = instances.start + window.geometry.range - window.end_shift
-    return bound.lower(*columns, start=start, end=end)
+    return bound.lower(*values, start=start, end=end)
 
 
 def _read_components(views: list[View]) -> set[int]:
@@ -151,13 +151,13 @@ def _read_components(views: list[View]) -> set[int]:
     return {c for r in readings if not r.bound.by_level and r.bound.answer is None for c in r.components}
 
 
-def _by_level(reading: Reading, window: Window, instances: Frame, level: SortedColumn) -> pa.Array:
+def _by_level(reading: Reading, window: Window, instances: Frame, column: SortedColumn) -> pa.Array:
     """An aggregate that looks at the levels of a nested window apart: each without those below it, the finest first."""
     end = instances.start + window.geometry.range
     ages = (0, *window.finer, window.geometry.range)
-    bounds = [level.positions.search(instances.key, window.begins(end - age)) for age in ages]
+    bounds = [column.positions.search(instances.key, window.begins(end - age)) for age in ages]
     parts = [Frame(instances.key, instances.start, lo, hi) for hi, lo in pairwise(bounds)]
-    components = [level.partials[c] for c in reading.components]
+    components = [column.partials[c] for c in reading.components]
     return reading.bound.lower(*([c.reduce(part, some_empty=True).answers() for part in parts] for c in components))
 
 
@@ -195,49 +195,47 @@ def _before(instants: Array, key_starts: Array, row: int, reach: int) -> int:
     return len(own) - int(np.searchsorted(own, max(int(instants[row]) - reach, _EARLIEST), side="right"))
 
 
-def answer_per_event(program: Program, level: SortedColumn, rows: Integers) -> Iterator[Answers]:
+def answer_per_event(program: Program, column: SortedColumn, rows: Integers) -> Iterator[Answers]:
     """Every view that has an answer per event, at the events of some rows of a column."""
     for first in range(0, len(rows), _AT_ONCE):
-        for answers, _, times in _answers_at(program, level, rows[first : first + _AT_ONCE]):
+        for answers, _, times in _answers_at(program, column, rows[first : first + _AT_ONCE]):
             yield answers.repeated(times)
 
 
-def side_by_side(program: Program, level: SortedColumn, rows: Integers) -> Iterator[pa.Array]:
+def side_by_side(program: Program, column: SortedColumn, rows: Integers) -> Iterator[pa.Array]:
     """The columns of all views, one view after another, at some rows; null where a view's query has no event."""
     found: dict[int, tuple[pa.Array, ...]] = {}
-    for answers, own, _ in _answers_at(program, level, rows):
+    for answers, own, _ in _answers_at(program, column, rows):
         found[answers.view] = answers.columns
         if len(own) < len(rows):
             at = np.searchsorted(own, rows)
             missing = np.append(own, -1)[at] != rows
-            found[answers.view] = tuple(column.take(pa.array(at, mask=missing)) for column in answers.columns)
+            found[answers.view] = tuple(answer.take(pa.array(at, mask=missing)) for answer in answers.columns)
     for number, view in enumerate(program.views):
         nothing = tuple(pa.nulls(len(rows), reading.bound.type) for reading in view.readings)
         yield from found.get(number, nothing)
 
 
-def _answers_at(program: Program, level: SortedColumn, rows: Integers) -> Iterator[tuple[Answers, Integers, Array]]:
+def _answers_at(program: Program, column: SortedColumn, rows: Integers) -> Iterator[tuple[Answers, Integers, Array]]:
     """The answers of every view, the rows that they are for, and how many events of its query each of these has."""
-    key = level.positions.keys_at(rows)
+    key = column.positions.keys_at(rows)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for (size, ago, counting), views in program.by_event().items():
-            times, own, key_of = state_of(level.partials[counting])[0][rows], rows, key
+            times, own, key_of = state_of(column.partials[counting])[0][rows], rows, key
             # Rows that only other queries have events at are not answered.
             if not (some := times > 0).all():
                 times, own, key_of = times[some], rows[some], key[some]
             if not len(own):
                 continue
-            instances = frame_per_event(level.positions, own, key_of, size, ago)
+            instances = frame_per_event(column.positions, own, key_of, size, ago)
             needed = {c for view in views for reading in program.views[view].readings for c in reading.components}
-            pairs = Pairs(instances.lo, instances.hi, len(level.positions))
-            partials = {i: level.partials[i].reduce(instances, some_empty=ago > 0, pairs=pairs) for i in needed}
-            for answers in lowered(program, views, instances, partials, level):
+            pairs = Pairs(instances.lo, instances.hi, len(column.positions))
+            partials = {i: column.partials[i].reduce(instances, some_empty=ago > 0, pairs=pairs) for i in needed}
+            for answers in lowered(program, views, instances, partials, column):
                 yield answers, own, times
 
 
-def answer_panes(
-    program: Program, panes: Positions, stored: Sequence[pa.Array], *, kernel: str | None = None
-) -> Iterator[Answers]:
+def answer_panes(program: Program, panes: Positions, stored: Sequence[pa.Array]) -> Iterator[Answers]:
     """Answer every view from panes that were built already.
 
     Parameters
@@ -245,7 +243,7 @@ def answer_panes(
     stored
         One stored column per component.
     """
-    partials = {i: partials_of(c, a, kernel) for i, (c, a) in enumerate(zip(program.components, stored, strict=True))}
+    partials = {i: partials_of(c, a) for i, (c, a) in enumerate(zip(program.components, stored, strict=True))}
     yield from _answer(program, SortedColumn(panes, partials))
 
 
@@ -254,9 +252,9 @@ def answer_events(
 ) -> Iterator[Answers]:
     """Answer every view from single events, sorted by key and time: lift them, make panes, go on from there."""
     if program.views and all(view.window.per_event for view in program.views):
-        for level, rows in parts_per_event(program, instants, key_starts, arguments, kernel=kernel):
-            yield from answer_per_event(program, level, rows)
-            del level  # or two would be held while the next one is built
+        for column, rows in parts_per_event(program, instants, key_starts, arguments, kernel=kernel):
+            yield from answer_per_event(program, column, rows)
+            del column  # or two would be held while the next one is built
         return
     yield from _answer(program, _lifted(program, instants, key_starts, arguments, kernel)[0])
 
@@ -268,11 +266,11 @@ def parts_per_event(
     for first, begin, end in parts_of(program, instants, key_starts):
         starts = np.clip(key_starts, first, end) - first
         some = {sql: array.slice(first, end - first) for sql, array in arguments.items()}
-        level, panes = _lifted(program, instants[first:end], starts, some, kernel)
+        column, panes = _lifted(program, instants[first:end], starts, some, kernel)
         rows = np.arange(np.searchsorted(panes.lo, begin - first), len(panes))
         del panes
-        yield level, rows
-        del level
+        yield column, rows
+        del column
 
 
 def _lifted(
@@ -318,11 +316,11 @@ def in_order(component: Component, values: list[pa.Array], events: Positions) ->
 def _answer(program: Program, base: SortedColumn) -> Iterator[Answers]:
     if not len(base.positions):
         return
-    levels: dict[int, SortedColumn] = {}
+    columns: dict[int, SortedColumn] = {}
     readers = _last_readers(program)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for number, node in enumerate(program.nodes):
-            provider = base if node.provider is None else levels[node.provider]
+            provider = base if node.provider is None else columns[node.provider]
             # The plan chose panes and providers that no window cuts, so nothing needs to be checked again.
             instances = frame(node.geometry, provider.positions, emit_all=program.emit_all, check=False)
             every, by_since = program.emit_all, program.by_since(node.views)
@@ -332,9 +330,9 @@ def _answer(program: Program, base: SortedColumn) -> Iterator[Answers]:
             if number in readers:
                 ends = instances.start + node.geometry.range
                 starts = key_starts_of(instances, provider.positions.keys)
-                levels[number] = SortedColumn(Positions(instances.start, ends, starts), partials)
+                columns[number] = SortedColumn(Positions(instances.start, ends, starts), partials)
             for done in [p for p, last in readers.items() if last == number]:
-                del levels[done]
+                del columns[done]
             for since, views in by_since.items():
                 own, values = instances, partials
                 if since is not None:
@@ -344,5 +342,5 @@ def _answer(program: Program, base: SortedColumn) -> Iterator[Answers]:
 
 
 def _last_readers(program: Program) -> dict[int, int]:
-    """The last node that reads each provider, after which its level can go."""
+    """The last node that reads each provider, after which its column can go."""
     return {node.provider: number for number, node in enumerate(program.nodes) if node.provider is not None}

@@ -111,7 +111,7 @@ def assemble(
     for geometry in reversed(order):
         below = (needed[child] for child in children.get(geometry, ()))
         needed[geometry] = set().union(own.get(geometry, set()), *below)
-    # What is answered per event is no level that anything is read from.
+    # What is answered per event is no column that anything is read from.
     order = [geometry for geometry in order if needed[geometry]]
     index = {geometry: i for i, geometry in enumerate(order)}
     providers = forest.providers

@@ -65,7 +65,7 @@ def _answers_over(
         return found
     missing = ~answers.known
     edges = [pa.array(edge, mask=missing).view(time) for edge in (answers.start, answers.end)]
-    piece = pa.table(
+    table = pa.table(
         {
             # Spelt as this query does: others of the same keys may name them in another order.
             **{key: next(c for name, c in keys.items() if name.lower() == key.lower()) for key in query.by},
@@ -75,12 +75,12 @@ def _answers_over(
         }
     )
     if query.uses_expires:
-        piece = piece.append_column(EXPIRES, pa.array(answers.end + _pace(window), mask=missing).view(time))
+        table = table.append_column(EXPIRES, pa.array(answers.end + _pace(window), mask=missing).view(time))
     for alias, value in query.derived:
-        found[alias] = whole(evaluate(value, piece))
+        found[alias] = whole(evaluate(value, table))
         if alias.lower() == EXPIRES and query.uses_expires:
-            piece = piece.drop_columns([EXPIRES])
-        piece = piece.append_column(alias, found[alias])
+            table = table.drop_columns([EXPIRES])
+        table = table.append_column(alias, found[alias])
     return found
 
 
@@ -98,11 +98,11 @@ def spread(queries: Sequence[Query], layout: LookupLayout, requests: pa.Table, f
         return requests
     types = {alias: column.type for columns in found.values() for alias, column in columns.items()}
     order = dict.fromkeys(column for query in queries for column in query.columns)
-    own, pieces = {query.name: i for i, query in enumerate(queries)}, []
+    own, tables = {query.name: i for i, query in enumerate(queries)}, []
     for (query, window), columns in sorted(found.items(), key=lambda view: own[view[0][0]]):
-        piece = requests.append_column("query", pa.repeat(query, len(requests)))
-        piece = piece.append_column("window_name", pa.repeat(window, len(requests)))
+        table = requests.append_column("query", pa.repeat(query, len(requests)))
+        table = table.append_column("window_name", pa.repeat(window, len(requests)))
         for alias in order:
-            piece = piece.append_column(alias, columns.get(alias, pa.nulls(len(requests), types[alias])))
-        pieces.append(piece)
-    return pa.concat_tables(pieces)
+            table = table.append_column(alias, columns.get(alias, pa.nulls(len(requests), types[alias])))
+        tables.append(table)
+    return pa.concat_tables(tables)

@@ -1,4 +1,4 @@
-"""A level: a sorted column of partials with its components ready for kernels; windows read it and become levels."""
+"""A sorted column of partials, with its components ready for kernels; windows read it and become columns."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Spans(Bags):
 
 @dataclass(frozen=True)
 class Partials:
-    """One component of a level."""
+    """One component of a column."""
 
     decoded: Decoded
     kernel: str | None = None
@@ -185,7 +185,7 @@ class Partials:
         Parameters
         ----------
         pairs
-            Those of the frame, where several components of a level share them.
+            Those of the frame, where several components of a column share them.
         """
         state = self._reducer.reduce(frame.lo, frame.hi) if pairs is None else self._reducer.reduce_pairs(pairs)
         valid = frame.hi > frame.lo if some_empty else None

@@ -34,10 +34,10 @@ def answer_tables(
 ) -> list[pa.Table]:
     """The answers of a store's program to its sorted events: a table in the schema of all answers per view."""
     found = answer_events(program, events.instants, events.key_starts, events.arguments, kernel=kernel)
-    return [piece_of(queries, program, some, events.keys, schema) for some in found]
+    return [table_of_view(queries, program, some, events.keys, schema) for some in found]
 
 
-def piece_of(
+def table_of_view(
     queries: tuple[Query, ...], program: Program, answers: Answers, keys: pa.Table, schema: ResultSchema
 ) -> pa.Table:
     """The answers of one view as they come out."""
@@ -56,26 +56,26 @@ def piece_of(
     return finished(query, pa.table(columns), schema)
 
 
-def finished(query: Query, piece: pa.Table, schema: ResultSchema) -> pa.Table:
+def finished(query: Query, answers: pa.Table, schema: ResultSchema) -> pa.Table:
     """The answers of a query over a window: what is derived from aggregates, those that are wanted, all columns."""
     lent = [name for name in (EXPIRES, NUMBER) if query.refers_to(name)]
     for alias, value in query.derived:
-        found = whole(evaluate(value, piece))
+        found = whole(evaluate(value, answers))
         if alias.lower() in lent:
             lent.remove(alias.lower())
-            piece = piece.drop_columns([alias.lower()])
-        piece = piece.append_column(alias, found)
+            answers = answers.drop_columns([alias.lower()])
+        answers = answers.append_column(alias, found)
     if query.having is not None:
-        piece = piece.filter(whole(evaluate(query.having, piece)))
+        answers = answers.filter(whole(evaluate(query.having, answers)))
     # Another query may have a column of this name.
-    piece = piece.drop_columns(lent)
-    named, length = {"query": query.name}, piece.num_rows
+    answers = answers.drop_columns(lent)
+    named, length = {"query": query.name}, answers.num_rows
     return pa.table(
         [
             pa.repeat(named[field.name], length)
             if field.name in named
-            else piece.column(field.name)
-            if field.name in piece.column_names
+            else answers.column(field.name)
+            if field.name in answers.column_names
             else pa.nulls(length, field.type)
             for field in schema.long
         ],

@@ -140,7 +140,7 @@ _LITTLE: Final = 1 << 14
 class Reducer:
     """The state of one column, reduced over any pairs of rows.
 
-    Nobody knows how many windows will still ask. So a build is paid for as skis are bought after renting: once
+    How many windows will still ask is unknown. So a build is paid for as skis are bought after renting: once
     the answers that it would have made cheaper have cost as much as the build. That is never worse than twice
     the best choice made in hindsight.
 

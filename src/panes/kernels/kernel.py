@@ -112,8 +112,8 @@ def gather(state: State, index: Array) -> State:
 
 def place(into: State, index: Array | slice, part: State) -> None:
     """Write a state into some elements of another."""
-    for array, piece in zip(into, part, strict=True):
-        array[index] = piece
+    for array, values in zip(into, part, strict=True):
+        array[index] = values
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,10 +65,10 @@ _UPDATE: Final[dict[str, Callable[[LiveRates, float], float]]] = {
 """Nanoseconds per row, by how many partitions the widths of lookups have."""
 
 _LOOKUP: Final[dict[str, Callable[[LiveRates, Lookups], float]]] = {
-    "running": lambda rates, asked: rates.step * asked.count,
-    "landmark": lambda rates, asked: 5 * rates.step * asked.count,
-    "dyadic": lambda rates, asked: 3 * rates.step * asked.levels,
-    "elements": lambda rates, asked: rates.fold * asked.count + rates.folded * asked.rows,
+    "running": lambda rates, lookups: rates.step * lookups.count,
+    "landmark": lambda rates, lookups: 5 * rates.step * lookups.count,
+    "dyadic": lambda rates, lookups: 3 * rates.step * lookups.levels,
+    "elements": lambda rates, lookups: rates.fold * lookups.count + rates.folded * lookups.rows,
 }
 """Nanoseconds for some lookups."""
 
@@ -101,7 +101,7 @@ class Adviser:
     candidates: tuple[str, ...]
     current: str
     rows: int = 0
-    asked: Lookups = field(default_factory=Lookups)
+    lookups: Lookups = field(default_factory=Lookups)
     changes: int = 0
     _regret: dict[str, float] = field(default_factory=dict)
     _by_magnitude: Array = field(default_factory=lambda: np.zeros(64))
@@ -119,9 +119,9 @@ class Adviser:
         # A width is far below 2**53, so its exponent as a float is exact.
         by_magnitude = np.bincount(np.frexp(held.astype(np.float64))[1], minlength=64)
         self._by_magnitude = _FORGET * self._by_magnitude + by_magnitude
-        asked = Lookups(len(held), int(held.sum()), int(by_magnitude @ np.arange(64)))
-        self.asked = self.asked.and_(asked)
-        self._regret_of({name: _LOOKUP[name](self.rates, asked) for name in self.candidates})
+        lookups = Lookups(len(held), int(held.sum()), int(by_magnitude @ np.arange(64)))
+        self.lookups = self.lookups.and_(lookups)
+        self._regret_of({name: _LOOKUP[name](self.rates, lookups) for name in self.candidates})
 
     def advise(self, held: int) -> str:
         """The algorithm to have from now on, while so many rows are held."""
@@ -130,19 +130,19 @@ class Adviser:
         if best != self.current and gains[best] > 0:
             self.current, self.changes = best, self.changes + 1
             self._regret.clear()
-            self.rows, self.asked = 0, Lookups()
+            self.rows, self.lookups = 0, Lookups()
         return self.current
 
     def explain(self) -> str:
         """What was counted since the last change, and what each algorithm would take for it."""
-        wide = self.asked.rows / max(self.asked.count, 1)
+        wide = self.lookups.rows / max(self.lookups.count, 1)
         costs = {
-            name: self.rows * self._update(name) + _LOOKUP[name](self.rates, self.asked) for name in self.candidates
+            name: self.rows * self._update(name) + _LOOKUP[name](self.rates, self.lookups) for name in self.candidates
         }
         shown = ", ".join(f"{name} {cost / 1e6:,.3g}" for name, cost in sorted(costs.items(), key=lambda c: c[1]))
         changed = "once" if self.changes == 1 else f"{self.changes} times"
         return (
-            f"{self.current} (changed {changed}); since then {self.rows:,} rows and {self.asked.count:,} "
+            f"{self.current} (changed {changed}); since then {self.rows:,} rows and {self.lookups.count:,} "
             f"lookups over {wide:,.0f} rows on average, about in ms: {shown}"
         )
 

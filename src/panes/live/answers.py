@@ -104,7 +104,7 @@ class LiveLookup(LookupRequests):
                 f"and {most:,} of each key are kept. Look up fewer, or write plan.live(keep=pn.rows({count + skip}))."
             )
         some, own = self._some, self._own
-        gone = (self._store.forgotten[own] > _GONE) & (upto[some] - skip - count < rings.first[own])
+        gone = (self._store.evicted_until[own] > _GONE) & (upto[some] - skip - count < rings.first[own])
         self._refuse_rows(int(gone.sum()))
         hi = np.maximum(upto - skip, first)
         return np.maximum(hi - count, first), hi
@@ -140,7 +140,7 @@ class LiveLookup(LookupRequests):
                     "has expired. Give a narrower window, or a longer keep= to plan.live()."
                 )
             return
-        gone = edge <= store.forgotten[self._own]
+        gone = edge <= store.evicted_until[self._own]
         if store.keep.micros is not None:
             gone &= edge <= store.horizon
         self._refuse_rows(int(gone.sum()))

@@ -18,7 +18,7 @@ from panes.engine.answer import Answers, lift_panes
 from panes.engine.bind_program import bind_store, types_in
 from panes.engine.partials import combine_stored, partials_of
 from panes.engine.program import Program
-from panes.engine.results import piece_of
+from panes.engine.results import table_of_view
 from panes.engine.schema import answer_schema, check_columns, check_same_types, field_of
 from panes.engine.sorting import SortedEvents, sorted_events
 from panes.errors import DeclarationError, PlanError
@@ -165,8 +165,8 @@ class Granules:
         """
         if self._bound is None:
             raise PlanError("there is no state yet: no event has come. Call update(batch) first.")
-        asked, widest = parse_duration(horizon), self._window.ranges[-1]
-        if not 0 < asked <= widest:
+        back, widest = parse_duration(horizon), self._window.ranges[-1]
+        if not 0 < back <= widest:
             raise PlanError(
                 f"over={horizon!r} is not within what is kept: the widest level of keep= looks back "
                 f"{format_duration(widest)}. Ask for some of that, or keep more."
@@ -178,15 +178,15 @@ class Granules:
             self._advance(now)
         schema, program, dictionary = self._bound
         end = self._now
-        level = next(level for level in range(len(self._window.ranges)) if self._begin(level) <= end - asked)
-        first = self._floor(level, end - asked)
+        level = next(level for level in range(len(self._window.ranges)) if self._begin(level) <= end - back)
+        first = self._floor(level, end - back)
         rows = self._combined([rows for start, rows in self._held.items() if start >= first])
         key, stored = rows.column(0).to_numpy(), rows.columns[1:]
         first = max(first, self._origin)
         # A geometry has instances of one length; this one's only instance is the answer. Before any time has passed
         # since the initiation there is none.
         length = max(end - first, 1)
-        window = Window(Geometry(length, length), format_duration(asked))
+        window = Window(Geometry(length, length), format_duration(back))
         view = replace(program.views[0], window=replace(window, bounds=self._window.bounds))
         bounds = {name: np.full(len(rows), edge - self._shift) for name, edge in (("start", first), ("end", end))}
         columns = tuple(
@@ -199,7 +199,7 @@ class Granules:
         answers = Answers(0, key, np.full(len(rows), first), columns)
         keys = pa.Table.from_batches([dictionary.keys])
         whole = answer_schema([self._query], [program], schema)
-        return piece_of((self._query,), replace(program, views=(view,)), answers, keys, whole)
+        return table_of_view((self._query,), replace(program, views=(view,)), answers, keys, whole)
 
     def _bind(self, schema: pa.Schema) -> tuple[pa.Schema, Program, KeyDictionary]:
         used = pa.schema([field_of(schema, name) for name in sorted(self._query.used)])

@@ -30,7 +30,7 @@ from panes.queries.lookup_declarations import LookupPart
 from panes.state.key_dictionary import KeyDictionary
 
 _LITTLE = 1 << 12
-"""Events that nobody would save."""
+"""So few events are not worth compacting."""
 
 
 def has_column(aggregate: Aggregate) -> bool:
@@ -226,7 +226,7 @@ class Part:
     # The order of events of one instant
 
     def _order(self, bound: BoundLookup, names: Sequence[str]) -> tuple[list[str], list[str]] | None:
-        """The columns and the arguments that order events of one instant; None where nobody can tell."""
+        """The columns and the arguments that order events of one instant; None where nothing does."""
         if self.keep.rows is not None:
             return list(names), list(bound.arguments)
         own = next((c for c in bound.components if isinstance(c, Custom)), None)

@@ -41,8 +41,8 @@ def select(values: Array, owner: Array, begin: Array, end: Array, rank: Array) -
     array([7, 2])
     """
     answers = np.empty(len(rank), values.dtype)
-    asked, in_the_middle = np.arange(len(rank)), False
-    while len(asked):
+    unanswered, in_the_middle = np.arange(len(rank)), False
+    while len(unanswered):
         width = end - begin
         firsts = np.flatnonzero(np.diff(owner, prepend=-1))
         widest = np.maximum.reduceat(width * len(width) + np.arange(len(width)), firsts) % len(width)
@@ -56,9 +56,9 @@ def select(values: Array, owner: Array, begin: Array, end: Array, rank: Array) -
         upto[others] = _search(values, below[others], end[others], pivot[owner[others]], including=True)
         at_most = np.add.reduceat(upto - begin, firsts)
         found = ~lower & (rank < at_most)
-        answers[asked[found]] = pivot[found]
+        answers[unanswered[found]] = pivot[found]
         begin, end = np.where(lower[owner], begin, upto), np.where(lower[owner], below, end)
-        rank, asked = np.where(lower, rank, rank - at_most)[~found], asked[~found]
+        rank, unanswered = np.where(lower, rank, rank - at_most)[~found], unanswered[~found]
         left = ~found[owner] & (begin < end)
         owner, begin, end = (np.cumsum(~found) - 1)[owner[left]], begin[left], end[left]
         in_the_middle = not in_the_middle

@@ -24,38 +24,38 @@ def keeps(declared: LookupDeclaration, keep: Any) -> list[tuple[LookupPart, Keep
     keep
         None for what windows need, a duration, or ``pn.rows(n)``.
     """
-    asked = _asked(keep)
+    kept = _read_keep(keep)
     found: dict[object, list[Query]] = {}
     for query in declared.queries:
-        of_rows = asked.rows is not None or _rows_of(query) > 0
+        of_rows = kept.rows is not None or _rows_of(query) > 0
         own = tuple(name.lower() for name in query.ties) if of_rows else None
         found.setdefault((tuple(key.lower() for key in query.by), query.at.lower(), query.where, own), []).append(query)
     parts = [LookupPart(tuple(queries), queries[0].at, 0) for queries in found.values()]
-    return [(part, _keep(part, asked)) for part in parts]
+    return [(part, _keep(part, kept)) for part in parts]
 
 
-def _keep(part: LookupPart, asked: Keep) -> Keep:
+def _keep(part: LookupPart, keep: Keep) -> Keep:
     reach, rows = _reach(part), part.rows
-    if asked == Keep():
+    if keep == Keep():
         return Keep(reach or None, rows or None)
-    if asked.micros is not None:
-        if asked.micros < reach:
+    if keep.micros is not None:
+        if keep.micros < reach:
             raise DeclarationError(
-                f"keep={format_duration(asked.micros)!r} is less than the windows of {_names(part)} look back, "
+                f"keep={format_duration(keep.micros)!r} is less than the windows of {_names(part)} look back, "
                 f"{format_duration(reach)} (a window on the clock by its pace more than its size, until its newest "
                 "instance is complete). Keep that, or leave keep= out."
             )
-        return replace(asked, rows=rows or None)
-    assert asked.rows is not None
-    if asked.rows < rows:
+        return replace(keep, rows=rows or None)
+    assert keep.rows is not None
+    if keep.rows < rows:
         raise DeclarationError(
-            f"keep=pn.rows({asked.rows}) is less than the windows of {_names(part)} look back, {rows} rows. Keep that, "
+            f"keep=pn.rows({keep.rows}) is less than the windows of {_names(part)} look back, {rows} rows. Keep that, "
             "or leave keep= out."
         )
-    return asked
+    return keep
 
 
-def _asked(keep: Any) -> Keep:
+def _read_keep(keep: Any) -> Keep:
     if keep is None:
         return Keep()
     if isinstance(keep, Rows):

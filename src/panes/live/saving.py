@@ -177,7 +177,7 @@ def _tables(part: Part) -> list[pa.Table]:
     held = {
         "first": store.rings.first,
         "count": store.rings.end - store.rings.first,
-        "forgotten": store.forgotten,
+        "evicted_until": store.evicted_until,
     }
     keys = pa.table({}) if part.dictionary is None else pa.Table.from_batches([part.dictionary.keys])
     return [part.events(every), pa.table({name: pa.array(array) for name, array in held.items()}), keys]
@@ -186,11 +186,11 @@ def _tables(part: Part) -> list[pa.Table]:
 def _restore(part: Part, facts: dict[str, Any], tables: Iterator[pa.Table], newest: int | None) -> None:
     if facts["begun"]:
         events, held, keys = (next(tables) for _ in range(3))
-        first, count, forgotten = (_integers(held, name) for name in ("first", "count", "forgotten"))
+        first, count, evicted_until = (_integers(held, name) for name in ("first", "count", "evicted_until"))
         part.restore(events, first, count, keys)
         store = part.store
         # Filled afterwards: events that were held are not to be measured against what has left before them.
-        store.forgotten[:], store.left_out, store.newest = forgotten, facts["left_out"], newest
+        store.evicted_until[:], store.left_out, store.newest = evicted_until, facts["left_out"], newest
     for name, column, p in facts["indexes"]:
         query = next(query for query in part.declared.queries if query.name == name)
         part.add_index(name, column, threshold_index(query, column, p))

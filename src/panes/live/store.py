@@ -109,7 +109,7 @@ class Store:
             for c in components
         )
         # Of each key, the latest instant of a row that has left. Windows that reach further back are not answered.
-        self.forgotten = np.zeros(0, np.int64)
+        self.evicted_until = np.zeros(0, np.int64)
         self._expired = _NEVER
 
     @property
@@ -123,10 +123,10 @@ class Store:
 
     def grow(self, keys: int) -> None:
         """Have so many keys."""
-        more = keys - len(self.forgotten)
+        more = keys - len(self.evicted_until)
         if more > 0:
             self.rings.grow(keys)
-            self.forgotten = np.concatenate([self.forgotten, np.full(more, _NEVER)])
+            self.evicted_until = np.concatenate([self.evicted_until, np.full(more, _NEVER)])
 
     def append(
         self,
@@ -160,7 +160,7 @@ class Store:
             known |= instants > self.horizon
         if self.keep.rows is not None:
             # Of a key that is full, a row before one that has left is not among the last any more.
-            known |= instants >= self.forgotten[owner]
+            known |= instants >= self.evicted_until[owner]
         self.left_out += int(len(known) - known.sum())
         owner, states = self._only(known, owner, states)
         owner, states = self._with_later_ones(owner, states)
@@ -180,7 +180,7 @@ class Store:
             return None
         chosen = np.flatnonzero(some)
         self.rings.keep(chosen)
-        self.forgotten = self.forgotten[chosen]
+        self.evicted_until = self.evicted_until[chosen]
         return chosen
 
     def _only(
@@ -222,9 +222,9 @@ class Store:
         skipped = np.maximum(leaving - (end - begin), 0)
         old = np.flatnonzero((leaving > 0) & (end > begin))
         gone = np.minimum(begin + leaving, end)
-        self.forgotten[key[old]] = self.instants.at(key[old], gone[old] - 1)
+        self.evicted_until[key[old]] = self.instants.at(key[old], gone[old] - 1)
         some = np.flatnonzero(skipped)
-        self.forgotten[key[some]] = states[self.instants][0][first[some] + skipped[some] - 1]
+        self.evicted_until[key[some]] = states[self.instants][0][first[some] + skipped[some] - 1]
         self.rings.expire(key[leaving > 0], gone[leaving > 0])
         self.rings.clear(key[some], end[some] + skipped[some])
         within = np.arange(len(owner)) - np.repeat(first, count)
@@ -242,7 +242,7 @@ class Store:
         first = self.instants.search(key, self.horizon + 1) - (self.keep.rows or 0)
         key, first = (array[first > self.rings.first[key]] for array in (key, first))
         if self.keep.rows is not None:
-            self.forgotten[key] = self.instants.at(key, first - 1)
+            self.evicted_until[key] = self.instants.at(key, first - 1)
         self.rings.expire(key, first)
 
 

@@ -48,7 +48,7 @@ def _call(declared: WindowedFunction, table: pa.Table, data: Any) -> pa.Table:
     for parts in key_sets(list(bounds)):
         rows = sorted_rows([part.input for part in parts], table, data, needed(parts))
         returned |= {part: _call_part(bounds[part], rows) for part in parts}
-    return pa.concat_tables([piece for part in bounds for piece in returned[part]], promote_options="permissive")
+    return pa.concat_tables([table for part in bounds for table in returned[part]], promote_options="permissive")
 
 
 def _call_part(bound: AppliedRows, rows: SortedRows) -> list[pa.Table]:

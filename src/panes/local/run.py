@@ -87,8 +87,8 @@ def _add_time_windows(
         answers.append(steps.add("answer", f"{panes}, and every window from them", answer, ordered, windows=windows))
     untimed = sum(column_of(table, at).null_count for at in {query.at for query in queries})
 
-    def put_together(*pieces: list[pa.Table]) -> pa.Table:
-        result = pa.concat_tables([schema.long.empty_table(), *(piece for some in pieces for piece in some)])
+    def put_together(*answers: list[pa.Table]) -> pa.Table:
+        result = pa.concat_tables([schema.long.empty_table(), *(table for some in answers for table in some)])
         if layout == "wide":
             result = widen_table(result, queries, list(schema.keys))
         return result.replace_schema_metadata({NULL_TIMESTAMPS: str(untimed).encode()})

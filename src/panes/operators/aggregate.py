@@ -47,8 +47,8 @@ from panes.operators.window import WindowContainer
 from panes.queries.eviction import Evict
 from panes.queries.measures import Rows
 
-_PIECES: Final = 8
-"""More pieces than that for each answer take longer than they save; by time, two extents may have 1 µs in common."""
+_PANES: Final = 8
+"""More panes than that for each answer take longer than they save; by time, two extents may have 1 µs in common."""
 
 
 def rewritten(window: SlidingPolicies) -> tuple[TumblingPolicies, SlidingPolicies] | None:
@@ -57,16 +57,16 @@ def rewritten(window: SlidingPolicies) -> tuple[TumblingPolicies, SlidingPolicie
     ==========  =====================================================================
     requires    eviction and trigger by count, or both by time; output functions that
                 can be merged (associative ones)
-    costs       as many summaries as a window has pieces, instead of all its tuples
-    memory      one summary per piece
+    costs       as many summaries as a window has panes, instead of all its tuples
+    memory      one summary per pane
     paper       Gedik 2014, section 4.1.8
     ==========  =====================================================================
 
-    Only where it gives the same answers at the same moments. A piece is the greatest common divisor of both extents, so
-    that windows begin and end with pieces: the period of the trigger, where the window is several times that, as in the
-    paper. A window may be partitioned. By time the pieces of a partition follow each other from its first tuple on,
+    Only where it gives the same answers at the same moments. A pane is the greatest common divisor of both extents, so
+    that windows begin and end with panes: the period of the trigger, where the window is several times that, as in the
+    paper. A window may be partitioned. By time the panes of a partition follow each other from its first tuple on,
     also empty ones (``TumblingWindow.stay``), as its triggers do. Windows that evict partitions are left alone: tuple
-    counts would count pieces, and a window that is processed for the last time ends within one.
+    counts would count panes, and a window that is processed for the last time ends within one.
 
     Examples
     --------
@@ -83,21 +83,21 @@ def rewritten(window: SlidingPolicies) -> tuple[TumblingPolicies, SlidingPolicie
     # The operator itself says to which partition a summary belongs: summaries have no attributes.
     second = None if partitioned is None else Partitions(())
     if isinstance(evict, Rows) and isinstance(trigger, Rows):
-        piece = gcd(evict.n, trigger.n)
-        # A piece of one tuple is no smaller than the tuple.
-        if piece == 1 or not evict.n or trigger.n > _PIECES * piece:
+        pane = gcd(evict.n, trigger.n)
+        # A pane of one tuple is no smaller than the tuple.
+        if pane == 1 or not evict.n or trigger.n > _PANES * pane:
             return None
-        small = SlidingPolicies(Rows(evict.n // piece), Rows(trigger.n // piece), second, window.partial)
-        return TumblingPolicies(Rows(piece), partitioned), small
+        small = SlidingPolicies(Rows(evict.n // pane), Rows(trigger.n // pane), second, window.partial)
+        return TumblingPolicies(Rows(pane), partitioned), small
     if isinstance(evict, Time) and isinstance(trigger, Time):
-        piece = gcd(evict.period, trigger.period)
-        # On the grid of the clock the first piece is cut short: pieces cannot be counted until a window is answered, or
+        pane = gcd(evict.period, trigger.period)
+        # On the grid of the clock the first pane is cut short: panes cannot be counted until a window is answered, or
         # until it is full.
         cut = trigger.origin == "epoch"
-        if trigger.period > (1 if cut else _PIECES) * piece or (cut and not window.partial):
+        if trigger.period > (1 if cut else _PANES) * pane or (cut and not window.partial):
             return None
-        small = SlidingPolicies(Rows(evict.period // piece), Rows(trigger.period // piece), second, window.partial)
-        return TumblingPolicies(replace(trigger, period=piece), partitioned), small
+        small = SlidingPolicies(Rows(evict.period // pane), Rows(trigger.period // pane), second, window.partial)
+        return TumblingPolicies(replace(trigger, period=pane), partitioned), small
     return None
 
 
@@ -169,7 +169,7 @@ class Aggregate(Operator):
             if self._group_of is None
             else partial(GroupedSummary, self._starts, self._group_of)
         )
-        # Stands for every piece without tuples: of many partitions, most may be quiet most of the time.
+        # Stands for every pane without tuples: of many partitions, most may be quiet most of the time.
         self._nothing = self._summary()
         # Whoever selects partitions may want to look at their tuples.
         evicts = None if declared.partitioned is None else declared.partitioned.evict
@@ -264,8 +264,8 @@ class Aggregate(Operator):
         *windows, own = state
         # Summaries know of what they are: one of another attribute would go on with that.
         check_same("Aggregate", own.get("declared"), self._declaration)
-        # An open summary is a copy of its own; finished pieces never change, so empty ones share one object.
-        loads = (lambda values: self._summary().load(values), self._piece)
+        # An open summary is a copy of its own; finished panes never change, so empty ones share one object.
+        loads = (lambda values: self._summary().load(values), self._pane)
         made = [_each_summary(saved, loads[number], tuples=number == 1) for number, saved in enumerate(windows)]
         with self.lock():
             super().load(made)
@@ -274,7 +274,7 @@ class Aggregate(Operator):
                     for item in tuples:
                         self.after_insertion(item, partition, self._input)
 
-    def _piece(self, saved: Any) -> Any:
+    def _pane(self, saved: Any) -> Any:
         return self._summary().load(saved) if saved else self._nothing
 
     # What is computed

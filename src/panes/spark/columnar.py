@@ -193,14 +193,14 @@ def wide_per_event(rows: DataFrame, physical: PhysicalPlan, program: Program, so
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for chunk, starts in whole_keys(batches, count, CHUNK):
             keys, instants = keys_of(chunk, count, starts), chunk.column(count).to_numpy()
-            for level, rows in parts_per_event(program, instants, starts, arguments_of(chunk, count, arguments)):
+            for column, rows in parts_per_event(program, instants, starts, arguments_of(chunk, count, arguments)):
                 for first in range(0, len(rows), at_once):
                     some = rows[first : first + at_once]
-                    at = pa.array(level.positions.keys_at(some))
-                    end = pa.array(level.positions.start[some]).view(instant)
-                    found = [*(column.take(at) for column in keys), end, *side_by_side(program, level, some)]
+                    at = pa.array(column.positions.keys_at(some))
+                    end = pa.array(column.positions.start[some]).view(instant)
+                    found = [*(each.take(at) for each in keys), end, *side_by_side(program, column, some)]
                     yield pa.RecordBatch.from_arrays(found, names=listed)
-                del level  # or two would be held while the next one is built
+                del column  # or two would be held while the next one is built
 
     found = rows.mapInArrow(run, schema)
     shown = [f"{key(store.keys.index(name))} AS {quoted(name)}" for name in physical.queries[0].by]

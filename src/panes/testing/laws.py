@@ -185,7 +185,7 @@ class _Laws:
 
 
 def _check_splits(what: str, bound: Bound, arrays: list[pa.Array], rng: np.random.Generator) -> None:
-    """Partials of any pieces, stored and read again, merge to what the whole gives."""
+    """Partials of any parts, stored and read again, merge to what the whole gives."""
     rows = len(arrays[0])
     whole = _answer(bound, arrays, [0, rows])
     if len(whole) != 1:
@@ -204,11 +204,11 @@ def _answer(bound: Bound, arrays: list[pa.Array], cuts: list[int]) -> pa.Array:
     stored = []
     for component in bound.components:
         arguments = _arguments(component, arrays)
-        pieces = [
+        split = [
             _reduced(component, component.lift(*(array.slice(lo, hi - lo) for array in arguments)))
             for lo, hi in pairwise(cuts)
         ]
-        stored.append(_reduced(component, pa.concat_arrays(pieces)))
+        stored.append(_reduced(component, pa.concat_arrays(split)))
     parts = [
         partials_of(component, column).answers() for component, column in zip(bound.components, stored, strict=True)
     ]

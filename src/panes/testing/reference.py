@@ -43,17 +43,17 @@ def brute_force(queries: Query | Iterable[Query], table: pa.Table) -> pa.Table:
     [20, 21, 25, 25]
     """
     listed = [flat(query) for query in ((queries,) if isinstance(queries, Query) else tuple(queries))]
-    pieces = [_of_query(query, groups, table) for query, groups in listed]
+    tables = [_of_query(query, groups, table) for query, groups in listed]
     keys = list(dict.fromkeys(key for query, _ in listed for key in query.by))
     columns = list(dict.fromkeys(column for query, _ in listed for column in query.columns))
     names = ["query", "window_name", "window", *keys, *columns]
-    types = {field.name: field.type for piece in reversed(pieces) for field in piece.schema}
+    types = {field.name: field.type for own in reversed(tables) for field in own.schema}
     whole = [
         pa.table(
-            [piece[name] if name in piece.column_names else pa.nulls(len(piece), types[name]) for name in names],
+            [own[name] if name in own.column_names else pa.nulls(len(own), types[name]) for name in names],
             names=names,
         )
-        for piece in pieces
+        for own in tables
     ]
     return pa.concat_tables(whole)
 
