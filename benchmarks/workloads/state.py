@@ -23,7 +23,7 @@ from benchmarks.workloads.planning import windows
 from panes.engine.bind_program import bind_store, types_in
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobStore
-from panes.state.registry import Offer
+from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
 from panes.testing import sliding_class

@@ -5,7 +5,6 @@ Runners use microseconds; the planner measures windows in any unit (the papers' 
 
 from __future__ import annotations
 
-import builtins
 import math
 import re
 from collections.abc import Iterable
@@ -253,15 +252,3 @@ class Geometry:
         """Return where instances start and end: one progression, or two if the range is not a multiple of the slide."""
         ends = Edges(self.slide, self.offset + self.range)
         return (self.starts,) if self.starts == ends else (self.starts, ends)
-
-    def instances(self, instant: int) -> builtins.range:
-        """Return the numbers m of the instances that hold an instant.
-
-        Examples
-        --------
-        >>> list(Geometry(10, 5).instances(12))
-        [1, 2]
-        """
-        return range(
-            -((self.offset + self.range - instant - 1) // self.slide), (instant - self.offset) // self.slide + 1
-        )

@@ -20,7 +20,7 @@ import panes as pn
 from panes.engine.program import Reading
 from panes.errors import DeclarationError, DurationError, PanesError, SchemaError
 from panes.queries.catalogue_entries import registration
-from panes.state.registry import Offer, bind_entry
+from panes.state.registered_queries import Offer, bind_entry
 from panes.testing import assert_same_answers, brute_force, check_aggregate
 from panes.timeline import MINUTE, Edges
 from tests.local.test_against_brute_force import CASES, NAN, NUMERIC, VALUES, cases, check, exact_float, one_of

@@ -25,7 +25,7 @@ from panes.spark.rows import _result, prepared_with
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.held_rows import MEASURE
 from panes.state.job import JobStore
-from panes.state.registry import Offer
+from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
 from panes.testing.memory_blob_store import MemoryBlobStore
@@ -92,7 +92,9 @@ class _OnTheClock:
             for answered in shard.step(letters, watermark):
                 program = replace(self.programs[answered.store], views=(answered.view,))
                 keys = pa.Table.from_batches([answered.dictionary.keys])
-                found.append(table_of_view(self.plan.queries, program, replace(answered.answers, view=0), keys, self.schema))
+                found.append(
+                    table_of_view(self.plan.queries, program, replace(answered.answers, view=0), keys, self.schema)
+                )
         return found
 
 

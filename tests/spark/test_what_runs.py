@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 
 import panes as pn
 from panes.errors import DeclarationError, PlanError
-from panes.planning.steps import IN_PYTHON
 from panes.spark import rows as windows_of_rows
 from panes.spark import shards
 
@@ -26,6 +25,8 @@ SCHEMA = "ts timestamp, k string, l string, x long, d decimal(38, 10)"
 SELECT = {"n": pn.count(), "total": pn.sum("x")}
 CLOCK = [pn.hopping("1 min", every="10 s"), pn.tumbling("20 s"), pn.hopping("2 min", every="10 s")]
 ROWS = [pn.sliding(pn.rows(3)), pn.session("3 s"), pn.hopping(pn.rows(3), every=pn.rows(2))]
+IN_PYTHON = ("answer", "pack", "unpack")
+"""The steps that run in Python workers."""
 LOOKED_UP = [pn.sliding("1 min"), pn.tumbling("10 s"), pn.sliding(pn.rows(3))]
 
 

@@ -17,6 +17,7 @@ from panes.engine.program import Program
 from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import expression
 from panes.queries.windows import Sliding, Window
+from panes.timeline import Geometry
 
 Event: TypeAlias = tuple[int, int, int | None]
 """Key, µs, value."""
@@ -79,6 +80,12 @@ def arguments_of(program: Program, batch: list[Event]) -> dict[str, pa.Array]:
     return {sql: a.combine_chunks() if isinstance(a, pa.ChunkedArray) else a for sql, a in arguments.items()}
 
 
+def starts_of(geometry: Geometry, instant: int) -> range:
+    """Where the instances begin that hold an instant."""
+    last = instant - (instant - geometry.offset) % geometry.slide
+    return range(last, instant - geometry.range, -geometry.slide)[::-1]
+
+
 class Simulation:
     """What each query alone would do: every instance has its events, those that came in time for it."""
 
@@ -93,8 +100,7 @@ class Simulation:
             for key, instant, value in batch:
                 if view.window.since is not None and instant < view.window.since:
                     continue
-                for m in geometry.instances(instant):
-                    start = geometry.offset + m * geometry.slide
+                for start in starts_of(geometry, instant):
                     if start + geometry.range > self.watermark and not (only and (value is None or value <= 0)):
                         self.open[number, key, start].append(value)
                         changed[number, key, start] = ()

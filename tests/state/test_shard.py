@@ -14,7 +14,7 @@ from panes.engine.program import Program, cut_into_ticks
 from panes.queries.windows import Window
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobStore, ShardMetrics
-from panes.state.registry import Offer
+from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import Mode, StreamOptions
 from panes.state.watermark import EPOCH

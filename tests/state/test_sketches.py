@@ -15,7 +15,7 @@ import panes as pn
 from panes.engine.bind_program import bind_store, types_in
 from panes.queries.windows import Window
 from panes.state.job import JobStore
-from panes.state.registry import Offer
+from panes.state.registered_queries import Offer
 from panes.state.stream_options import Mode
 from panes.state.watermark import EPOCH
 from panes.testing.memory_blob_store import MemoryBlobStore

@@ -17,7 +17,7 @@ from panes.planning.statistics import Statistics
 from panes.queries.windows import Sliding, Window
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobStore, ShardMetrics
-from panes.state.registry import Offer
+from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
 from panes.state.watermark import EPOCH

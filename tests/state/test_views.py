@@ -20,13 +20,13 @@ from panes.queries.catalogue_entries import Entry, read_entry, registration
 from panes.queries.windows import Window
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobStore
-from panes.state.registry import Offer
+from panes.state.registered_queries import Offer
 from panes.state.runs import History
 from panes.state.shard import Shard
 from panes.state.stream_options import Mode, StreamOptions
 from panes.testing.memory_blob_store import MemoryBlobStore
 from panes.timeline import Edges, Geometry
-from tests.state.simulation import Event, arguments_of, events, program_of, queries
+from tests.state.simulation import Event, arguments_of, events, program_of, queries, starts_of
 
 DECLARED = [pn.tumbling("10us"), pn.hopping("40us", every="20us")]
 AT_LAST = 10**6
@@ -114,8 +114,7 @@ def test_a_new_window_answers_as_a_fresh_run_over_what_it_covers(
         assert len(answered) == len(found)
         expected: dict[tuple[int, int], list[int | None]] = {}
         for key, instant, value in seen:
-            for m in geometry.instances(instant):
-                start = geometry.offset + m * geometry.slide
+            for start in starts_of(geometry, instant):
                 if before < start + geometry.range <= last:
                     expected.setdefault((key, start), []).append(value)
         assert answered.keys() <= expected.keys()

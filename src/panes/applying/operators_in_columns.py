@@ -28,7 +28,7 @@ from panes.engine.keys import key_ordinals, one_zero
 from panes.frames import Positions
 from panes.frames.positions import Integers, ranges
 from panes.frames.row_frame import Arrivals, key_of_rows
-from panes.frames.sliding import TriggerMoments
+from panes.frames.row_sliding import TriggerMoments
 from panes.operators.clocks import EventClock
 from panes.operators.join_operator import Join
 from panes.operators.policies import SlidingPolicies, Time, TumblingPolicies

@@ -1,8 +1,8 @@
 """The order of steps when a row arrives at a window: insert, evict, trigger.
 
 Paper: Gedik 2014, Tables I and II. This table is the only declaration of that order. The containers of
-``panes.operators`` run its steps for one tuple after another; ``sliding`` and ``tumbling`` derive from it which rows a
-window holds when it is processed, for all rows at once.
+``panes.operators`` run its steps for one tuple after another; ``row_sliding`` and ``row_tumbling`` derive from it
+which rows a window holds when it is processed, for all rows at once.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 A window (``tumbling_window``, ``sliding_window``; ``window`` is their base) holds the tuples of each partition in a
 ``subwindow``, runs the steps that ``frames.order`` declares, and fires ``events``. An ``operator`` makes windows and
-reacts: ``aggregate``, ``join_operator``, ``sort_operator``. ``policies`` turns declared windows into the paper's
-eviction and trigger policies; windows of rows in columns (``panes.row_windows``) start from the same policies.
+reacts: ``aggregate_operator``, ``join_operator``, ``sort_operator``. ``policies`` turns declared windows into the
+paper's eviction and trigger policies; windows of rows in columns (``panes.row_windows``) start from the same policies.
 
 Start with ``window`` and ``operator``. Imports ``queries``, ``frames``, ``aggregates`` and ``engine.keys``.
 """
 
-from panes.operators.aggregate import Aggregate
+from panes.operators.aggregate_operator import Aggregate
 from panes.operators.clocks import EventClock, WallClock
 from panes.operators.events import Event, WindowEvents
 from panes.operators.graph import Functor, Graph, Replay

@@ -20,9 +20,6 @@ Name: TypeAlias = Literal[
 SHUFFLES: Final[frozenset[Name]] = frozenset({"panes", "merge", "group", "sort", "state", "widen"})
 """The steps before which Spark shuffles."""
 
-IN_PYTHON: Final[frozenset[Name]] = frozenset({"answer", "pack", "unpack"})
-"""The steps that run in Python workers."""
-
 _PASSES: Final[frozenset[Name]] = frozenset({"panes", "group", "sort", "pack"})
 """The steps that pass over all events if they read them."""
 

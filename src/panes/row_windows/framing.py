@@ -3,7 +3,7 @@
 ==========  =====================================================================================================
 requires    rows sorted by key and arrival. Where keys are evicted (``pn.evict``), one key depends on all others:
             ``framing_by_operator`` finds the pairs then
-costs       those of ``frames.tumbling`` and ``frames.sliding``; no row is touched on its own
+costs       those of ``frames.row_tumbling`` and ``frames.row_sliding``; no row is touched on its own
 paper       Gedik 2014, section 3, Tables I and II
 ==========  =====================================================================================================
 
@@ -24,7 +24,7 @@ from panes.errors import OrderError
 from panes.frames.distances import Booleans, Values, first_fall
 from panes.frames.positions import Integers
 from panes.frames.row_frame import Arrivals, KeyProgress, RowFrame
-from panes.frames.sliding import (
+from panes.frames.row_sliding import (
     Kept,
     TriggerMoments,
     before_instants,
@@ -37,7 +37,7 @@ from panes.frames.sliding import (
     periods_within,
     sliding,
 )
-from panes.frames.tumbling import (
+from panes.frames.row_tumbling import (
     tumbling_by_count,
     tumbling_by_delta,
     tumbling_by_gap,

@@ -20,7 +20,7 @@ from panes.engine.sorting import sort_rows
 from panes.frames import Positions
 from panes.frames.positions import ranges
 from panes.frames.row_frame import Arrivals
-from panes.frames.tumbling import tumbling_by_gap
+from panes.frames.row_tumbling import tumbling_by_gap
 from panes.operators.policies import Gap
 from panes.row_windows.bound_rows import RowInstances
 from panes.row_windows.key_set import KeySet, PartRows

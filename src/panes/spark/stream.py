@@ -50,7 +50,7 @@ from panes.spark.processor import unpack_answers
 from panes.spark.shards import check_session, metrics_name, pack_events, read_changes, run_shards, shard_sql
 from panes.spark.time_job import COVERAGE, DETAIL, KIND, NAME, WINDOW_NAME, TimeJob
 from panes.state.job import JobStore
-from panes.state.registry import Offer
+from panes.state.registered_queries import Offer
 from panes.state.stream_options import StreamOptions
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from panes.aggregates.operations import Array
 from panes.engine.answer import Answers
 from panes.engine.program import Program, View
 from panes.state.key_dictionary import KeyDictionary
-from panes.state.registry import Offer
+from panes.state.registered_queries import Offer
 from panes.timeline import Geometry
 
 

@@ -28,7 +28,7 @@ from panes.state.granules import DeliveredPanes, GranuleRows, column_of, settle
 from panes.state.job import JobStore, ShardMetrics, ViewAnswers
 from panes.state.key_eviction import keys_to_evict
 from panes.state.manifest import encode_manifest, entries_of, identity, read_manifest
-from panes.state.registry import KeyFilter, RegisteredQuery, Registry, evaluate_keys
+from panes.state.registered_queries import KeyFilter, RegisteredQuery, Registry, evaluate_keys
 from panes.state.runs import ALWAYS
 from panes.state.store_state import StoreState, blobs_of
 from panes.state.stream_options import StreamOptions

@@ -104,6 +104,8 @@ def rewritten(window: SlidingPolicies) -> tuple[TumblingPolicies, SlidingPolicie
 class Aggregate(Operator):
     """Compute over every window, and let out a tuple for each group, then a window punctuation.
 
+    The name is the windowing paper's. What it computes is declared with ``panes.aggregates.aggregate.Aggregate``.
+
     Output tuples have the attributes of the key, those of the group, and those of ``select``. A window without
     tuples gives none, only the punctuation.
 
@@ -150,20 +152,31 @@ class Aggregate(Operator):
         super().__init__(window, by=by, evict=evict, clock=clock)
         (declared,) = self.declared
         assert declared is not None
-        self._functions = [output_function(alias, function) for alias, function in select.items()]
-        self._aliases = list(select)
-        names = (groups,) if isinstance(groups, str) else tuple(groups)
-        self._group_of: Callable[[Any], Hashable] | None = KeyReader(names) if names else None
-        self._group_names = names
-        self._partition_names = partition_attributes("Aggregate", declared)
-        _check_names(self._aliases, [*names, *self._partition_names])
-        self._names = [*self._partition_names, *names, *self._aliases]
         self._evicted = evicted_partitions
-        # Where a sliding window is processed with every tuple: its summary, by partition.
-        self._follows = False
-        self._following: dict[Hashable, TwoStacks] = {}
+        self._group_names = (groups,) if isinstance(groups, str) else tuple(groups)
+        self._summarize(select)
+        self._partition_names = partition_attributes("Aggregate", declared)
+        self._name_outputs(list(select))
+        summarizes = self._mergeable and not _selects_partitions(declared)
+        # What it really does: the window as declared, or the two that replace it.
+        self.stages: tuple[WindowPolicies, ...] = (declared,)
+        if isinstance(declared, SlidingPolicies) and summarizes and rewrite:
+            self.stages = rewritten(declared) or self.stages
+        self._make_windows(summarizes)
+        self._declaration = self._declared_as(select)
+
+    def _name_outputs(self, aliases: list[str]) -> None:
+        """Fix the attributes of output tuples: of the key, of the group, and what is computed."""
+        _check_names(aliases, [*self._group_names, *self._partition_names])
+        self._names = [*self._partition_names, *self._group_names, *aliases]
+
+    def _summarize(self, select: Mapping[str, Declared | Callable[[Sequence[Any]], Any]]) -> None:
+        """Fix how output functions are computed: tuple by tuple in a summary where all of them can be merged."""
+        self._functions = [output_function(alias, function) for alias, function in select.items()]
+        self._group_of: Callable[[Any], Hashable] | None = KeyReader(self._group_names) if self._group_names else None
         starts = [function.start for function in self._functions]
         self._starts = [start for start in starts if start is not None]
+        self._mergeable = len(self._starts) == len(starts)
         self._summary: Callable[[], Any] = (
             partial(Summary, self._starts)
             if self._group_of is None
@@ -171,17 +184,16 @@ class Aggregate(Operator):
         )
         # Stands for every pane without tuples: of many partitions, most may be quiet most of the time.
         self._nothing = self._summary()
-        # Whoever selects partitions may want to look at their tuples.
-        evicts = None if declared.partitioned is None else declared.partitioned.evict
-        selects = evicts is not None and callable(evicts.choose)
-        summarizes = len(self._starts) == len(starts) and not selects
-        # What it really does: the window as declared, or the two that replace it.
-        self.stages: tuple[WindowPolicies, ...] = (declared,)
-        if isinstance(declared, SlidingPolicies) and summarizes and rewrite:
-            self.stages = rewritten(declared) or self.stages
-        look = (Event.PARTITION_EVICTION,) if evicted_partitions else ()
+
+    def _make_windows(self, summarizes: bool) -> None:
+        """Make the window of each stage, with the events that it reacts to."""
         first, *rest = self.stages
         summarizer = self._summary if summarizes else None
+        look = (Event.PARTITION_EVICTION,) if self._evicted else ()
+        # Where a sliding window is processed with every tuple: its summary, by partition.
+        self._follows = False
+        self._following: dict[Hashable, TwoStacks] = {}
+        self._summarizes = summarizes and isinstance(first, TumblingPolicies)
         if rest:
             self._input: Any = self.window(first, Event.BEFORE_FLUSH, handler=_Feed(self), summarizer=summarizer)
             if isinstance(first.evict, Time):
@@ -193,12 +205,14 @@ class Aggregate(Operator):
             self._follows = summarizes and first.trigger == Rows(1) and self._group_of is None
             follow = (Event.AFTER_INSERTION, Event.BEFORE_EVICTION, Event.PARTITION_EVICTION)
             self._input = self.window(first, Event.TRIGGER, *(follow if self._follows else look))
-        self._summarizes = summarizes and isinstance(first, TumblingPolicies)
         self._input.apart = True
         self._enter: Callable[[Any], None] = self._input.entry()
+
+    def _declared_as(self, select: Mapping[str, Declared | Callable[[Sequence[Any]], Any]]) -> str:
+        """Write what saved state is checked against: output functions, groups, and the windows as they really are."""
         outputs = ", ".join(f"{alias}={argument_text(function)}" for alias, function in select.items())
         windows = policies_text(*self.stages)
-        self._declaration = f"{outputs}, groups={list(names)}, evicted_partitions={evicted_partitions}, {windows}"
+        return f"{outputs}, groups={list(self._group_names)}, evicted_partitions={self._evicted}, {windows}"
 
     def process(self, item: Any, port: int = 0) -> None:
         """Insert a tuple."""
@@ -303,6 +317,12 @@ class Aggregate(Operator):
             # A group-by attribute may be a partition-by attribute too: it has one value.
             self.submit(dict(zip(names, (*keys, *of_group, *values))))  # noqa: B905 - strict= takes its time
         self.submit(PUNCTUATION)
+
+
+def _selects_partitions(declared: WindowPolicies) -> bool:
+    """Whether a function of the user selects the partitions to evict: it may want to look at their tuples."""
+    evicts = None if declared.partitioned is None else declared.partitioned.evict
+    return evicts is not None and callable(evicts.choose)
 
 
 def _each_summary(window: dict[str, Any], change: Callable[[Any], Any], *, tuples: bool) -> dict[str, Any]:
