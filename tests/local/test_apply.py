@@ -91,7 +91,7 @@ def test_rows_come_as_they_stand_without_a_time(table, by, n):
 @settings(max_examples=60)
 @given(table=events(least=4), by=KEYS, window=st.sampled_from([*OF_ROWS, *MARKS]))
 def test_what_a_function_is_told_of_windows(table, by, window):
-    """Its bounds as results show them; its number and when it was processed, not before its last row, if it is of rows."""
+    """Its bounds as results show them; of rows also its number, and when it was processed: not before its last row."""
     keys = (by,) if isinstance(by, str) else tuple(by)
 
     def told(key, window, rows):

@@ -71,7 +71,8 @@ def apply(
     function
         Is called with the key, a dict of the columns of ``by``; the window, which has a ``name``, its ``start`` and
         ``end``, and, if it is a window of rows, its ``number`` and when it was ``processed``; and a pyarrow Table of
-        its rows in the order of arrival. It returns None for no row, a dict for one, a list of dicts, or an Arrow table.
+        its rows in the order of arrival. It returns None for no row, a dict for one, a list of dicts, or an Arrow
+        table.
     operator
         Instead of a function: what makes an operator of ``panes.operators``, when it is called with a window and
         ``clock=``; as a rule its class. It is given one row after another, as a dict of all columns.
