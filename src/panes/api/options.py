@@ -29,7 +29,7 @@ def check_layout(queries: Sequence[Query], layout: str) -> None:
         )
         raise PlanError(
             f"layout='wide' has a row per key and window end, and {window.name!r} of query {query.name!r} is a window "
-            f"of rows, of which several may end at one instant. Take layout='long'.{also}"
+            f"of rows, of which several may share an instant. Take layout='long'.{also}"
         )
     wide_columns(queries)
 
