@@ -138,7 +138,7 @@ def test_windows(evict, trigger, partitioned, data, kind):
     assert (np.diff(found.hi) >= 0).all()
 
 
-@pytest.mark.parametrize("steps", permutations(ON_THE_CLOCK), ids=" ".join)
+@pytest.mark.parametrize("steps", list(permutations(ON_THE_CLOCK)), ids=" ".join)
 @settings(max_examples=30)
 @given(data=st.data())
 def test_any_declared_order_on_the_clock(steps, data):
