@@ -102,7 +102,7 @@ def test_a_right_accumulator_passes() -> None:
     [
         (InsertsNull, "insert of the events between .* gives 0 instead of None"),
         (AnswersInWords, "insert of the events between .* gives 'much', which is no int64"),
-        (InsertsOneOfAll, "insert_all of the events between .* gives the state .*, and insert {'best': "),
+        (InsertsOneOfAll, "insert_all of the events between .* gives the state .* instead of .* of insert"),
         (MergesNothing, "merge of the events between"),
         (EmptiesTheOther, "merge of the events between .* gives another state of the later tuples"),
         (Unsaved, "state_of of the events between .* saved and loaded at .*__slots__"),
