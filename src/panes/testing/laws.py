@@ -280,7 +280,7 @@ class _Tuples:
                 self._same("over_values", self.aggregate.over_values(values), expected, cuts)
 
     def _cuts(self) -> list[int]:
-        return np.sort(self.rng.integers(0, len(self.items) + 1, size=4)).tolist()
+        return sorted(self.rng.integers(0, len(self.items) + 1, size=4).tolist())
 
     def _expected(self, lo: int, hi: int) -> pa.Array:
         # Of no event at all, as of events without values.
