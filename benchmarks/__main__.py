@@ -74,7 +74,7 @@ def _console() -> Console:
 
 
 def _names() -> str:
-    return "\n".join(f"  {name:10}  {workload.about}" for name, workload in WORKLOADS.items())
+    return "\n".join(f"  {name:12}  {workload.about}" for name, workload in WORKLOADS.items())
 
 
 def _command(name: str, parsed: argparse.Namespace, arguments: Sequence[str]) -> str:

@@ -42,6 +42,12 @@ def test_planning_needs_no_spark(tmp_path: Path) -> None:
     assert all(row["search mean"] >= 1 for row in gaps)
 
 
+def test_accumulators_need_no_spark(tmp_path: Path) -> None:
+    whole, sliding = run("accumulators", tmp_path)["tables"]
+    assert min(row["one by one, ×"] for row in whole["rows"]) > 2
+    assert min(row["derived, ×"] for row in sliding["rows"]) > 2
+
+
 @pytest.mark.soak
 def test_live_windows_need_no_spark(tmp_path: Path) -> None:
     report = run("asw", tmp_path)

@@ -1,6 +1,6 @@
 """What a batch loads, and which way its calls go: down the layers of the import contract in pyproject.toml.
 
-Catches a batch that pays for the code of streams, and a room that calls back into one above it.
+Catches a batch that pays for the code of streams, a room that calls back into one above it, and tests without a room.
 """
 
 from __future__ import annotations
@@ -108,3 +108,10 @@ def test_calls_go_down() -> None:
     for verb in (lambda: plan.run(events), lambda: plan.lookup(events, events.select(["ts", "k"]))):
         up = {(one, other) for one, other in crossings(verb) if level[one] >= level[other] and one != "suggestions"}
         assert up == {("planning", "local")}
+
+
+def test_tests_are_in_the_rooms_of_the_package() -> None:
+    def rooms(folder: Path) -> set[str]:
+        return {file.parent.name for file in folder.glob("*/*.py") if file.name != "__init__.py"}
+
+    assert rooms(Path(__file__).parent) - rooms(SOURCES) == {"docs", "model", "recipes"}

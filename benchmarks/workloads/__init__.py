@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.runner import Bench
+from benchmarks.workloads.accumulators import accumulators
 from benchmarks.workloads.asw import asw
 from benchmarks.workloads.by_events import by_events
 from benchmarks.workloads.calibrate import calibrate
@@ -60,6 +61,7 @@ WORKLOADS = {
     "asw": Workload(asw, "any window of a live stream: updates and lookups per second of each algorithm"),
     "thresholds": Workload(thresholds, "which keys have many events: the collective index beside looking at every key"),
     "windowing": Workload(windowing, "Aggregate of the windowing library beside loops by hand; 100,000 partitions"),
+    "accumulators": Workload(accumulators, "aggregates of single tuples: by hand, and derived from the algebra"),
     "windowed": Workload(windowed, "windows by policy over a table, beside the same windows one tuple after another"),
     "guard": Workload(guard, "this tree beside an earlier commit (--against), side by side in one run"),
     "calibrate": Workload(calibrate, "the figures of panes.planning.calibration, measured"),

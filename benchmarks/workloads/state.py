@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.state.memory_blob_store import MemoryBlobStore
 
 import panes as pn
 from benchmarks import data
@@ -27,7 +28,6 @@ from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
 from panes.testing import sliding_class
-from panes.testing.memory_blob_store import MemoryBlobStore
 from panes.testing.window_sets import LONGEST_RANGE, LONGEST_SLIDE
 from panes.timeline import SECOND, Geometry
 

@@ -30,19 +30,22 @@ def is_arrow(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
-def check_one(doing: str, data: Any) -> None:
+_ARROW = "a pyarrow Table, or anything with the Arrow C interface, such as a pandas or polars DataFrame"
+
+
+def check_one(doing: str, data: Any, which: str = "") -> None:
     """Refuse what is neither a Spark DataFrame nor Arrow data.
 
     Parameters
     ----------
     doing
         What would be done with it, as ``run on``.
+    which
+        What messages call it, where it is one of several.
     """
     if not is_spark(data) and not is_arrow(data):
-        raise PlanError(
-            f"cannot {doing} a {type(data).__name__}: give a Spark DataFrame, a pyarrow Table, or anything with the "
-            "Arrow C interface, such as a pandas or polars DataFrame."
-        )
+        which = which and f" (the {which})"
+        raise PlanError(f"cannot {doing} a {type(data).__name__}{which}: give a Spark DataFrame, {_ARROW}.")
 
 
 def check_here(call: str, what: str, data: Any) -> None:
@@ -59,10 +62,7 @@ def check_here(call: str, what: str, data: Any) -> None:
             write = f"stream.writeStream.foreachBatch(lambda {what}, number: {write})"
         raise PlanError(f"{call} reads tables in this process, and was given a Spark DataFrame. Write {write}.")
     if not is_arrow(data):
-        raise PlanError(
-            f"{call} cannot read a {type(data).__name__}: give a pyarrow Table, or anything with the Arrow C "
-            "interface, such as a pandas or polars DataFrame."
-        )
+        raise PlanError(f"{call} cannot read a {type(data).__name__}: give {_ARROW}.")
 
 
 def both_on_spark(doing: str, **sides: Any) -> bool:
@@ -75,19 +75,15 @@ def both_on_spark(doing: str, **sides: Any) -> bool:
     sides
         The inputs by what messages call them.
     """
-    spark = {name: is_spark(data) for name, data in sides.items()}
     for name, data in sides.items():
-        if not spark[name] and not is_arrow(data):
-            raise PlanError(
-                f"cannot {doing} a {type(data).__name__} (the {name}): give Spark DataFrames, pyarrow Tables, or "
-                "anything with the Arrow C interface, such as pandas or polars DataFrames."
-            )
-    if len(set(spark.values())) > 1:
+        check_one(doing, data, name)
+    on_spark = {is_spark(data) for data in sides.values()}
+    if len(on_spark) > 1:
         raise PlanError(
             "one side is a Spark DataFrame and the other is not. Give the other to spark.createDataFrame first, or "
             "bring the DataFrame here with toArrow()."
         )
-    return all(spark.values())
+    return on_spark == {True}
 
 
 def unread(data: Any) -> Any:

@@ -28,7 +28,7 @@ from panes.state.job import JobStore
 from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
-from panes.testing.memory_blob_store import MemoryBlobStore
+from tests.state.memory_blob_store import MemoryBlobStore
 
 SHARDS = 2
 

@@ -7,7 +7,7 @@ at the wrong tuple, and windows that count as full too early or too late.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from panes.errors import OrderError, PlanError
 from panes.frames import Positions
 from panes.frames.distances import Distances, followed, in_step, stepped
+from panes.frames.order import EVICT, FULL, ON_THE_CLOCK, TRIGGER
 from panes.frames.positions import Axis
 from panes.frames.row_frame import Arrivals
 from panes.operators.policies import Partitions, SlidingPolicies, Time, TumblingPolicies
@@ -135,6 +136,21 @@ def test_windows(evict, trigger, partitioned, data, kind):
     assert as_listed(run, order, partitioned) == wanted
     assert (np.diff(found.lo) >= 0).all()
     assert (np.diff(found.hi) >= 0).all()
+
+
+@pytest.mark.parametrize("steps", list(permutations(ON_THE_CLOCK)), ids=" ".join)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_any_declared_order_on_the_clock(steps, data):
+    """Index pairs and containers derive theirs from one declaration: with another one, both change alike."""
+    declared = data.draw(windows("time", data.draw(st.sampled_from(KINDS)), None))
+    order, arrivals = arrivals_of(*data.draw(streams(partitioned=False, punctuated=False)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("panes.frames.order.ON_THE_CLOCK", steps)
+        for rank, step in (("EVICTION", EVICT), ("FULL", FULL), ("PROCESSING", TRIGGER)):
+            patch.setattr(f"panes.operators.sliding_window.{rank}", steps.index(step))
+        found, (run, _) = Framing(declared, arrivals).frame.held(), frame_by_events(declared, arrivals)
+    assert as_listed(found, order, False) == as_listed(run, order, False)
 
 
 @settings(max_examples=120)

@@ -16,8 +16,8 @@ import panes as pn
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.operators import Aggregate, Join, Sort
 from panes.operators.policies import policies_of
-from tests.local.test_operated import Changes
-from tests.local.test_operators_and_punctuations import OPERATORS, Counts, totals
+from tests.applying.test_operators_on_tables import Changes
+from tests.applying.test_punctuations import OPERATORS, Counts, totals
 from tests.spark.streams import Collected, Recorded
 
 TIME = pa.timestamp("us", "UTC")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.state.blob_store import CACHE
 from panes.state.key_dictionary import KeyDictionary
-from panes.testing.memory_blob_store import MemoryBlobStore
+from tests.state.memory_blob_store import MemoryBlobStore
 
 SCHEMA = pa.schema({"key": pa.int64()})
 

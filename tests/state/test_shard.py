@@ -18,7 +18,7 @@ from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import Mode, StreamOptions
 from panes.state.watermark import EPOCH
-from panes.testing.memory_blob_store import MemoryBlobStore
+from tests.state.memory_blob_store import MemoryBlobStore
 from tests.state.simulation import KEYS, SCHEMA, Event, Found, Simulation, arguments_of, events, program_of, windows
 
 SHARDS = 2

@@ -18,7 +18,7 @@ from panes.state.job import JobStore
 from panes.state.registered_queries import Offer
 from panes.state.stream_options import Mode
 from panes.state.watermark import EPOCH
-from panes.testing.memory_blob_store import MemoryBlobStore
+from tests.state.memory_blob_store import MemoryBlobStore
 from tests.state.simulation import SCHEMA, Event, Simulation, events, windows
 from tests.state.test_shard import AT_LAST, SHARDS, Stream
 

@@ -21,7 +21,7 @@ from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
 from panes.state.watermark import EPOCH
-from panes.testing.memory_blob_store import MemoryBlobStore
+from tests.state.memory_blob_store import MemoryBlobStore
 from tests.state.simulation import SCHEMA, Event, PerEvent, Simulation, arguments_of, events, windows
 
 SHARDS = 2

@@ -24,8 +24,8 @@ from panes.state.registered_queries import Offer
 from panes.state.runs import History
 from panes.state.shard import Shard
 from panes.state.stream_options import Mode, StreamOptions
-from panes.testing.memory_blob_store import MemoryBlobStore
 from panes.timeline import Edges, Geometry
+from tests.state.memory_blob_store import MemoryBlobStore
 from tests.state.simulation import Event, arguments_of, events, program_of, queries, starts_of
 
 DECLARED = [pn.tumbling("10us"), pn.hopping("40us", every="20us")]

@@ -2,6 +2,11 @@
 
 Paper: Gedik 2014, sections 4.1.6 and 4.1.8. The accumulators stand beside the aggregates whose answers they give: nulls
 are skipped, NaN is larger than every number, and no variance comes from a sum of squares.
+
+They are written by hand for speed. Derived from the algebra (lift, combine and lower of the components), one would take
+100 to 430 times as long for each tuple; 1.6 to 4.5 times as long where 1,024 tuples are lifted together; and 15 to 100
+times as long where every tuple is merged and looked up, as in a sliding window (``python -m benchmarks accumulators``).
+``panes.testing.check_aggregate`` checks that they give the answers of the algebra.
 """
 
 from __future__ import annotations

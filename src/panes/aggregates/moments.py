@@ -161,6 +161,31 @@ def _correlation_sql(stored: str) -> str:
     return f"CASE WHEN {varies} THEN {stored}.xy / (sqrt({stored}.xx) * sqrt({stored}.yy)) END"
 
 
+# The law of moments: how two bags are taken together, as arrays and as plain numbers
+
+
+def movement(n_left: Any, n_right: Any, distance: Any) -> Any:
+    """How far a mean moves towards that of a second bag, where neither bag is empty.
+
+    Examples
+    --------
+    >>> movement(3, 1, 8.0)
+    2.0
+    """
+    return distance * (n_right / (n_left + n_right))
+
+
+def products_between(n_left: Any, n_right: Any, dx: Any, dy: Any) -> Any:
+    """What two bags, whose means lie ``dx`` and ``dy`` apart, add to the sum of products of distances from the mean.
+
+    Examples
+    --------
+    >>> products_between(1, 1, 4.0, 4.0)
+    8.0
+    """
+    return dx * dy * (n_left * (n_right / (n_left + n_right)))
+
+
 # What is stored for var and std
 
 
@@ -168,12 +193,10 @@ def combine_moments(left: State, right: State) -> State:
     """Moments of two disjoint bags taken together."""
     n_left, sum_left, m2_left = left
     n_right, sum_right, m2_right = right
-    n = n_left + n_right
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = sum_right / n_right - sum_left / n_left
-        between = distance * distance * (n_left * (n_right / n))
-    m2 = m2_left + m2_right + np.where((n_left == 0) | (n_right == 0), 0.0, between)
-    return n, sum_left + sum_right, m2
+    m2 = merge_products(n_left, m2_left, n_right, m2_right, distance, distance)
+    return n_left + n_right, sum_left + sum_right, m2
 
 
 MOMENTS = Operations(identity=(0, 0.0, 0.0), combine=combine_moments)
@@ -219,7 +242,7 @@ class Moments(StructComponent):
 def merge_means(n_left: Array, mean_left: Array, n_right: Array, distance: Array) -> Array:
     """The mean of two bags, where that of the right one lies at a distance from that of the left one."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        moved = mean_left + distance * (n_right / (n_left + n_right))
+        moved = mean_left + movement(n_left, n_right, distance)
     merged: Array = np.where(n_right == 0, mean_left, np.where(n_left == 0, mean_left + distance, moved))
     return merged
 
@@ -227,7 +250,7 @@ def merge_means(n_left: Array, mean_left: Array, n_right: Array, distance: Array
 def merge_products(n_left: Array, left: Array, n_right: Array, right: Array, dx: Array, dy: Array) -> Array:
     """The sum of products of distances from the means, for two bags whose means lie ``dx`` and ``dy`` apart."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        between = dx * dy * (n_left * (n_right / (n_left + n_right)))
+        between = products_between(n_left, n_right, dx, dy)
     merged: Array = left + right + np.where((n_left == 0) | (n_right == 0), 0.0, between)
     return merged
 
@@ -362,11 +385,10 @@ class RunningVariance:
         """Weigh both means."""
         if not other.n:
             return
-        n = self.n + other.n
         away = other.mean - self.mean
-        self.m2 += other.m2 + away * away * self.n * other.n / n
-        self.mean += away * other.n / n
-        self.n = n
+        self.m2 += other.m2 + products_between(self.n, other.n, away, away)
+        self.mean += movement(self.n, other.n, away)
+        self.n += other.n
 
     def value(self) -> float | None:
         """The variance; None of too few values."""

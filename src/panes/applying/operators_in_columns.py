@@ -26,6 +26,7 @@ from panes.applying.user_operators import WindowedOperator, made
 from panes.engine.columns import column_of, whole
 from panes.engine.keys import key_ordinals, one_zero
 from panes.frames import Positions
+from panes.frames.order import ARRIVAL
 from panes.frames.positions import Integers, ranges
 from panes.frames.row_frame import Arrivals, key_of_rows
 from panes.frames.row_sliding import TriggerMoments
@@ -179,7 +180,7 @@ def _candidates(
     key, hi = key_of_rows(own), np.searchsorted(others, rows)
     some = np.flatnonzero((hi > other.key_starts[key]) & (code[side] >= 0))
     key, hi = key[some], hi[some]
-    lo = kept_at(window, held, TriggerMoments(key, own.start[some], hi, hi - 1)).lo
+    lo = kept_at(window, held, TriggerMoments(key, own.start[some], hi, hi - 1, ARRIVAL)).lo
     # The other side by code and arrival: equal tuples in the window lie between two places.
     by_code = np.argsort(code[1 - side], kind="stable")
     scale = len(others) + 1

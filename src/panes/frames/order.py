@@ -87,3 +87,23 @@ def sees_its_instant(cause: str) -> bool:
     (False, True)
     """
     return WITHIN_AN_INSTANT.index(ARRIVAL) < WITHIN_AN_INSTANT.index(cause)
+
+
+def clock_has_done(step: str, cause: str) -> bool:
+    """Return whether a step that is due on the clock is done when a window is processed at the same instant.
+
+    Parameters
+    ----------
+    step
+        Of ``ON_THE_CLOCK``.
+    cause
+        Of ``WITHIN_AN_INSTANT``: what processes the window.
+
+    Examples
+    --------
+    >>> clock_has_done(EVICT, CLOCK), clock_has_done(EVICT, ARRIVAL)
+    (True, True)
+    """
+    if cause == CLOCK:
+        return ON_THE_CLOCK.index(step) < ON_THE_CLOCK.index(TRIGGER)
+    return WITHIN_AN_INSTANT.index(CLOCK) < WITHIN_AN_INSTANT.index(cause)

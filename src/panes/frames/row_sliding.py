@@ -21,7 +21,7 @@ import numpy as np
 
 from panes.errors import PlanError
 from panes.frames.distances import Booleans, Distances, Values
-from panes.frames.order import CLOCK, Order, sees_its_instant
+from panes.frames.order import ARRIVAL, CLOCK, EVICT, FULL, Order, clock_has_done, sees_its_instant
 from panes.frames.positions import FARTHEST, Integers, Positions, ranges
 from panes.frames.row_frame import KeyProgress, RowFrame, key_of_rows
 
@@ -42,23 +42,26 @@ class TriggerMoments:
         rows that leave because of it.
     seen
         The last row that has arrived. If it is not inserted yet, the window already knows whether it is full.
+    cause
+        What processes the windows: the arrival of rows, or the clock.
     """
 
     key: Integers
     instant: Integers
     hi: Integers
     seen: Integers
+    cause: str
 
     @classmethod
     def at_rows(cls, events: Positions, key: Integers, row: Integers, order: Order) -> TriggerMoments:
         """Return the moments at the arrival of some rows."""
-        return cls(key, events.start[row], row + order.holds_arriving, row)
+        return cls(key, events.start[row], row + order.holds_arriving, row, ARRIVAL)
 
     @classmethod
     def at_instants(cls, events: Positions, key: Integers, instant: Integers) -> TriggerMoments:
         """Return the moments at instants of the clock."""
         hi = events.search(key, instant + 1 if sees_its_instant(CLOCK) else instant)
-        return cls(key, instant, hi, hi - 1)
+        return cls(key, instant, hi, hi - 1, CLOCK)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,7 +225,7 @@ def _periods(
     first = np.where(progress.known[key], np.maximum(first, (progress.until - opened) // period + 1), first)
     last = (end - opened) // period
     if lasting is not None:
-        last = np.minimum(last, (events.start[row] + min(lasting, 2 * FARTHEST) - opened) // period)
+        last = np.minimum(last, (events.start[row] + _stay(lasting, CLOCK) - opened) // period)
         # The row before has made moments for some of these periods.
         again = key[1:] == key[:-1]
         first[1:][again] = np.maximum(first[1:], last[:-1] + 1)[again]
@@ -251,9 +254,16 @@ def keep_delta(events: Positions, moments: TriggerMoments, attribute: Values, by
 def keep_period(events: Positions, moments: TriggerMoments, period: int, progress: KeyProgress) -> Kept:
     """Keep the rows that are no older than a period; the window is full a period after the first row of all.
 
-    The clock evicts before anything else happens at an instant.
+    A row is due to leave when it is older than a period. Whether it has left by a moment at that very instant, and
+    whether a window that is due to be full is full by then, follows from the order of steps.
     """
-    period = min(period, 2 * FARTHEST)
-    lo = events.search(moments.key, np.maximum(moments.instant - period, -FARTHEST))
-    opened = progress.opened_at(events)[moments.key]
-    return Kept(np.minimum(lo, moments.hi), moments.instant - opened >= period)
+    oldest = np.maximum(moments.instant - _stay(period, moments.cause), -FARTHEST)
+    lo = events.search(moments.key, oldest)
+    age = moments.instant - progress.opened_at(events)[moments.key]
+    full = min(period, 2 * FARTHEST) + (not clock_has_done(FULL, moments.cause))
+    return Kept(np.minimum(lo, moments.hi), age >= full)
+
+
+def _stay(period: int, cause: str) -> int:
+    """Return how long after its arrival a row is still held, where it leaves once it is older than a period."""
+    return min(period, 2 * FARTHEST) + (not clock_has_done(EVICT, cause))

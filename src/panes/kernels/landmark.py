@@ -19,6 +19,22 @@ _KEPT: Final = 1 << 25
 """Numbers that all partitions together may have; where one more exceeds it, the others are dropped."""
 
 
+def landmarks_crossed(lo: Integers, hi: Integers, exponent: int) -> Integers:
+    """Return how many landmarks each interval ``[lo, hi)`` crosses; widths are in ``[2**exponent, 2**(exponent + 1))``.
+
+    Landmarks are multiples of ``2**exponent``, and every interval has the rows up to the next one. It crosses none
+    where these are all its rows, a whole block; one where it ends in the block that begins there; and two where a
+    whole block lies between them.
+
+    Examples
+    --------
+    >>> landmarks_crossed(np.array([8, 9, 7]), np.array([12, 13, 13]), exponent=2)
+    array([0, 1, 2])
+    """
+    crossed: Integers = ((hi - 1) >> exponent) - (lo >> exponent)
+    return crossed
+
+
 @dataclass(frozen=True, slots=True)
 class _Partition:
     """The landmark intervals for widths in ``[spacing, 2 * spacing)``; landmarks are multiples of the spacing.
@@ -43,12 +59,10 @@ class _Partition:
         return cls(spacing, suffixes(operations, state, spacing), concatenate([near, far, nothing]))
 
     def answer(self, operations: Operations, lo: Integers, hi: Integers) -> State:
-        rows, shift = len(self.ending[0]), self.spacing.bit_length() - 1
-        crossed = ((hi - 1) >> shift) - (lo >> shift)
+        crossed = landmarks_crossed(lo, hi, self.spacing.bit_length() - 1)
         index = hi - 1
-        # Two landmarks inside: the second interval begins at the first of them, stored behind the nearer ones.
-        index[crossed == 2] += rows - self.spacing
-        # A pair that is one block has no second interval.
+        # From the first of two landmarks: stored behind the nearer ones.
+        index[crossed == 2] += len(self.ending[0]) - self.spacing
         index[crossed == 0] = len(self.beginning[0]) - 1
         return operations.combine(gather(self.ending, lo), gather(self.beginning, index))
 

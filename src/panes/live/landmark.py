@@ -12,6 +12,7 @@ import numpy as np
 
 from panes.aggregates.operations import Array, Operations, State
 from panes.kernels.kernel import gather, place
+from panes.kernels.landmark import landmarks_crossed
 from panes.kernels.scan import prefixes, suffixes
 from panes.live.algorithm import Elements
 from panes.live.rings import Rings, RowRuns
@@ -114,8 +115,7 @@ class LandmarkIntervals(Elements):
             rows = self.rings.held()
             self._extend(exponent, rows, self.elements(rows))
         last = hi - 1
-        # How many landmarks a window crosses: two, one, or none if it is a whole block.
-        crossed = (last >> exponent) - (lo >> exponent)
+        crossed = landmarks_crossed(lo, hi, exponent)
         answers = self._at(self._to_landmark[exponent], key, lo)
         for landmarks, upto in ((2, (last >> exponent << exponent) - 1), (1, last)):
             windows = np.flatnonzero(crossed >= landmarks)

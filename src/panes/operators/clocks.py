@@ -16,11 +16,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Final, TypeAlias
 
 from panes.errors import OrderError
+from panes.frames import order
 from panes.frames.order import ON_THE_CLOCK
 
 # Deadlines
 
-EVICTION, FULL, PROCESSING = range(len(ON_THE_CLOCK))
+EVICTION, FULL, PROCESSING = map(ON_THE_CLOCK.index, (order.EVICT, order.FULL, order.TRIGGER))
 """The ranks of alarms: places in ``frames.order.ON_THE_CLOCK``."""
 
 Alarm: TypeAlias = list[Any]

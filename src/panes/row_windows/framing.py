@@ -22,6 +22,7 @@ import numpy as np
 
 from panes.errors import OrderError
 from panes.frames.distances import Booleans, Values, first_fall
+from panes.frames.order import ARRIVAL
 from panes.frames.positions import Integers
 from panes.frames.row_frame import Arrivals, KeyProgress, RowFrame
 from panes.frames.row_sliding import (
@@ -124,7 +125,8 @@ class Framing:
         """The first row of each key that is still held, and whether its window has been full."""
         arrivals, ends = self._arrivals, self._arrivals.events.key_starts[1:]
         keys = arrivals.events.occupied
-        last = TriggerMoments(keys, np.full(len(keys), arrivals.end), ends[keys], ends[keys] - 1)
+        # As a row that arrives then would find it: after what the clock does at that instant.
+        last = TriggerMoments(keys, np.full(len(keys), arrivals.end), ends[keys], ends[keys] - 1, ARRIVAL)
         kept = kept_at(window, arrivals, last, self._progress)
         first, full = ends.copy(), self._progress.full.copy()
         first[keys], full[keys] = kept.lo, kept.full

@@ -7,13 +7,16 @@ here would show as an answer that changes with the plan.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import reduce
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
+from panes.aggregates.accumulator import Accumulator, restore, state_of
 from panes.aggregates.aggregate import Aggregate, Bound
 from panes.aggregates.component import Component, Decoded, numbers
 from panes.aggregates.operations import Array, Operations, State, concatenate, take
@@ -31,7 +34,8 @@ def check_aggregate(aggregate: Aggregate, *example_arrays: Any, seed: int = 0) -
     The laws: ``lift`` makes one element of state per event, each from its own event alone; ``combine`` is
     associative, has the identity, and leaves its arguments as they are; merging after any split gives what no split
     gives; ``subtract`` takes away exactly; an idempotent ``combine`` may see a partial twice and in any order;
-    ``lift`` and ``lower`` take empty arrays.
+    ``lift`` and ``lower`` take empty arrays. Where operators take single tuples in another way, by ``accumulator`` or
+    ``over_values``, that way gives the same answers: inserted one by one or many at once, merged, saved and loaded.
 
     Parameters
     ----------
@@ -71,6 +75,8 @@ def check_aggregate(aggregate: Aggregate, *example_arrays: Any, seed: int = 0) -
         _Laws(aggregate, component, _arguments(component, arrays), rng).check()
     _check_splits(str(aggregate), bound, arrays, rng)
     _check_empty(str(aggregate), bound, arrays)
+    if not aggregate.by_time and not aggregate.levels:  # which operators cannot give it
+        _Tuples(aggregate, bound, arrays, rng).check()
 
 
 def _arguments(component: Component, arrays: list[pa.Array]) -> list[pa.Array]:
@@ -244,6 +250,100 @@ def _check_empty(what: str, bound: Bound, arrays: list[pa.Array]) -> None:
         ) from error
     if len(answers) != 1 or answers.type != bound.type:
         raise AlgebraError(f"{what!r} gives {answers} for events without values; one null or number is expected.")
+
+
+class _Tuples:
+    """The answers of single tuples, on spans of the examples: those of the algebra."""
+
+    def __init__(self, aggregate: Aggregate, bound: Bound, arrays: list[pa.Array], rng: np.random.Generator) -> None:
+        # What counts events looks at none of their attributes.
+        names = [] if aggregate.arguments == ("1",) else [f"a{i}" for i in range(len(arrays))]
+        self.aggregate, self.bound, self.rng = aggregate, bound, rng
+        self.arrays = arrays if names else [pa.array(np.ones(len(arrays[0]), np.int64)).cast(arrays[0].type)]
+        self.start = aggregate.accumulator(*names)
+        self.items = pa.table({f"a{i}": array for i, array in enumerate(arrays)}).to_pylist()
+
+    def check(self) -> None:
+        """Every way to take tuples."""
+        for cuts in [[0, 0, 0, 0], *(self._cuts() for _ in range(_TRIALS // 3))]:
+            lo, hi = cuts[0], cuts[-1]
+            expected = self._expected(lo, hi)
+            if self.start is not None:
+                one_by_one = self._inserted(lo, hi)
+                self._same("insert", one_by_one.value(), expected, cuts)
+                self._insert_all(cuts, one_by_one)
+                self._save(cuts, one_by_one)
+                if hasattr(one_by_one, "merge"):
+                    self._merge(cuts, expected)
+            elif self.aggregate.collects:
+                values = [value for item in self.items[lo:hi] if (value := item["a0"]) is not None]
+                self._same("over_values", self.aggregate.over_values(values), expected, cuts)
+
+    def _cuts(self) -> list[int]:
+        return sorted(self.rng.integers(0, len(self.items) + 1, size=4).tolist())
+
+    def _expected(self, lo: int, hi: int) -> pa.Array:
+        # Of no event at all, as of events without values.
+        rows = [array.slice(lo, hi - lo) if hi > lo else pa.nulls(1, array.type) for array in self.arrays]
+        return _answer(self.bound, rows, [0, len(rows[0])])
+
+    def _inserted(self, lo: int, hi: int) -> Accumulator:
+        assert self.start is not None
+        accumulator = self.start()
+        for item in self.items[lo:hi]:
+            accumulator.insert(item)
+        return accumulator
+
+    def _insert_all(self, cuts: list[int], one_by_one: Accumulator) -> None:
+        together = self._inserted(0, 0)
+        for lo, hi in pairwise(cuts):
+            together.insert_all(self.items[lo:hi])
+        if repr(state_of(together)) != repr(state_of(one_by_one)):
+            self._fail(
+                "insert_all", f"the state {state_of(together)} instead of {state_of(one_by_one)} of insert", cuts
+            )
+
+    def _save(self, cuts: list[int], one_by_one: Accumulator) -> None:
+        _, lo, _, hi = cuts
+        first, loaded = self._inserted(cuts[0], lo), self._inserted(0, 0)
+        restore(loaded, deepcopy(state_of(first)))
+        for item in self.items[lo:hi]:
+            loaded.insert(item)
+        if repr(loaded.value()) != repr(one_by_one.value()):
+            found = f"{loaded.value()!r} instead of {one_by_one.value()!r}, saved and loaded at {lo}"
+            self._fail("state_of", found, cuts, "Name every attribute in __slots__.")
+
+    def _merge(self, cuts: list[int], expected: pa.Array) -> None:
+        for later_first in (False, True):
+            a, b, c = (self._inserted(lo, hi) for lo, hi in pairwise(cuts))
+            for one, other in ((b, c), (a, b)) if later_first else ((a, b), (a, c)):
+                before = repr(state_of(other))
+                one.merge(other)
+                if repr(state_of(other)) != before:
+                    self._fail("merge", f"another state of the later tuples, which were {before}", cuts)
+            self._same("merge", a.value(), expected, cuts)
+
+    def _same(self, way: str, found: Any, expected: pa.Array, cuts: list[int]) -> None:
+        try:
+            answer = pa.array([found if found is None else _rounded(found, expected.type)], expected.type)
+        except (pa.ArrowException, TypeError) as error:
+            self._fail(way, f"{found!r}, which is no {expected.type}: {error}", cuts)
+        if not _same_values(answer, expected):
+            self._fail(way, f"{found!r} instead of {expected[0].as_py()!r}", cuts)
+
+    def _fail(self, way: str, found: str, cuts: list[int], advice: str = "Correct it.") -> NoReturn:
+        raise AlgebraError(
+            f"{str(self.aggregate)!r} has another answer for single tuples: {way} of the events between {cuts} gives "
+            f"{found}. {advice}"
+        )
+
+
+def _rounded(value: Any, type_: pa.DataType) -> Any:
+    """A number as its type has it: plain Python divides decimals to more digits."""
+    if not pa.types.is_decimal(type_):
+        return value
+    with localcontext(prec=76):
+        return Decimal(value).quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP)
 
 
 def _fold(operations: Operations, state: State) -> State:

@@ -25,9 +25,9 @@ from panes.queries.join_declarations import declare_join
 from panes.queries.measures import Delta
 from panes.state.held_rows import no_marks
 from panes.testing import assert_same_answers
-from panes.testing.memory_blob_store import MemoryBlobStore
 from panes.testing.reference import comparable
-from tests.local.test_joining import CONDITIONS, HOWS, KEYS, TIME, double_loop, rows_of, side
+from tests.applying.test_joined_tables import CONDITIONS, HOWS, KEYS, TIME, double_loop, rows_of, side
+from tests.state.memory_blob_store import MemoryBlobStore
 
 WINDOWS = {
     "1row": (pn.sliding(pn.rows(1)), lambda kept: kept[-1:]),

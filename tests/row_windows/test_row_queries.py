@@ -26,7 +26,7 @@ from panes.row_windows.key_set import KeySet, Own, SentColumns
 from panes.row_windows.parts import over_rows
 from panes.row_windows.rows_shard import RowsShard
 from panes.state.held_rows import no_marks
-from panes.testing.memory_blob_store import MemoryBlobStore
+from tests.state.memory_blob_store import MemoryBlobStore
 
 EPOCH = dt.datetime(1970, 1, 1)
 TIME = pa.timestamp("us")

@@ -27,8 +27,8 @@ from panes.operators import (
     Sort,
 )
 from panes.operators.policies import policies_of
-from tests.local.test_operated import TIME
-from tests.local.test_operated_stream import Stream
+from tests.applying.test_operators_on_streams import Stream
+from tests.applying.test_operators_on_tables import TIME
 
 COLUMNS = pa.schema({"ts": TIME, "k": pa.string(), "stop": pa.bool_(), "x": pa.int64()})
 

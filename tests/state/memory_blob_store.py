@@ -11,22 +11,22 @@ class MemoryBlobStore:
         self.written = self.read = 0
         self._manifest: bytes | None = None
 
-    def manifest(self) -> bytes | None:  # noqa: D102
+    def manifest(self) -> bytes | None:
         return self._manifest
 
-    def write_manifest(self, data: bytes) -> None:  # noqa: D102
+    def write_manifest(self, data: bytes) -> None:
         self._manifest = data
         self.written += len(data)
 
-    def get(self, name: str) -> bytes:  # noqa: D102
+    def get(self, name: str) -> bytes:
         self.read += len(self.blobs[name])
         return self.blobs[name]
 
-    def put(self, name: str, data: bytes) -> None:  # noqa: D102
+    def put(self, name: str, data: bytes) -> None:
         if name in self.blobs:
             raise KeyError(f"the blob {name} exists already")
         self.blobs[name] = data
         self.written += len(data)
 
-    def remove(self, name: str) -> None:  # noqa: D102
+    def remove(self, name: str) -> None:
         del self.blobs[name]

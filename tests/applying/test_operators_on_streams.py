@@ -35,8 +35,18 @@ from panes.operators import (
 )
 from panes.operators.policies import policies_of
 from panes.state.held_rows import MEASURE
-from panes.testing.memory_blob_store import MemoryBlobStore
-from tests.local.test_operated import LIMITS, MOVING, TIME, TUMBLING, WINDOWS, Changes, joined_with, table_of, tables
+from tests.applying.test_operators_on_tables import (
+    LIMITS,
+    MOVING,
+    TIME,
+    TUMBLING,
+    WINDOWS,
+    Changes,
+    joined_with,
+    table_of,
+    tables,
+)
+from tests.state.memory_blob_store import MemoryBlobStore
 
 EVERY = pn.sliding(pn.rows(2))
 

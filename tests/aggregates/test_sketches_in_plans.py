@@ -15,7 +15,7 @@ import panes as pn
 from panes.aggregates.sketches import objects
 from panes.local.run import run_steps
 from panes.testing.reference import comparable
-from tests.algebra.test_sketches import assert_rank, assert_top
+from tests.aggregates.test_sketches import assert_rank, assert_top
 from tests.local.test_against_brute_force import CASES, NUMERIC, VALUES, cases, one_of
 
 datasketches = pytest.importorskip("datasketches")

@@ -26,9 +26,9 @@ from panes.row_windows.key_set import KeySet, Own, SentColumns
 from panes.row_windows.parts import over_rows
 from panes.row_windows.rows_shard import RowsShard
 from panes.state.held_rows import no_marks
-from panes.testing.memory_blob_store import MemoryBlobStore
-from tests.local.test_operated import MOVING, WINDOWS, table_of, tables
-from tests.local.test_operated_stream import micro_batches
+from tests.applying.test_operators_on_streams import micro_batches
+from tests.applying.test_operators_on_tables import MOVING, WINDOWS, table_of, tables
+from tests.state.memory_blob_store import MemoryBlobStore
 
 SELECT = {"n": pn.count(), "total": pn.sum("x"), "middle": pn.quantile("x", 0.5), "which": "number"}
 OF_ROWS = [window for window in WINDOWS if isinstance(window, RowWindow)]
