@@ -45,7 +45,8 @@ def test_a_value_that_no_stream_takes(over: Any, option: dict[str, Any], message
 @pytest.mark.parametrize("option", [{"late": "emit"}, {"limits": pn.Limits(keys=1)}], ids=str)
 def test_what_windows_of_rows_do_not_have(option: dict[str, Any]) -> None:
     name = next(iter(option))
-    with pytest.raises(PlanError, match=f"{name}=.* is for windows on the clock.*'3rows/event', which goes by rows"):
+    refused = f"{name}=.* is for windows on the clock and sliding windows.*'3rows/event', which is measured in rows"
+    with pytest.raises(PlanError, match=refused):
         planned(WINDOWS["on the clock"], WINDOWS["of rows"]).stream(pa.table({}), **option)
 
 

@@ -180,7 +180,7 @@ def fails(key, window, rows):
         (DeclarationError, "function=5 cannot be called", {"function": 5}),
         (DeclarationError, "port= is for operator=", {"port": "x"}),
         (DeclarationError, "'1 hour' is a duration, and a window also needs a pace", {"over": "1 hour"}),
-        (DeclarationError, "goes by time, and rows have none. Write at=", {"at": None}),
+        (DeclarationError, "is measured in time, and rows have none. Write at=", {"at": None}),
         (DeclarationError, "schema=5 is not a pyarrow Schema", {"schema": 5}),
         (DeclarationError, "a column 'K', which results have already", {"schema": pa.schema({"K": pa.int64()})}),
         (DeclarationError, "names a column twice", {"schema": pa.schema({"n": pa.int64(), "N": pa.int64()})}),

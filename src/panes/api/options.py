@@ -15,7 +15,7 @@ from panes.queries.windows import RowWindow, Sliding
 
 
 def check_layout(queries: Sequence[Query], layout: str) -> None:
-    """Refuse an unknown layout, and the wide one where windows go by rows or two columns would have one name."""
+    """Refuse an unknown layout, and the wide one over windows of rows or where two columns would have one name."""
     if layout not in ("long", "wide"):
         raise PlanError(f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end).")
     if layout == "long":
@@ -29,7 +29,7 @@ def check_layout(queries: Sequence[Query], layout: str) -> None:
         )
         raise PlanError(
             f"layout='wide' has a row per key and window end, and those of the window {window.name!r} of query "
-            f"{query.name!r} go by rows, of which several may share an instant. Take layout='long'.{also}"
+            f"{query.name!r} are measured in rows, several of which may share an instant. Take layout='long'.{also}"
         )
     wide_columns(queries)
 

@@ -238,10 +238,10 @@ class Plan:
     @helpful(
         "plan.lookup(payments, labels)",
         **dict.fromkeys(("labels", "entities", "spine"), "requests"),
-        **dict.fromkeys(("on", "by"), "keys stand in the query, as pn.query(by='card', ...)."),
-        **dict.fromkeys(("over", "select", "where"), "it stands in the query, which a stream serves unchanged."),
+        **dict.fromkeys(("on", "by"), "keys belong to the query, as pn.query(by='card', ...)."),
+        **dict.fromkeys(("over", "select", "where"), "it belongs to the query, which a stream serves unchanged."),
         **dict.fromkeys(("watermark", "lag"), "delay"),
-        closed="it stands on the window, as pn.sliding('1 hour', bounds='[)') for only what was before the request.",
+        closed="it belongs to the window, as pn.sliding('1 hour', bounds='[)') for only what was before the request.",
     )
     def lookup(
         self,
@@ -303,7 +303,7 @@ class Plan:
         "plan.live(keep='3 hours')",
         **dict.fromkeys(("retention", "ttl", "history"), "keep"),
         **dict.fromkeys(("path", "restore"), "load"),
-        over="it stands in the query, and any other window is asked for with live.lookup(requests, over='15 min').",
+        over="it belongs to the query, and any other window is asked for with live.lookup(requests, over='15 min').",
     )
     def live(
         self,
@@ -508,11 +508,11 @@ QueryLike: TypeAlias = Query | str
 
 @helpful(
     "pn.plan([query, another], rate=1000, keys=50_000)",
-    more="several queries stand in a list, as pn.plan([query, another]).",
+    more="several queries go into a list, as pn.plan([query, another]).",
     query="queries",
     n_keys="keys",
     **dict.fromkeys(("events", "data", "df"), "a plan is run afterwards: pn.plan(query).run(data)."),
-    **dict.fromkeys(("by", "at", "select", "over", "where"), "it stands in the query: pn.plan(pn.query(...))."),
+    **dict.fromkeys(("by", "at", "select", "over", "where"), "it belongs to the query: pn.plan(pn.query(...))."),
 )
 def plan(
     queries: QueryLike | Iterable[QueryLike],

@@ -73,7 +73,7 @@ class Selected:
             return  # Every answer has it.
         if place is None and isinstance(tree, exp.Column) and tree.name.lower() in self._own_keys:
             if len(tree.parts) > 1:
-                fail(self.text, tokens, f"{_dotted(tree)!r} is no key. Write the key as in GROUP BY.")
+                fail(self.text, tokens, f"{_dotted(tree)!r} is not a key. Write the key as in GROUP BY.")
             if alias is None or alias.lower() == tree.name.lower():
                 return  # Every answer has its keys.
         elif place is None and isinstance(tree, exp.Column) and alias is None:
@@ -123,7 +123,7 @@ class Selected:
         if alias.startswith("__"):
             fail(self.text, named, f"names that begin with '__' are taken. {instead}")
         if alias in self.hidden and self.hidden.pop(alias) != value:
-            fail(self.text, named, f"{alias!r} already stands for another aggregate here. {instead}")
+            fail(self.text, named, f"{alias!r} is already the name of another aggregate here. {instead}")
         self.select[alias] = value
 
     def _tree(self, tokens: Sequence[Token]) -> exp.Expression:
@@ -137,7 +137,7 @@ class Selected:
             fail(self.text, tokens, f"this cannot be read: {reason[:1].lower()}{reason[1:]}.")
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Expression):
-            fail(self.text, tokens, "this is no expression.")
+            fail(self.text, tokens, "this is not an expression.")
         for token in tokens:
             if token.token_type is TokenType.STRING and self.text[token.start] == '"':
                 fail(
@@ -217,7 +217,7 @@ class Selected:
         known = [*self.keys, *self.aliases, *self.select, *self.hidden, "window", "window_name", EXPIRES]
         for root in value.roots:
             if root.lower() not in {name.lower() for name in known}:
-                what = f"{root!r} is no key and no selected column ({nearest(root, known)})."
+                what = f"{root!r} is neither a key nor a selected column ({nearest(root, known)})."
                 here = [token for token in tokens if token.text.lower() == root.lower()][:1]
                 fail(self.text, here or tokens, f"{what} Outside of aggregates, only these can be used.")
         return value
@@ -230,7 +230,7 @@ class Selected:
             if "an aggregate reads many rows" in reason or any(_names_of(call) for call in tree.find_all(exp.Func)):
                 # That error speaks to users of Python.
                 known = ", ".join(sorted({each.name for each in sql_names() if " " not in each.name}))
-                reason = f"aggregates cannot be nested or stand in WHERE, and have to be one of {known}."
+                reason = f"aggregates cannot be nested or appear in WHERE, and must be one of {known}."
             fail(self.text, tokens, reason)
         except DeclarationError as error:
             fail(self.text, tokens, str(error))

@@ -360,13 +360,13 @@ def _check_time(query: Query) -> None:
             window.kind == "session" or isinstance(window.size, int) or isinstance(window.every, int)
         ):
             raise DeclarationError(
-                f"query {query.name!r}: the window {window} goes by time, and rows have none. Write at= with their "
-                "time column."
+                f"query {query.name!r}: the window {window} is measured in time, and rows have none. Write at= with "
+                "their time column."
             )
     if query.evict is not None and query.evict.age is not None:
         raise DeclarationError(
-            f"query {query.name!r}: evict=pn.evict(age=...) goes by time, and rows have none. Write at= with their "
-            "time column, or pn.evict(keys=1000)."
+            f"query {query.name!r}: evict=pn.evict(age=...) is measured in time, and rows have none. Write at= with "
+            "their time column, or pn.evict(keys=1000)."
         )
 
 
