@@ -480,7 +480,7 @@ def test_declarations_that_cannot_be(changes, error, message):
         ({"over": "0 s"}, DurationError, "is not positive"),
         ({"over": ("from", "to")}, SchemaError, "over='from' is not a column"),
         ({"over": "1 s", "at": "when"}, SchemaError, "at='when' is not a column"),
-        ({"over": "1 s", "at": "v"}, SchemaError, "has to be a timestamp"),
+        ({"over": "1 s", "at": "v"}, SchemaError, "must be a timestamp"),
     ],
 )
 def test_lookups_that_cannot_be(options, error, message):

@@ -147,7 +147,7 @@ def apply(
     "pn.sort(events, order='price desc', by='stock', over=pn.tumbling('1 hour'), at='ts')",
     **_RENAMED,
     order_by="order",
-    descending="write it behind the column, as order='price desc'.",
+    descending="write it after the column, as order='price desc'.",
     ascending="write order='price', or order='price desc' for the largest first.",
 )
 def sort(

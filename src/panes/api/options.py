@@ -64,7 +64,7 @@ def check_empty(queries: Iterable[Query], empty: bool, strategy: str | None) -> 
     if not empty:
         return
     if strategy in ("native", "rewrite"):
-        raise PlanError(f"empty=True runs in columns: Spark's group-bys ({strategy}) know no empty groups.")
+        raise PlanError(f"empty=True runs in columns: Spark's group-bys ({strategy}) have no empty groups.")
     windows = [window for query in queries for window in query.over]
     if all(isinstance(window, (Sliding, RowWindow)) for window in windows):
         raise PlanError(

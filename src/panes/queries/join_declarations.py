@@ -227,7 +227,7 @@ def _in_time(window: Sliding) -> tuple[str, int, None]:
     if window.ago or window.bounds[1] == ")":
         raise DeclarationError(
             f"over= has the window {window.name!r}, which leaves out what came last; but in a join the row that comes "
-            "meets all that its window holds. Write pn.sliding(size), and what else a match has to fulfil with where=, "
+            "meets all that its window holds. Write pn.sliding(size), and any further condition with where=, "
             "as where='ts_left < ts_right'."
         )
     # In whole µs, a window that includes its start is one wider.

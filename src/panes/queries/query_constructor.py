@@ -272,7 +272,7 @@ def _check_names(query: Query) -> None:
             )
         if alias.startswith("__"):
             raise DeclarationError(
-                f"query {query.name!r}: names that begin with '__', as {alias!r}, are taken. Rename it."
+                f"query {query.name!r}: names that begin with '__', as {alias!r}, are reserved. Rename it."
             )
         if alias.lower() in RESERVED:
             raise DeclarationError(

@@ -147,7 +147,7 @@ def status(queries: Iterable[Query], by_events: Iterable[ByEvents], progress: di
         between = f"{_instant(start - window.shift)}, {_instant(end - window.shift)}"
         lines.append(
             f"  {window.name}: {window.bounds[0]}{between}{window.bounds[1]} is next; it comes out when the watermark "
-            f"has moved on by {format_duration(end - watermark)}, so events that much later have to come."
+            f"has moved on by {format_duration(end - watermark)}, which takes events that much later."
         )
     if len(windows) > _NEXT:
         lines.append(f"  and {len(windows) - _NEXT} more windows after these")
