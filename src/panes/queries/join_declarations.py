@@ -121,8 +121,8 @@ def declare_join(
         )
     if layout == "matches" and rows:
         raise DeclarationError(
-            f"layout='matches' gives the narrowest window that holds a match, and {rows[0].name!r} is measured in rows: "
-            "it is neither narrower nor wider than another. Leave layout= out, for a row per match and window."
+            f"layout='matches' gives the narrowest window that holds a match, and {rows[0].name!r} is measured in "
+            "rows: it is neither narrower nor wider than another. Leave layout= out, for a row per match and window."
         )
     return JoinDeclaration(
         on=keys,
