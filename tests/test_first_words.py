@@ -172,7 +172,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: pn.apply(EVENTS, lambda rows: rows, over=OVER, at="ts"),  # type: ignore[arg-type, misc]
         r"<lambda>\(rows\) is called with a key, a window and its rows .*Write for example lambda key, window, rows:",
     ),
-    "a plan of two": (lambda: pn.plan(query(), query()), r"given a Query: .* in a list, as pn.plan\(\[query, another"),  # type: ignore[call-arg, misc]
+    "a plan of two": (lambda: pn.plan(query(), query()), r"given a Query: .*into a list, as pn.plan\(\[query, another"),  # type: ignore[call-arg, misc]
     "the class of plans": (lambda: pn.Plan(query()), r"Plans are made by pn.plan\."),  # type: ignore[call-arg, arg-type]
     # Windows as others write them.
     "tumbling a column": (lambda: pn.tumbling("ts", "1 hour"), "the time column goes in the query, as at='ts'"),

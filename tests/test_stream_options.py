@@ -67,7 +67,7 @@ def test_options_that_do_not_fit_each_other(tmp_path: Any) -> None:
             planned(clock).stream(pa.table({}), layout="wide", **option)
     with pytest.raises(PlanError, match="5s and 1m/event come out at different times"):
         planned(clock, pn.sliding("1 min")).stream(pa.table({}), layout="wide")
-    with pytest.raises(PlanError, match="several may share an instant"):
+    with pytest.raises(PlanError, match="several of which may share an instant"):
         planned(WINDOWS["of rows"]).stream(pa.table({}), layout="wide")
     with pytest.raises(PlanError, match="has a column 'kind', which rows of this stream use"):
         planned(clock, select={"kind": pn.count()}).stream(pa.table({}), late="emit")

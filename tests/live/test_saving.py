@@ -163,5 +163,5 @@ def test_a_file_that_was_cut_anywhere(tmp_path):
     whole = (tmp_path / "live").read_bytes()
     for length in range(0, len(whole) - 8, 40):
         (tmp_path / "cut").write_bytes(whole[:length])
-        with pytest.raises(StateError, match="no whole file"):
+        with pytest.raises(StateError, match="not a complete file"):
             plan.live(load=tmp_path / "cut")

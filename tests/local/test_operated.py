@@ -286,7 +286,7 @@ AGED = pn.evict(age="1 s")
             "is measured in numbers, and the column is of type timestamp",
             {"over": pn.sliding(pn.delta("ts", 1))},
         ),
-        (SchemaError, "needs a number or a timestamp", {"over": pn.sliding(pn.delta("s", 1))}),
+        (SchemaError, "needs a column of numbers or timestamps", {"over": pn.sliding(pn.delta("s", 1))}),
         (SchemaError, "1 rows have no value for 'd'", {"over": pn.sliding(pn.delta("d", 1))}),
         (
             SchemaError,

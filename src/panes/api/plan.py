@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -23,7 +23,7 @@ from panes.queries.windows import RowWindow
 from panes.suggestions import arguments_of, attribute, helpful
 
 if TYPE_CHECKING:
-    from panes.api.catalogue import Catalogue
+    from panes.api.streams import Catalogue
     from panes.live.live import Live
     from panes.queries.eviction import Limits
     from panes.queries.measures import Rows
@@ -551,24 +551,3 @@ def plan(
     planned = Plan(check_queries(declared), Statistics.given(rate, keys), strategy, factor_windows)
     planned.physical_plan()  # a mistake shows here, and not when the plan runs
     return planned
-
-
-@helpful("pn.show_progress(spark)", spark="session", **dict.fromkeys(("log", "file", "print"), "tell"))
-def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> Any:
-    """Show a line per micro-batch of every stream of Panes in a Spark session, on the standard error output.
-
-    Parameters
-    ----------
-    tell
-        Where lines go instead.
-
-    Returns
-    -------
-    StreamingQueryListener
-        For ``session.streams.removeListener``.
-    """
-    from panes.spark.progress import Progress
-
-    listener = Progress(tell)
-    session.streams.addListener(listener)
-    return listener
