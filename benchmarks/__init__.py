@@ -1,7 +1,7 @@
 """One runner and one table of named workloads: ``python -m benchmarks NAME``.
 
 Contenders run side by side in one process on the same files, in interleaved rounds, after their answers were found
-equal. Every run prints a table and writes the same, with all raw timings, to ``benchmarks/results/NAME.json``.
+equal. Every run prints a table and writes the same to ``benchmarks/results/NAME.json``.
 """
 
 import os

@@ -47,7 +47,7 @@ class Table:
 
 @dataclass
 class Report:
-    """All tables and timings of one workload."""
+    """All tables of one workload, and the timings of those whose tables do not show them all."""
 
     name: str
     command: str
@@ -83,7 +83,7 @@ class Report:
             "tables": [
                 {"title": t.title, "notes": list(t.notes), "rows": [_short(row) for row in t.rows]} for t in self.tables
             ],
-            "timings": self.timings,
+            **({"timings": self.timings} if self.timings else {}),
         }
         (self.directory / f"{self.name}.json").write_text(as_json(content), encoding="utf-8")
 

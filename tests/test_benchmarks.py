@@ -68,7 +68,8 @@ def test_thresholds_need_no_spark(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_windowing_checks_its_loops_by_hand(tmp_path: Path) -> None:
     report = run("windowing", tmp_path)
-    assert contenders(report) == {"library", "operator", "lists", "columns", "loop"}
+    assert "timings" not in report  # the tables show them all
+    assert {"library", "operator", "lists", "columns", "loop"} <= report["tables"][0]["rows"][0].keys()
     assert report["tables"][2]["rows"][-1]["partitions held"] > 1000
 
 

@@ -63,8 +63,8 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "count of a number": (lambda: pn.count(100), r"over=pn.sliding\(pn.rows\(100\)\)"),
     "count of a star": (lambda: pn.count("*"), r"pn.count\(\)"),
     # What an aggregate is told elsewhere.
-    "an aggregate over": (lambda: pn.sum("x", over="1 hour"), r"windows stand in the query"),
-    "an aggregate by": (lambda: pn.mean("x", groupBy="k"), "keys stand in the query, as by='card'"),
+    "an aggregate over": (lambda: pn.sum("x", over="1 hour"), r"windows belong to the query"),
+    "an aggregate by": (lambda: pn.mean("x", groupBy="k"), "keys belong to the query, as by='card'"),
     "an aggregate of some": (lambda: pn.sum("x", filter="x > 1"), "where= of the query"),
     "its name": (lambda: pn.sum("x", name="total"), r"select=\{'total'"),
     "its column": (lambda: pn.max(column="x"), "called value="),
@@ -153,7 +153,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a join over a column": (
         lambda: pn.join(EVENTS, EVENTS, on="k", at="ts", over=COLUMN),
-        r"over= has Column<'user'>, which is no window. Write durations",
+        r"over= has Column<'user'>, which is not a window. Write durations",
     ),
     "a function by a column": (lambda: applied(by=COLUMN), r"by=Column<'user'> is not the name of a column"),
     "an operator by a column": (
@@ -172,7 +172,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: pn.apply(EVENTS, lambda rows: rows, over=OVER, at="ts"),  # type: ignore[arg-type, misc]
         r"<lambda>\(rows\) is called with a key, a window and its rows .*Write for example lambda key, window, rows:",
     ),
-    "a plan of two": (lambda: pn.plan(query(), query()), r"given a Query: .* in a list, as pn.plan\(\[query, another"),  # type: ignore[call-arg, misc]
+    "a plan of two": (lambda: pn.plan(query(), query()), r"given a Query: .*into a list, as pn.plan\(\[query, another"),  # type: ignore[call-arg, misc]
     "the class of plans": (lambda: pn.Plan(query()), r"Plans are made by pn.plan\."),  # type: ignore[call-arg, arg-type]
     # Windows as others write them.
     "tumbling a column": (lambda: pn.tumbling("ts", "1 hour"), "the time column goes in the query, as at='ts'"),
@@ -254,7 +254,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a sliding window by a column and its bounds": (
         lambda: pn.sliding(pn.delta("odometer", 3), bounds="[)"),
-        "goes by a column holds all rows near enough",
+        "is measured in a column holds all rows near enough",
     ),
     "the last rows before an instant and eviction": (
         lambda: query(by="k", over=pn.sliding(pn.rows(3), bounds="[)"), evict=pn.evict(keys=1)),

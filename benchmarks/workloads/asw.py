@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 import panes as pn
 from benchmarks import data
 from benchmarks.baselines import Materialised, SearchTree
-from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from panes.aggregates.extrema import LARGEST
 from panes.aggregates.integers import MACHINE
@@ -133,7 +132,7 @@ def _mixes(bench: Bench, size: int) -> None:
                     end = int(one.rings.end[0])
                     one.lookup(end - widths, np.full(len(widths), end))
 
-            row[name] = _rate(bench, f"{share:.0%} updates, batches of {size}", name, batch, size) / 1e6
+            row[name] = _rate(bench, batch, size) / 1e6
         table.rows.append(row)
 
 
@@ -146,10 +145,7 @@ def _updates(bench: Bench) -> None:
         row: dict[str, object] = {"Nmax": rows}
         for name, make in _three().items():
             one, values = One(make, rows), _values(min(size, rows))
-            took = _rate(
-                bench, f"Nmax {rows}, updates", name, lambda one=one, values=values: one.append(values), len(values)
-            )
-            row[name] = took / 1e6
+            row[name] = _rate(bench, partial(one.append, values), len(values)) / 1e6
         table.rows.append(row)
 
 
@@ -174,7 +170,7 @@ def _lookups(bench: Bench) -> None:
             ) -> None:
                 column.at(key, lo, hi, rank) if isinstance(column, SortedIntervals) else column.lookup(key, lo, hi)
 
-            row[name] = _rate(bench, f"W {width}, lookups", name, lookup, size) / 1e6
+            row[name] = _rate(bench, lookup, size) / 1e6
         table.rows.append(row)
 
 
@@ -212,8 +208,7 @@ def _trades(bench: Bench) -> None:
         requests = trades.select(["ts", "symbol", "exch"]).take(pa.array(some))
         for _ in range(1 if bench.options.quick else 10):
             index.lookup(requests, over="15 min", at="ts")  # until the adviser has settled
-        looked = _rate(bench, "trades, lookups", label, partial(index.lookup, requests, over="15 min", at="ts"), asked)
-        bench.report.record("trades, updates", found.name, Timings({label: [took]}))
+        looked = _rate(bench, partial(index.lookup, requests, over="15 min", at="ts"), asked)
         table.rows.append(
             {
                 "index": label,
@@ -246,10 +241,7 @@ def _many_keys(bench: Bench) -> None:
             index.update(events.slice(at, size))
         took = time.process_time() - start
         requests = pa.table({"key": rng.integers(0, keys, 50_000)})
-        looked = _rate(
-            bench, f"{keys} keys, lookups", "index", partial(index.lookup, requests, over=pn.rows(50)), 50_000
-        )
-        bench.report.record(f"{keys} keys, updates", "synthetic", Timings({"index": [took]}))
+        looked = _rate(bench, partial(index.lookup, requests, over=pn.rows(50)), 50_000)
         table.rows.append({"keys": keys, "million events / s": rows / took / 1e6, "million lookups / s": looked / 1e6})
 
 
@@ -276,7 +268,7 @@ def _drawn() -> Array:
     return np.random.default_rng(0).integers(0, 1_000_000, 1 << 16)
 
 
-def _rate(bench: Bench, case: str, name: str, work: Callable[[], Any], inputs: int) -> float:
+def _rate(bench: Bench, work: Callable[[], Any], inputs: int) -> float:
     """Inputs per second: the median of some rounds, each of as many calls as fill its time."""
     work()
     start = time.process_time()
@@ -289,5 +281,5 @@ def _rate(bench: Bench, case: str, name: str, work: Callable[[], Any], inputs: i
         for _ in range(calls):
             work()
         rounds.append((time.process_time() - start) / calls)
-    bench.report.record(case, f"{inputs} inputs per call", Timings({name: rounds}))
+    bench.report.write()
     return inputs / median(rounds)

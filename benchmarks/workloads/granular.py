@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 import panes as pn
 from benchmarks import data
-from benchmarks.report import Table, Timings
+from benchmarks.report import Table
 from benchmarks.runner import Bench
 from benchmarks.stairwise import Composed, Stairwise, joined
 from benchmarks.workloads.state import Stream
@@ -96,13 +96,12 @@ def _arrival_rate(bench: Bench, name: str) -> None:
         row: dict[str, object] = {"events per timestamp": f"{rate:,}"}
         for aggregate in AGGREGATES:
             found = _chained(name, aggregate, levels(5), rate)
-            _record(bench, f"{rate} events per timestamp, {aggregate}", name, found)
             row[f"chain, {aggregate}"] = found.per_item(rate)
         for aggregate in SHARDED:
             took, _ = _sharded(name, aggregate, levels(5), rate)
-            bench.report.record(f"{rate} events per timestamp, {aggregate}", name, Timings({"shard": took}))
             row[f"shard, {aggregate}"] = 1e9 * float(np.median(took)) / rate
         table.rows.append(row)
+        bench.report.write()
 
 
 def _number_of_levels(bench: Bench, name: str) -> None:
@@ -125,7 +124,6 @@ def _number_of_levels(bench: Bench, name: str) -> None:
         rows: list[dict[str, object]] = [{"levels": count} for _ in range(3)]
         for aggregate in AGGREGATES:
             found = _chained(name, aggregate, levels(count), rate)
-            _record(bench, f"{count} levels, {aggregate}", name, found)
             rows[0][f"chain, {aggregate}"] = found.per_item(rate)
             rows[1][aggregate] = 1e6 * found.moving
             rows[2][f"chain, {aggregate}"] = found.kept
@@ -134,11 +132,11 @@ def _number_of_levels(bench: Bench, name: str) -> None:
         rows[2]["apart, sum"] = sum(one.kept for one in alone)
         for aggregate in SHARDED:
             took, held = _sharded(name, aggregate, levels(count), rate // _SLOWER)
-            bench.report.record(f"{count} levels, {aggregate}", name, Timings({"shard": took}))
             rows[0][f"shard, {aggregate}"] = 1e9 * float(np.median(took)) / (rate // _SLOWER)
             rows[2][f"shard, {aggregate}"] = held
         for table, row in zip((per_event, moving, kept), rows, strict=True):
             table.rows.append(row)
+            bench.report.write()
     _slopes(bench, name, [per_event, moving, kept])
 
 
@@ -170,13 +168,12 @@ def _extent(bench: Bench) -> None:
         row: dict[str, object] = {"extent": extent}
         for aggregate in AGGREGATES:
             found = _chained(name, aggregate, widening(extent), rate)
-            _record(bench, f"extent {extent}, {aggregate}", name, found)
             row |= {f"chain, {aggregate}": found.per_item(rate), f"kept, {aggregate}, bytes": found.kept}
         if extent <= 256:
             took, held = _sharded(name, "sum", widening(extent), rate // _SLOWER)
-            bench.report.record(f"extent {extent}, sum", name, Timings({"shard": took}))
             row |= {"shard, sum": 1e9 * float(np.median(took)) / (rate // _SLOWER), "shard keeps, bytes": held}
         table.rows.append(row)
+        bench.report.write()
 
 
 def over_keys(operations: Operations) -> Callable[[State, State], State]:
@@ -211,11 +208,6 @@ class Chain(Stairwise[State]):
             yield from core._suffixes[1:]
             if core._recent is not None and len(core.granules) - len(core._suffixes) > 1:
                 yield core._recent
-
-
-def _record(bench: Bench, case: str, name: str, found: Chained) -> None:
-    seconds = {"chain, admitting": found.admitting, "chain, moving": [found.moving]}
-    bench.report.record(case, name, Timings(seconds))
 
 
 def _chained(name: str, aggregate: str, shape: Shape, rate: int) -> Chained:

@@ -22,7 +22,6 @@ from numpy.random import Generator
 
 import panes as pn
 from benchmarks import data
-from benchmarks.report import Timings
 from benchmarks.runner import Bench
 from panes.aggregates.operations import State
 from panes.frames.positions import Integers
@@ -258,18 +257,17 @@ def _updates(bench: Bench) -> None:
 
     first, batches = valued(stream.first), [valued(batch) for batch in stream.phases[0].batches]
 
-    def per_event(name: str, contender: EveryKey) -> float:
+    def per_event(contender: EveryKey) -> float:
         contender.update(first)
         took = [_seconds(contender.update, batch)[0] for batch in batches[1:]]
-        bench.report.record("updates", "events", Timings({name: took}))
         return 1e6 * median(took) / size
 
-    table.rows.append({"p": "none", "count": per_event("no index", EveryKey())})
+    table.rows.append({"p": "none", "count": per_event(EveryKey())})
     for p in bench.few(PLACES):
         row: dict[str, object] = {"p": p, "ε": Levels(p).epsilon}
         for name, aggregate in (("count", pn.count()), ("sum", pn.sum("x"))):
             contender = Indexed(aggregate, p)
-            row[name] = per_event(f"{name}, p = {p}", contender)
+            row[name] = per_event(contender)
             row[f"{name}, bytes per substream"] = contender.nbytes / keys
         table.rows.append(row)
 
@@ -342,8 +340,7 @@ def _run(bench: Bench, stream: Stream, name: str, contender: EveryKey) -> dict[s
                 found.updates.append(updating)
                 found.lookups += [seconds for seconds, _ in looking]
                 found.found += [sorted(keys.to_pylist()) for _, keys in looking[:_CHECKED]]
-        seconds = Timings({f"{name}, update": found.updates, f"{name}, lookup": found.lookups})
-        bench.report.record(f"{stream.name}, {phase.name}", "events", seconds)
+    bench.report.write()
     return took
 
 

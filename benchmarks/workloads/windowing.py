@@ -169,7 +169,6 @@ def _figure(
             for name, run in contenders.items():
                 seconds[name].append(_processor_time(run))
         timings = Timings(seconds)
-        bench.report.record(case, f"{len(rows)} tuples", timings)
         rates = {name: len(rows) / 1000 / (timings.median(name) or 1) for name in contenders}
         table.rows.append(
             {
@@ -182,6 +181,7 @@ def _figure(
                 "columns / loop": rates["columns"] / rates["loop"],
             }
         )
+        bench.report.write()
 
 
 def _columns(rows: list[Row]) -> pa.Table:

@@ -38,14 +38,14 @@ if TYPE_CHECKING:  # what panes exports: a line here is all that a name needs
     from panes.aggregates.trend import trend as trend
     from panes.api.apply import apply as apply
     from panes.api.apply import sort as sort
-    from panes.api.catalogue import Catalogue as Catalogue
     from panes.api.join import join as join
     from panes.api.plan import Plan as Plan
     from panes.api.plan import plan as plan
-    from panes.api.plan import show_progress as show_progress
     from panes.api.sql import explain as explain
     from panes.api.sql import sql as sql
     from panes.api.sql import to_sql as to_sql
+    from panes.api.streams import Catalogue as Catalogue
+    from panes.api.streams import show_progress as show_progress
     from panes.errors import PanesError as PanesError
     from panes.expressions.expression import Expression as Expression
     from panes.queries.eviction import Limits as Limits

@@ -186,7 +186,7 @@ def _sparks(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _refused(name: str, type_: object, error: Exception) -> SchemaError:
     return SchemaError(
-        f"column {name!r} is of type {type_}, which cannot be brought into a type of Spark's: {error}. "
+        f"column {name!r} is of type {type_}, which cannot be converted to a Spark type: {error}. "
         "Cast it to a plain type first (a number, a string, a timestamp in microseconds), or leave it out of queries."
     )
 

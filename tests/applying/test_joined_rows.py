@@ -206,7 +206,7 @@ def test_what_a_column_cannot_be():
         join(column="p")
     with pytest.raises(SchemaError, match=r"int64 in the left side and double in the right side.*Cast one"):
         join(other=small(ts=[2], k=["a"], o=[5.0]))
-    with pytest.raises(SchemaError, match="goes by a column of type string"):
+    with pytest.raises(SchemaError, match="and this one is of type string"):
         join(*(small(ts=[0], k=["a"], o=["x"]) for _ in range(2)))
     with pytest.raises(SchemaError, match=r"'o' is missing in 1 of the rows.*Leave such rows out"):
         join(other=small(ts=[2, 3], k=["a", "a"], o=[5, None]))

@@ -253,13 +253,17 @@ AGED = pn.evict(age="1 s")
         (DeclarationError, "5 is not a window", {"over": 5}),
         (DeclarationError, "over= has 2 windows, and this takes one", {"over": [FIVE, NINE]}),
         (DeclarationError, "a function or an operator=, one of them", {"operator": None}),
-        (DeclarationError, "goes by time, and rows have none. Write at=", {"over": pn.tumbling("1 s"), "at": None}),
-        (DeclarationError, "goes by time, and rows have none", {"by": "k", "evict": AGED, "at": None}),
+        (
+            DeclarationError,
+            "is measured in time, and rows have none. Write at=",
+            {"over": pn.tumbling("1 s"), "at": None},
+        ),
+        (DeclarationError, "is measured in time, and rows have none", {"by": "k", "evict": AGED, "at": None}),
         (DeclarationError, "evict= limits keys, and there are none", {"evict": AGED}),
         (DeclarationError, "evict=5 is not an eviction", {"evict": 5}),
         (
             DeclarationError,
-            "'pn.hopping..9us., every=pn.rows.1., bounds=.....' goes by time, and rows have none",
+            "'pn.hopping..9us., every=pn.rows.1., bounds=.....' is measured in time, and rows have none",
             {"operator": joined_with(NINE, on="k"), "at": None},
         ),
         (DeclarationError, "is a session, which operators do not support", {"over": pn.session("1 s")}),
@@ -279,10 +283,10 @@ AGED = pn.evict(age="1 s")
         (SchemaError, "port='s' is of type string, and ports are numbers", {"port": "s"}),
         (
             SchemaError,
-            "goes by a number, and the column is of type timestamp",
+            "is measured in numbers, and the column is of type timestamp",
             {"over": pn.sliding(pn.delta("ts", 1))},
         ),
-        (SchemaError, "needs a number or a timestamp", {"over": pn.sliding(pn.delta("s", 1))}),
+        (SchemaError, "needs a column of numbers or timestamps", {"over": pn.sliding(pn.delta("s", 1))}),
         (SchemaError, "1 rows have no value for 'd'", {"over": pn.sliding(pn.delta("d", 1))}),
         (
             SchemaError,

@@ -39,7 +39,7 @@ def test_refuses(spans, key_starts, reason):
 
 
 def test_refuses_floats():
-    with pytest.raises(PlanError, match="has to be integers"):
+    with pytest.raises(PlanError, match="must be integers"):
         Positions(np.array([0.5]), np.array([1.0]), np.array([0, 1]))
 
 

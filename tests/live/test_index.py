@@ -449,7 +449,7 @@ EVENTS = pa.table({"ts": seconds(1, 2), "k": ["a", "b"], "v": [1, 2], "f": [0.5,
         ({"keep": 0}, DeclarationError, r"keep=pn.rows\(0\)"),
         ({"keep": pn.rows(0)}, DeclarationError, "how many rows"),
         ({"keep": True}, DeclarationError, "how many rows"),
-        ({"keep": "0 s"}, DurationError, "no time at all"),
+        ({"keep": "0 s"}, DurationError, "is not longer than zero"),
         ({"keep": "soon"}, DurationError, "is not a duration"),
         ({"algorithm": "runing"}, PlanError, "did you mean 'running'"),
         ({"at": ""}, DeclarationError, "not the name of a column"),
@@ -480,7 +480,7 @@ def test_declarations_that_cannot_be(changes, error, message):
         ({"over": "0 s"}, DurationError, "is not positive"),
         ({"over": ("from", "to")}, SchemaError, "over='from' is not a column"),
         ({"over": "1 s", "at": "when"}, SchemaError, "at='when' is not a column"),
-        ({"over": "1 s", "at": "v"}, SchemaError, "has to be a timestamp"),
+        ({"over": "1 s", "at": "v"}, SchemaError, "must be a timestamp"),
     ],
 )
 def test_lookups_that_cannot_be(options, error, message):

@@ -110,9 +110,9 @@ def test_files_that_are_no_live_plan(tmp_path):
     path, plan = tmp_path / "live", plan_of({"n": pn.count()}, keep=pn.rows(2))
     for content in (b"", b"nothing", np.arange(99).tobytes()):
         path.write_bytes(content)
-        with pytest.raises(StateError, match=r"is no whole file that live.save"):
+        with pytest.raises(StateError, match=r"is not a complete file of live.save"):
             plan.live(load=path)
-    with pytest.raises(StateError, match="is no whole file"):
+    with pytest.raises(StateError, match="is not a complete file"):
         plan.live(load=tmp_path / "elsewhere")
     live = plan.live(pn.rows(2))
     live.save(path)
@@ -126,7 +126,7 @@ def test_files_that_are_no_live_plan(tmp_path):
     with pytest.raises(StateError, match="written in format 9"):
         plan.live(load=path)
     path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(StateError, match="is no whole file"):
+    with pytest.raises(StateError, match="is not a complete file"):
         plan.live(load=path)
 
 
@@ -163,5 +163,5 @@ def test_a_file_that_was_cut_anywhere(tmp_path):
     whole = (tmp_path / "live").read_bytes()
     for length in range(0, len(whole) - 8, 40):
         (tmp_path / "cut").write_bytes(whole[:length])
-        with pytest.raises(StateError, match="no whole file"):
+        with pytest.raises(StateError, match="not a complete file"):
             plan.live(load=tmp_path / "cut")

@@ -430,7 +430,7 @@ def test_many_keys(aggregate: str, small: bool, monkeypatch: pytest.MonkeyPatch)
         ({"by": ()}, DeclarationError, "has no key"),
         ({"by": "value"}, DeclarationError, "two output columns called 'value'"),
         ({"by": "ts"}, DeclarationError, "its own time column"),
-        ({"keep": "0s"}, DurationError, "keep='0s' is no time at all"),
+        ({"keep": "0s"}, DurationError, "keep='0s' is not longer than zero"),
         ({"keep": pn.rows(5)}, PlanError, "looks back over a span of time"),
         ({"p": 0}, DeclarationError, "p=0"),
         ({"epsilon": 2}, DeclarationError, "epsilon=2"),

@@ -231,8 +231,8 @@ def test_nothing_at_all():
 
 
 ERRORS = {
-    "a wrong keyword": ({}, {"closed": "left"}, "stands on the window"),
-    "windows here": ({}, {"over": "1h"}, "stands in the query"),
+    "a wrong keyword": ({}, {"closed": "left"}, "belongs to the window"),
+    "windows here": ({}, {"over": "1h"}, "belongs to the query"),
     "layout": ({}, {"layout": "tall"}, "write 'wide'"),
     "at": ({}, {"at": ("a", "b", "c")}, "the time column of the requests"),
     "a negative delay": ({}, {"delay": "-1 s"}, "is negative"),

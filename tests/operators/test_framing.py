@@ -149,7 +149,7 @@ def test_any_declared_order_on_the_clock(steps, data):
         patch.setattr("panes.frames.order.ON_THE_CLOCK", steps)
         for rank, step in (("EVICTION", EVICT), ("FULL", FULL), ("PROCESSING", TRIGGER)):
             patch.setattr(f"panes.operators.sliding_window.{rank}", steps.index(step))
-        found, (run, _) = Framing(declared, arrivals).frame.held(), frame_by_events(declared, arrivals)
+        found, (run, _) = Framing(declared, arrivals).frame.held(), frame_by_operator(declared, arrivals)
     assert as_listed(found, order, False) == as_listed(run, order, False)
 
 

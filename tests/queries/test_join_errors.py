@@ -68,7 +68,7 @@ DECLARED_WRONG = {
         DeclarationError,
         "same windows.*panes.operators.Join takes a window for each side",
     ),
-    "an aggregate": ({"over": pn.last("temp")}, DeclarationError, "is no window. Write durations"),
+    "an aggregate": ({"over": pn.last("temp")}, DeclarationError, "is not a window. Write durations"),
     "a while ago": ({"over": pn.sliding("1 s", ago="1 s")}, DeclarationError, "leaves out what came last.*where="),
     "without the row": (
         {"over": pn.sliding("1 s", bounds="[)")},

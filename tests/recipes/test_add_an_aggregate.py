@@ -130,7 +130,7 @@ def test_it_is_sql():
     assert read.aggregates == (("factor", pn.geometric_mean("x * 2")),)
     assert "GEOMEAN(x * 2) AS factor" in pn.to_sql(read)
     assert pn.sql(pn.to_sql(read)) == [read]
-    with pytest.raises(SqlError, match=r"write GEOMEAN\(x\), and nothing behind it"):
+    with pytest.raises(SqlError, match=r"write GEOMEAN\(x\), and nothing after it"):
         pn.sql("SELECT GEOMEAN(x, y) FROM s TIMESTAMP BY ts GROUP BY Tumbling(minute, 5)")
 
 

@@ -322,10 +322,10 @@ def test_columns_may_be_called_number(over, by):
 def test_a_duration_is_no_distance_between_numbers():
     table = pa.table({"ts": pa.array([1], TIME), "x": [1]})
     query = pn.query(at="ts", select={"n": pn.count()}, over=pn.tumbling(pn.delta("x", "10 s")))
-    with pytest.raises(SchemaError, match=r"goes by a duration, and the column is of type int64\. Write a number"):
+    with pytest.raises(SchemaError, match=r"is measured in time, and the column is of type int64\. Write a number"):
         pn.plan(query).run(table)
 
 
 def test_keys_without_time_do_not_age():
-    with pytest.raises(DeclarationError, match=r"evict=pn.evict\(age=...\) goes by time, and rows have none"):
+    with pytest.raises(DeclarationError, match=r"evict=pn.evict\(age=...\) is measured in time, and rows have none"):
         pn.query(by="k", select={"n": pn.count()}, over=pn.sliding(pn.rows(2)), evict=pn.evict(age="1 h"))

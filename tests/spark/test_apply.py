@@ -154,7 +154,7 @@ def test_sorts_of_streams(spark, tmp_path, one_partition, over):
         (PlanError, "Spark has to know what the function returns", {"schema": None}),
         (PlanError, "Write at= with the column of their time", {"at": None, "over": pn.sliding(pn.rows(1))}),
         (SchemaError, "'kk' is not a column of the data", {"by": "kk"}),
-        (DeclarationError, "results have already", {"schema": pa.schema({"k": pa.int64()})}),
+        (DeclarationError, "results already have", {"schema": pa.schema({"k": pa.int64()})}),
         (PlanError, "checkpoint= is for streams", {"checkpoint": "/tmp/place"}),
     ],
 )

@@ -206,7 +206,7 @@ def test_a_join_of_rows_that_say_their_side(spark, tmp_path, one_partition):
 
 
 def test_an_aggregate_of_the_library_keeps_its_summaries(spark, tmp_path, one_partition):
-    """Its state are accumulators, not tuples."""
+    """Its state is accumulators, not tuples."""
     table = events(8, "UTC", rows=120).select(["ts", "k", "x"])
     schema = pa.schema({"k": pa.string(), "n": pa.int64(), "mean": pa.float64()})
 

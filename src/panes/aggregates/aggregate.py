@@ -87,7 +87,7 @@ class Aggregate(ABC):
     def __getattr__(self, name: str) -> Any:
         written = {
             "alias": f"columns are named by select={{'total': pn.{self.name}(...)}}",
-            "over": "windows stand in the query, as pn.query(..., over=pn.sliding('1 hour'))",
+            "over": "windows belong to the query, as pn.query(..., over=pn.sliding('1 hour'))",
             "filter": "where= of the query says which events count",
         }
         why = f": {written[name]}." if name in written else ""

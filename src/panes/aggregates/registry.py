@@ -21,15 +21,15 @@ ELSEWHERE: Final = {
     **dict.fromkeys(("column", "col", "x", "field", "expr", "expression", "on", "arg"), "value"),
     **dict.fromkeys(
         ("over", "window", "windows", "every", "period", "rolling"),
-        "windows stand in the query, as pn.query(..., over=pn.hopping('1 hour', every='1 min')).",
+        "windows belong to the query, as pn.query(..., over=pn.hopping('1 hour', every='1 min')).",
     ),
-    **dict.fromkeys(("by", "key", "keys", "group_by", "partition_by"), "keys stand in the query, as by='card'."),
+    **dict.fromkeys(("by", "key", "keys", "group_by", "partition_by"), "keys belong to the query, as by='card'."),
     **dict.fromkeys(
         ("where", "filter", "condition"),
         "write where= of the query, or 'CASE WHEN ok THEN amount END' for one aggregate alone.",
     ),
     **dict.fromkeys(("name", "alias"), "columns are named where they are selected, as select={'total': ...}."),
-    **dict.fromkeys(("at", "order_by", "time", "ts"), "event time stands in the query, as at='ts'."),
+    **dict.fromkeys(("at", "order_by", "time", "ts"), "event time belongs to the query, as at='ts'."),
     "distinct": "write pn.count_distinct('user') or pn.distinct('user').",
     **dict.fromkeys(("ignore_nulls", "skipna", "nulls"), "nulls never count; leave it out."),
 }

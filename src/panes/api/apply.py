@@ -40,8 +40,8 @@ _RENAMED = {
     **_RENAMED,
     **dict.fromkeys(("func", "fn", "f"), "function"),
     select="aggregates are computed by a plan: pn.plan(pn.query(select=...)).run(data).",
-    punctuations="marks stand on the window, as pn.tumbling(pn.punctuation('refuelled')).",
-    partial="it stands on the window, as pn.hopping(pn.rows(100), every=pn.rows(10), partial=False).",
+    punctuations="marks belong to the window, as pn.tumbling(pn.punctuation('refuelled')).",
+    partial="it belongs to the window, as pn.hopping(pn.rows(100), every=pn.rows(10), partial=False).",
 )
 def apply(
     data: Any,
@@ -70,9 +70,8 @@ def apply(
         Arrow C interface (pandas, polars), gives a pyarrow Table.
     function
         Is called with the key, a dict of the columns of ``by``; the window, which has a ``name``, its ``start`` and
-        ``end``, and, if it is a window of rows, its ``number`` and when it was ``processed``; and a pyarrow Table of
-        its rows in the order of arrival. It returns None for no row, a dict for one, a list of dicts, or an Arrow
-        table.
+        ``end``, and, for a window of rows, its ``number`` and when it was ``processed``; and a pyarrow Table of its
+        rows in the order of arrival. It returns None for no row, a dict for one, a list of dicts, or an Arrow table.
     operator
         Instead of a function: what makes an operator of ``panes.operators``, when it is called with a window and
         ``clock=``; as a rule its class. It is given one row after another, as a dict of all columns.
@@ -82,7 +81,7 @@ def apply(
         The key columns: a window for each of their values.
     at
         The column of event time. Rows without a time are in no window. Without it, the rows of a table arrive as they
-        stand, and windows are of rows.
+        stand, and windows are measured in rows.
     where
         Which rows count.
     ties
@@ -148,7 +147,7 @@ def apply(
     "pn.sort(events, order='price desc', by='stock', over=pn.tumbling('1 hour'), at='ts')",
     **_RENAMED,
     order_by="order",
-    descending="write it behind the column, as order='price desc'.",
+    descending="write it after the column, as order='price desc'.",
     ascending="write order='price', or order='price desc' for the largest first.",
 )
 def sort(

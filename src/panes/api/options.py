@@ -15,7 +15,7 @@ from panes.queries.windows import RowWindow, Sliding
 
 
 def check_layout(queries: Sequence[Query], layout: str) -> None:
-    """Refuse an unknown layout, and the wide one where there are windows of rows or two columns would have one name."""
+    """Refuse an unknown layout, and the wide one over windows of rows or where two columns would have one name."""
     if layout not in ("long", "wide"):
         raise PlanError(f"layout={layout!r}: write 'long' (one row per answer) or 'wide' (one row per key and end).")
     if layout == "long":
@@ -28,8 +28,8 @@ def check_layout(queries: Sequence[Query], layout: str) -> None:
             else ""
         )
         raise PlanError(
-            f"layout='wide' has a row per key and window end, and {window.name!r} of query {query.name!r} is a window "
-            f"of rows, of which several may share an instant. Take layout='long'.{also}"
+            f"layout='wide' has a row per key and window end, and those of the window {window.name!r} of query "
+            f"{query.name!r} are measured in rows, several of which may share an instant. Take layout='long'.{also}"
         )
     wide_columns(queries)
 
@@ -64,7 +64,7 @@ def check_empty(queries: Iterable[Query], empty: bool, strategy: str | None) -> 
     if not empty:
         return
     if strategy in ("native", "rewrite"):
-        raise PlanError(f"empty=True runs in columns: Spark's group-bys ({strategy}) know no empty groups.")
+        raise PlanError(f"empty=True runs in columns: Spark's group-bys ({strategy}) have no empty groups.")
     windows = [window for query in queries for window in query.over]
     if all(isinstance(window, (Sliding, RowWindow)) for window in windows):
         raise PlanError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -23,7 +23,7 @@ from panes.queries.windows import RowWindow
 from panes.suggestions import arguments_of, attribute, helpful
 
 if TYPE_CHECKING:
-    from panes.api.catalogue import Catalogue
+    from panes.api.streams import Catalogue
     from panes.live.live import Live
     from panes.queries.eviction import Limits
     from panes.queries.measures import Rows
@@ -238,10 +238,10 @@ class Plan:
     @helpful(
         "plan.lookup(payments, labels)",
         **dict.fromkeys(("labels", "entities", "spine"), "requests"),
-        **dict.fromkeys(("on", "by"), "keys stand in the query, as pn.query(by='card', ...)."),
-        **dict.fromkeys(("over", "select", "where"), "it stands in the query, which a stream serves unchanged."),
+        **dict.fromkeys(("on", "by"), "keys belong to the query, as pn.query(by='card', ...)."),
+        **dict.fromkeys(("over", "select", "where"), "it belongs to the query, which a stream serves unchanged."),
         **dict.fromkeys(("watermark", "lag"), "delay"),
-        closed="it stands on the window, as pn.sliding('1 hour', bounds='[)') for only what was before the request.",
+        closed="it belongs to the window, as pn.sliding('1 hour', bounds='[)') for only what was before the request.",
     )
     def lookup(
         self,
@@ -303,7 +303,7 @@ class Plan:
         "plan.live(keep='3 hours')",
         **dict.fromkeys(("retention", "ttl", "history"), "keep"),
         **dict.fromkeys(("path", "restore"), "load"),
-        over="it stands in the query, and any other window is asked for with live.lookup(requests, over='15 min').",
+        over="it belongs to the query, and any other window is asked for with live.lookup(requests, over='15 min').",
     )
     def live(
         self,
@@ -508,11 +508,11 @@ QueryLike: TypeAlias = Query | str
 
 @helpful(
     "pn.plan([query, another], rate=1000, keys=50_000)",
-    more="several queries stand in a list, as pn.plan([query, another]).",
+    more="several queries go into a list, as pn.plan([query, another]).",
     query="queries",
     n_keys="keys",
     **dict.fromkeys(("events", "data", "df"), "a plan is run afterwards: pn.plan(query).run(data)."),
-    **dict.fromkeys(("by", "at", "select", "over", "where"), "it stands in the query: pn.plan(pn.query(...))."),
+    **dict.fromkeys(("by", "at", "select", "over", "where"), "it belongs to the query: pn.plan(pn.query(...))."),
 )
 def plan(
     queries: QueryLike | Iterable[QueryLike],
@@ -551,24 +551,3 @@ def plan(
     planned = Plan(check_queries(declared), Statistics.given(rate, keys), strategy, factor_windows)
     planned.physical_plan()  # a mistake shows here, and not when the plan runs
     return planned
-
-
-@helpful("pn.show_progress(spark)", spark="session", **dict.fromkeys(("log", "file", "print"), "tell"))
-def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> Any:
-    """Show a line per micro-batch of every stream of Panes in a Spark session, on the standard error output.
-
-    Parameters
-    ----------
-    tell
-        Where lines go instead.
-
-    Returns
-    -------
-    StreamingQueryListener
-        For ``session.streams.removeListener``.
-    """
-    from panes.spark.progress import Progress
-
-    listener = Progress(tell)
-    session.streams.addListener(listener)
-    return listener

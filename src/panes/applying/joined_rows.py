@@ -1,7 +1,7 @@
 """Joins over windows of rows: the rows of both sides are one stream, and enter a ``Join`` by its two ports.
 
-Rows of one instant arrive in the order of the column that the window goes by, then left before right, then in the order
-of all their columns by name, as everywhere.
+Rows of one instant arrive in the order of the column that the window is measured in, then left before right, then in
+the order of all their columns by name, as everywhere.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class BothSides:
 
     @cached_property
     def delta(self) -> tuple[str, int, int] | None:
-        """The column that the window goes by, and its positions on both sides."""
+        """The column that the window is measured in, and its positions on both sides."""
         if not isinstance(self.window.size, Delta):
             return None
         name = str(self.window.size.column)
@@ -73,7 +73,7 @@ class BothSides:
         if plain(types[0]) != plain(types[1]):
             raise SchemaError(
                 f"{name!r} is {shown(types[0])} in the left side and {shown(types[1])} in the right side, and the "
-                f"window {self.window.suffix!r} goes by it on both. Cast one of them to the type of the other."
+                f"window {self.window.suffix!r} is measured in it on both. Cast one of them to the type of the other."
             )
         return name, left, right
 
@@ -176,7 +176,7 @@ class MakeJoin:
 def both_sides(
     declared: JoinDeclaration, columns: JoinColumns, schemas: tuple[pa.Schema, pa.Schema], window: RowWindow
 ) -> BothSides:
-    """Return the rows of both sides as one stream, after checking the column that the window goes by."""
+    """Return the rows of both sides as one stream, after checking the column that the window is measured in."""
     both = BothSides(declared, columns, schemas, window)
     if both.delta is not None:
         for policy in both.input.window.deltas:

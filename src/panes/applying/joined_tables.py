@@ -39,12 +39,12 @@ def join_tables(declared: JoinDeclaration, left: pa.Table, right: pa.Table) -> p
 
 
 def _check_values(both: BothSides, columns: Mapping[str, pa.ChunkedArray]) -> None:
-    """Reject rows without a value in the column that the window goes by."""
+    """Reject rows without a value in the column that the window is measured in."""
     for name in both.input.deltas:
         if missing := columns[name].is_null(nan_is_null=True).to_numpy().sum():
             raise SchemaError(
-                f"{name!r} is missing in {missing} of the rows, and the window {both.window.suffix!r} goes by it. "
-                "Leave such rows out of both sides (NaN is no value either), or give them one."
+                f"{name!r} is missing in {missing} of the rows, and the window {both.window.suffix!r} is measured in "
+                "it. Leave such rows out of both sides (NaN is not a value), or give them one."
             )
 
 

@@ -119,8 +119,8 @@ class CollectedResults:
         for name in table.column_names:
             if str(name).lower() in self._taken:
                 raise SchemaError(
-                    f"{FUNCTION} a column {name!r}, which results have already: the window and its key come by "
-                    "themselves. Leave it out, or give it another name."
+                    f"{FUNCTION} a column {name!r}, which results already have: the window and its key are added to "
+                    "them. Leave it out, or give it another name."
                 )
         return table
 

@@ -132,8 +132,8 @@ def check_schema(schema: pa.Schema | None, taken: Iterable[str] = ()) -> None:
     for name in schema.names:
         if name.lower() in own:
             raise DeclarationError(
-                f"schema= has a column {name!r}, which results have already: the window and its key come by "
-                "themselves. Leave it out, or give it another name."
+                f"schema= has a column {name!r}, which results already have: the window and its key are added to "
+                "them. Leave it out, or give it another name."
             )
     names = [name.lower() for name in schema.names]
     if len(set(names)) < len(names):

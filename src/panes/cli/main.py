@@ -16,7 +16,7 @@ from panes.errors import PanesError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from panes.api.catalogue import Catalogue
+    from panes.api.streams import Catalogue
     from panes.spark.files import Source
 
 _RAISED = re.compile(r"[A-Za-z_.]+: ")

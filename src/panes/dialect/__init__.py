@@ -2,5 +2,5 @@
 
 ``statement`` reads a statement clause by clause; ``selecting`` reads what it selects, ``read_windows`` its windows.
 ``printing`` writes a query. ``window_kinds`` is the table that reading and writing windows share. Imports ``queries``
-and below; it is the only room besides ``expressions`` that imports sqlglot. Start reading in ``statement``.
+and below. Only this room, ``expressions`` and ``live/conditions.py`` import sqlglot. Start reading in ``statement``.
 """

@@ -73,7 +73,7 @@ class Selected:
             return  # Every answer has it.
         if place is None and isinstance(tree, exp.Column) and tree.name.lower() in self._own_keys:
             if len(tree.parts) > 1:
-                fail(self.text, tokens, f"{_dotted(tree)!r} is no key. Write the key as in GROUP BY.")
+                fail(self.text, tokens, f"{_dotted(tree)!r} is not a key. Write the key as in GROUP BY.")
             if alias is None or alias.lower() == tree.name.lower():
                 return  # Every answer has its keys.
         elif place is None and isinstance(tree, exp.Column) and alias is None:
@@ -100,7 +100,7 @@ class Selected:
         """A condition on events, without aggregates."""
         tree = self._tree(tokens)
         if any(self._place(node) not in (None, "window") for node in tree.find_all(exp.Column, exp.Dot)):
-            fail(self.text, tokens, "WHERE is about events, which have no window yet. Write this behind HAVING.")
+            fail(self.text, tokens, "WHERE is about events, which have no window yet. Write this after HAVING.")
         return self._checked(tree, tokens)
 
     def _place(self, tree: exp.Expression) -> str | None:
@@ -115,15 +115,15 @@ class Selected:
         """A column under its name; what is wrong with the name is shown where it stands."""
         instead = "Give this one another name with AS."
         if alias.lower() in {column.lower() for column in self.select}:
-            fail(self.text, named, f"two columns are called {alias!r}, in whatever case. {instead}")
+            fail(self.text, named, f"two columns are called {alias!r}, ignoring case. {instead}")
         if alias.lower() in self._own_keys:
-            fail(self.text, named, f"{alias!r} is a key already, which every answer has. {instead}")
+            fail(self.text, named, f"{alias!r} is already a key, which every answer has. {instead}")
         if alias.lower() in RESERVED:
-            fail(self.text, named, f"every answer has a column {alias!r} by itself. {instead}")
+            fail(self.text, named, f"every answer already has a column {alias!r}. {instead}")
         if alias.startswith("__"):
-            fail(self.text, named, f"names that begin with '__' are taken. {instead}")
+            fail(self.text, named, f"names that begin with '__' are reserved. {instead}")
         if alias in self.hidden and self.hidden.pop(alias) != value:
-            fail(self.text, named, f"{alias!r} already stands for another aggregate here. {instead}")
+            fail(self.text, named, f"{alias!r} is already the name of another aggregate here. {instead}")
         self.select[alias] = value
 
     def _tree(self, tokens: Sequence[Token]) -> exp.Expression:
@@ -137,7 +137,7 @@ class Selected:
             fail(self.text, tokens, f"this cannot be read: {reason[:1].lower()}{reason[1:]}.")
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Expression):
-            fail(self.text, tokens, "this is no expression.")
+            fail(self.text, tokens, "this is not an expression.")
         for token in tokens:
             if token.token_type is TokenType.STRING and self.text[token.start] == '"':
                 fail(
@@ -167,19 +167,19 @@ class Selected:
         if isinstance(tree, (exp.Window, exp.Filter)):
             word = "OVER" if isinstance(tree, exp.Window) else "FILTER"
             instead = "Write a condition into the argument, as SUM(CASE WHEN a > 1 THEN x END)."
-            fail(self.text, tokens, f"{word} behind an aggregate is not supported. {instead}")
+            fail(self.text, tokens, f"{word} after an aggregate is not supported. {instead}")
         names = _names_of(tree)
         if not names:
             return None
         distinct, given = _given(tree)
         name = next((each for each in names if each.name.endswith(" DISTINCT") == distinct), None)
         if name is None:
-            fail(self.text, tokens, "DISTINCT stands only in COUNT(DISTINCT x).")
+            fail(self.text, tokens, "DISTINCT is supported only in COUNT(DISTINCT x).")
         if name.takes_all and len(given) == 1 and isinstance(given[0], exp.Star):
             return name.make(**name.options)
         if len(given) != len(name.parameters):
             star = f"{name.call('*')} or " if name.takes_all else ""
-            fail(self.text, tokens, f"write {star}{name.call(*name.example)}, and nothing behind it.")
+            fail(self.text, tokens, f"write {star}{name.call(*name.example)}, and nothing after it.")
         arguments = [
             self._checked(part, _of(part, tokens)).sql if kind is str else self._number(part, kind, name, tokens)
             for part, kind in zip(given, name.parameters.values(), strict=True)
@@ -192,7 +192,7 @@ class Selected:
     def _number(self, part: exp.Expression, kind: type, name: SqlName, tokens: Sequence[Token]) -> int | float:
         """A number that an aggregate takes behind its columns."""
         if not isinstance(part, exp.Literal) or part.is_string or (kind is int and not part.is_int):
-            fail(self.text, tokens, f"write {name.call(*name.example)}, with a number and nothing behind it.")
+            fail(self.text, tokens, f"write {name.call(*name.example)}, with a number and nothing after it.")
         number: int | float = kind(part.name)
         return number
 
@@ -217,7 +217,7 @@ class Selected:
         known = [*self.keys, *self.aliases, *self.select, *self.hidden, "window", "window_name", EXPIRES]
         for root in value.roots:
             if root.lower() not in {name.lower() for name in known}:
-                what = f"{root!r} is no key and no selected column ({nearest(root, known)})."
+                what = f"{root!r} is neither a key nor a selected column ({nearest(root, known)})."
                 here = [token for token in tokens if token.text.lower() == root.lower()][:1]
                 fail(self.text, here or tokens, f"{what} Outside of aggregates, only these can be used.")
         return value
@@ -230,7 +230,7 @@ class Selected:
             if "an aggregate reads many rows" in reason or any(_names_of(call) for call in tree.find_all(exp.Func)):
                 # That error speaks to users of Python.
                 known = ", ".join(sorted({each.name for each in sql_names() if " " not in each.name}))
-                reason = f"aggregates cannot be nested or stand in WHERE, and have to be one of {known}."
+                reason = f"aggregates cannot be nested or appear in WHERE, and must be one of {known}."
             fail(self.text, tokens, reason)
         except DeclarationError as error:
             fail(self.text, tokens, str(error))

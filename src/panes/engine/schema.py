@@ -45,9 +45,7 @@ def time_position(what: str, column: str, side: str, schema: pa.Schema) -> int:
     found = position(what, column, side, schema)
     type_ = schema.field(found).type
     if not pa.types.is_timestamp(type_):
-        raise SchemaError(
-            f"{what} is of type {type_} in {side}, but event time has to be a timestamp. {convert(column)}"
-        )
+        raise SchemaError(f"{what} is of type {type_} in {side}, but event time must be a timestamp. {convert(column)}")
     return found
 
 
@@ -64,8 +62,8 @@ def check_key(what: str, sides: tuple[str, str], types: tuple[pa.DataType, pa.Da
     (one, other), (first, second) = sides, types
     if plain(first) != plain(second):
         raise SchemaError(
-            f"{what} is {shown(first)} in {one} and {shown(second)} in {other}, so equal keys would be a matter of "
-            "conversion. Cast one of them to the type of the other."
+            f"{what} is {shown(first)} in {one} and {shown(second)} in {other}, so whether "
+            "keys are equal would depend on conversion. Cast one of them to the type of the other."
         )
     if not _has_order(first):
         raise SchemaError(
@@ -148,7 +146,7 @@ def check_columns(queries: Iterable[Query], schema: pa.Schema) -> None:
         type_ = schema.field(names[query.at.lower()]).type
         if not pa.types.is_timestamp(type_):
             raise SchemaError(
-                f"query {query.name!r}: at={query.at!r} is of type {type_}, but event time has to be a timestamp. "
+                f"query {query.name!r}: at={query.at!r} is of type {type_}, but event time must be a timestamp. "
                 f"{convert(query.at)}"
             )
         for key in query.by:

@@ -51,7 +51,7 @@ _REASONS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (exp.Alias, "an expression has no alias: the name is the key in select="),
     (exp.Interval, "intervals and date arithmetic are not in the subset: durations belong to windows"),
     (exp.Placeholder, "there are no parameters: build the text"),
-    (exp.Tuple, "a list of values stands only behind IN"),
+    (exp.Tuple, "a list of values is allowed only after IN"),
 )
 _CHANGING_WORDS: Final = """
     rand randn random uuid now current_timestamp current_date current_time current_user currenttimestamp currentdate
@@ -144,11 +144,11 @@ def _is(node: exp.Expression) -> str | None:
 def _like(node: exp.Expression) -> str | None:
     pattern = node.expression
     if not (isinstance(pattern, exp.Literal) and pattern.is_string):
-        return "the pattern of LIKE has to be one string literal"
+        return "the pattern of LIKE must be one string literal"
     rest = iter(pattern.name)
     for character in rest:
         if character == "\\" and next(rest, "") not in ("%", "_", "\\"):
-            return "a backslash in a pattern of LIKE stands only before %, _ or another backslash"
+            return "a backslash in a pattern of LIKE is allowed only before %, _ or another backslash"
     return None
 
 
@@ -176,7 +176,7 @@ def _round(node: exp.Expression) -> str | None:
     bare = decimals.this if isinstance(decimals, exp.Neg) else decimals
     if bare is None or (isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdecimal()):
         return None
-    return "the second argument of ROUND has to be an integer literal"
+    return "the second argument of ROUND must be an integer literal"
 
 
 def _several(node: exp.Expression) -> str | None:
@@ -373,5 +373,5 @@ def instant(text: str) -> datetime:
             return datetime(year, month, day_of_month, hour, minute, second, micros, offset).astimezone(UTC)
     raise ExpressionError(
         f"TIMESTAMP {text!r} is not a timestamp: write it as TIMESTAMP '2024-02-29 12:00:00.000000', "
-        "with Z, UTC or an offset as +02:00 behind it when the session's time zone is not meant."
+        "with Z, UTC or an offset as +02:00 after it unless the session's time zone is meant."
     )

@@ -151,7 +151,7 @@ class Positions:
         for name in ("start", "end", "key_starts"):
             array = np.asarray(getattr(self, name))
             if array.dtype.kind not in "iu" and len(array):
-                raise PlanError(f"{name} has to be integers, not {array.dtype}: µs or ordinals.")
+                raise PlanError(f"{name} must be integers, not {array.dtype}: µs or ordinals.")
             object.__setattr__(self, name, array.astype(np.int64, copy=False))
         self._validate()
 
@@ -160,7 +160,7 @@ class Positions:
         if len(end) != rows:
             raise PlanError(f"a row has a start and an end, but there are {rows} starts and {len(end)} ends.")
         if not len(starts) or starts[0] != 0 or starts[-1] != rows or (starts[1:] < starts[:-1]).any():
-            raise PlanError(f"key_starts has to rise from 0 to the number of rows, {rows}: first rows, then the total.")
+            raise PlanError(f"key_starts must rise from 0 to the number of rows, {rows}: first rows, then the total.")
         if not rows:
             return
         check_near(start)

@@ -24,7 +24,7 @@ class Arrivals:
     end
         How far the clock runs.
     attributes
-        The columns that delta policies go by.
+        The columns that delta policies are measured in.
     punctuations
         When punctuations for all keys arrived: each after the rows of its instant.
     marks

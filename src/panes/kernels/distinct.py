@@ -65,7 +65,7 @@ class Distinct:
     def _owners(self, lo: Array, hi: Array) -> tuple[Array, Array]:
         """The first and the last pair in which each row is the first of its value."""
         if (lo[1:] < lo[:-1]).any() or (hi[1:] < hi[:-1]).any():
-            raise AlgebraError("pairs have to be in order for distinct values: sort them by lo and hi.")
+            raise AlgebraError("pairs must be in order for distinct values: sort them by lo and hi.")
         rows = len(self._code)
         # How many pairs begin, and how many end, at or before each row.
         begun = np.cumsum(np.bincount(lo, minlength=rows + 1))[:rows]

@@ -137,7 +137,7 @@ def _quantile(value: float | str, table: pa.Table) -> Array:
             raise SchemaError(f"the requests have no column {value!r} ({nearest(value, table.column_names)}).")
         field = field_of(table.schema, value)
         if not is_number(field.type):
-            raise SchemaError(f"q={value!r} is of type {field.type} in the requests, and has to be a number.")
+            raise SchemaError(f"q={value!r} is of type {field.type} in the requests, and must be a number.")
         part = numbers(whole(table.column(field.name)).cast(pa.float64()), np.nan)
     else:
         part = np.full(table.num_rows, value, np.float64)

@@ -71,7 +71,7 @@ def _read_keep(keep: Any) -> Keep:
         )
     micros = parse_duration(keep)
     if micros <= 0:
-        raise DurationError(f"keep={keep!r} is no time at all. Write for example '1 hour'.")
+        raise DurationError(f"keep={keep!r} is not longer than zero. Write for example '1 hour'.")
     return Keep(micros=micros)
 
 

@@ -90,7 +90,8 @@ def load(path: str | os.PathLike[str], queries: Sequence[Query], keep: Any, algo
                 return live
     except (pa.ArrowException, KeyError, ValueError, StopIteration, OSError) as error:
         raise StateError(
-            f"{os.fspath(path)!r} is no whole file that live.save() wrote: {error!r}. Give the path that it was given."
+            f"{os.fspath(path)!r} is not a complete file of live.save(): {error!r}. Pass the path that "
+            "was given to live.save()."
         ) from error
     raise StateError(
         f"{os.fspath(path)!r} was written in format {declared['format']}, and this version of Panes reads {FORMAT}. "

@@ -3,7 +3,8 @@
 Paper: Gedik 2014, section 6.1.1. It supports every window configuration: four evictions of tumbling windows and nine
 pairs of policies of sliding ones, each with four ways to evict partitions (none among them), 52 in all. Where all
 output functions can be merged, tuples of tumbling windows are not stored, and sliding windows are replaced by smaller
-ones (``rewritten``) or followed (``TwoStacks``). Elsewhere a window is computed anew whenever it is processed.
+ones (``rewritten``) or followed (``TwoStacks`` in ``summaries``). Elsewhere a window is computed anew whenever it is
+processed.
 """
 
 from __future__ import annotations

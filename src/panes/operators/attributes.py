@@ -100,7 +100,7 @@ class DeltaReader:
     Parameters
     ----------
     latest
-        The field of a subwindow that keeps the last value: eviction and trigger may go by different attributes.
+        The field of a subwindow that keeps the last value: eviction and trigger may use different attributes.
     """
 
     def __init__(self, policy: Delta, latest: str) -> None:
@@ -118,14 +118,14 @@ class DeltaReader:
         if value is None or value != value:
             raise SchemaError(
                 f"a tuple has no value for {self.policy.column!r} (it is {value!r}), which {policy_text(self.policy)} "
-                "goes by. Leave such tuples out, or give them a value."
+                "is measured in. Leave such tuples out, or give them a value."
             )
         latest = None if subwindow is None else getattr(subwindow, self._latest)
         if latest is not None and value < latest:
             raise OrderError(
-                f"{self.policy.column!r} fell from {latest!r} to {value!r}, and {policy_text(self.policy)} goes by an "
-                "attribute that never decreases within a partition. Sort the tuples first, as the progressive Sort "
-                "does."
+                f"{self.policy.column!r} fell from {latest!r} to {value!r}, and {policy_text(self.policy)} is measured "
+                "in an attribute that never decreases within a partition. Sort the tuples first, as the progressive "
+                "Sort does."
             )
         self.value = value
 

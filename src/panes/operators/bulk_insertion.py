@@ -47,7 +47,7 @@ class BulkWindow(WindowContainer[T]):
 
     @abstractmethod
     def _values_of(self, items: Sequence[T]) -> Sequence[Any]:
-        """Return the value of each tuple that the policy goes by."""
+        """Return the value of each tuple that the policy is measured in."""
 
     @abstractmethod
     def _cuts(self, subwindow: Subwindow[T] | None, values: Sequence[Any]) -> list[int]:

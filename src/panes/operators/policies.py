@@ -108,7 +108,7 @@ class TumblingPolicies:
 
     @property
     def deltas(self) -> tuple[Delta, ...]:
-        """The policies that go by an attribute."""
+        """The policies that are measured in an attribute."""
         return tuple(policy for policy in self.policies if isinstance(policy, Delta))
 
     @property
@@ -150,7 +150,7 @@ class SlidingPolicies:
 
     @property
     def deltas(self) -> tuple[Delta, ...]:
-        """The policies that go by an attribute."""
+        """The policies that are measured in an attribute."""
         return tuple(policy for policy in self.policies if isinstance(policy, Delta))
 
     @property

@@ -121,7 +121,7 @@ def declare_join(
         )
     if layout == "matches" and rows:
         raise DeclarationError(
-            f"layout='matches' gives the narrowest window that holds a match, and {rows[0].name!r} is a window of "
+            f"layout='matches' gives the narrowest window that holds a match, and {rows[0].name!r} is measured in "
             "rows: it is neither narrower nor wider than another. Leave layout= out, for a row per match and window."
         )
     return JoinDeclaration(
@@ -163,7 +163,8 @@ def _windows(over: Any) -> tuple[list[tuple[str, int]], tuple[RowWindow, ...]]:
     if isinstance(over, Mapping):
         name, size = next(iter(over.items()), ("short", "10 s"))
         raise DeclarationError(
-            f"over= is a mapping, and names stand on windows. Write over=[pn.sliding({size!r}, name={name!r}), ...]."
+            f"over= is a mapping, but a name belongs to its window. Write "
+            f"over=[pn.sliding({size!r}, name={name!r}), ...]."
         )
     listed = each_of(over)
     if not listed:
@@ -211,7 +212,7 @@ def _window(value: Any) -> tuple[str, Any, RowWindow | None]:
         )
     if not isinstance(value, _SIZES):
         raise DeclarationError(
-            f"over= has {shown(value)}, which is no window. Write durations, as over=['10 s', '1 min'], or "
+            f"over= has {shown(value)}, which is not a window. Write durations, as over=['10 s', '1 min'], or "
             "over=pn.sliding(pn.rows(10))."
         )
     size = parse_duration(value)
@@ -226,7 +227,7 @@ def _in_time(window: Sliding) -> tuple[str, int, None]:
     if window.ago or window.bounds[1] == ")":
         raise DeclarationError(
             f"over= has the window {window.name!r}, which leaves out what came last; but in a join the row that comes "
-            "meets all that its window holds. Write pn.sliding(size), and what else a match has to fulfil with where=, "
+            "meets all that its window holds. Write pn.sliding(size), and any further condition with where=, "
             "as where='ts_left < ts_right'."
         )
     # In whole µs, a window that includes its start is one wider.

@@ -228,7 +228,7 @@ def _refused(window: AnyWindow) -> str | None:
     if window.kind == "session":
         return f"which session a request falls into is known only when it has ended. {write}"
     if window.deltas:
-        return f"it goes by the column {window.deltas[0].column!r}, and a request has no value of it. {write}"
+        return f"it is measured in the column {window.deltas[0].column!r}, and a request has no value of it. {write}"
     if window.origin != "epoch":
         return (
             f"where a window with origin={window.origin!r} begins {phase}. Leave origin= out for the grid of the "
@@ -237,7 +237,7 @@ def _refused(window: AnyWindow) -> str | None:
     if window.every is None or (isinstance(window.every, Rows) and not window.per_row):
         return f"after which row it is answered {phase}. {write}"
     if not isinstance(window.size, Rows):
-        return f"it is answered with every row, and a request is none. {write}"
+        return f"it is answered with every row, and a request is not a row. {write}"
     assert not isinstance(window.every, Delta)
     return None
 

@@ -272,7 +272,7 @@ def _check_names(query: Query) -> None:
             )
         if alias.startswith("__"):
             raise DeclarationError(
-                f"query {query.name!r}: names that begin with '__', as {alias!r}, are taken. Rename it."
+                f"query {query.name!r}: names that begin with '__', as {alias!r}, are reserved. Rename it."
             )
         if alias.lower() in RESERVED:
             raise DeclarationError(
@@ -360,13 +360,13 @@ def _check_time(query: Query) -> None:
             window.kind == "session" or isinstance(window.size, int) or isinstance(window.every, int)
         ):
             raise DeclarationError(
-                f"query {query.name!r}: the window {window} goes by time, and rows have none. Write at= with their "
-                "time column."
+                f"query {query.name!r}: the window {window} is measured in time, and rows have none. Write at= with "
+                "their time column."
             )
     if query.evict is not None and query.evict.age is not None:
         raise DeclarationError(
-            f"query {query.name!r}: evict=pn.evict(age=...) goes by time, and rows have none. Write at= with their "
-            "time column, or pn.evict(keys=1000)."
+            f"query {query.name!r}: evict=pn.evict(age=...) is measured in time, and rows have none. Write at= with "
+            "their time column, or pn.evict(keys=1000)."
         )
 
 

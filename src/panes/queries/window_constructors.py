@@ -352,7 +352,7 @@ def _sliding_rows(
             "pn.sliding(pn.rows(100), ago=pn.rows(50))."
         )
     if isinstance(size, Delta):
-        _refuse_bounds(bounds, "a window that goes by a column holds all rows near enough to the latest")
+        _refuse_bounds(bounds, "a window that is measured in a column holds all rows near enough to the latest")
     elif bounds not in (None, "(]", "[)"):
         raise DeclarationError(
             f"bounds={bounds!r}: the last rows are counted back from their end, so only the end can be left out. "

@@ -1,7 +1,7 @@
 """The order in which the rows of a table arrive at windows: by key and time, and rows of one instant by value.
 
 ``sorted_rows`` sorts a table once for several windows. On Spark and in streams rows are sorted elsewhere, with the same
-``tie_order``, and the same ``delta_values`` and ``marks_of`` say what windows go by.
+``tie_order``, and the same ``delta_values`` and ``marks_of`` say what windows are measured in.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def tie_order(input: WindowInput, schema: pa.Schema, read: Iterable[str] | None 
     read
         The columns that order rows which ``ties`` leaves equal; None for all, as an operator sees them all.
     """
-    # Windows that an operator makes may go by attributes of tuples of its own.
+    # Windows that an operator makes may be measured in attributes of tuples of its own.
     others = [policy.column for window in input.others for policy in window.deltas]
     first = [field_of(schema, name).name for name in input.deltas] + [n for n in schema.names if n in others]
     shared = (*input.by, input.at or "")
@@ -152,7 +152,7 @@ def tie_order(input: WindowInput, schema: pa.Schema, read: Iterable[str] | None 
     )
 
 
-# What windows go by
+# What windows are measured in
 
 
 def rows_before(punctuations: Integers, instants: Integers) -> Integers:
@@ -172,7 +172,7 @@ def marks_of(ordinals: Array, instants: Array, present: Array) -> Positions:
 
 
 def delta_values(window: WindowPolicies, table: pa.Table) -> dict[Attribute, Values]:
-    """Return the columns that the delta policies of a window go by."""
+    """Return the columns that the delta policies of a window are measured in."""
     values: dict[Attribute, Values] = {}
     for policy in window.deltas:
         if policy.column not in values:
@@ -190,7 +190,7 @@ def _values(policy: Delta, column: pa.Array) -> Values:
         values = (integers.fill_null(0) if column.null_count else integers).to_numpy(zero_copy_only=False)
     if missing.any():
         raise SchemaError(
-            f"{int(missing.sum())} rows have no value for {policy.column!r}, and {policy_text(policy)} goes by it. "
-            f'Leave such rows out with where="{policy.column} IS NOT NULL" (NaN is no value either), or give them one.'
+            f"{int(missing.sum())} rows have no value for {policy.column!r}, and {policy_text(policy)} is measured in "
+            f'it. Leave such rows out with where="{policy.column} IS NOT NULL" (NaN is not a value), or give them one.'
         )
     return values

@@ -69,7 +69,7 @@ def instances_of(
     Parameters
     ----------
     attributes
-        A table of the same rows, with the columns that sizes and paces go by.
+        A table of the same rows, with the columns that sizes and paces are measured in.
     """
     for window, input in zip(part.windows, part.inputs, strict=True):
         end = ENDLESS if is_complete(window) else arrivals.end

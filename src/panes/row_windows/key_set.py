@@ -35,8 +35,8 @@ class SentColumns:
     Parameters
     ----------
     keys, arguments, deltas, groups, flags, ties
-        The types of keys, of arguments of aggregates, of columns that sizes and paces go by, of groups; how many
-        columns say whether a row counts somewhere; and the types of what orders rows of one instant.
+        The types of keys, of arguments of aggregates, of columns that sizes and paces are measured in, of groups; how
+        many columns say whether a row counts somewhere; and the types of what orders rows of one instant.
     """
 
     keys: tuple[pa.DataType, ...]

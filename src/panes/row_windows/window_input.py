@@ -111,7 +111,7 @@ def check_times(window: WindowPolicies, at: str | None) -> None:
     aged = evict is not None and evict.age is not None
     if (aged or _timed(window)) and at is None:
         raise DeclarationError(
-            f"the window '{window}' goes by time, and rows have none. Write at= with the column of their time."
+            f"the window '{window}' is measured in time, and rows have none. Write at= with the column of their time."
         )
 
 
@@ -143,7 +143,7 @@ def check_tuples(input: WindowInput, schema: pa.Schema, order: Iterable[str] = (
     Parameters
     ----------
     order
-        The columns that a sort goes by.
+        The columns that a sort orders by.
     """
     check_input(input, schema)
     check_order(order, schema)
@@ -188,17 +188,17 @@ def check_delta(policy: Delta, type_: pa.DataType) -> None:
     if pa.types.is_timestamp(type_):
         if not policy.temporal:
             raise SchemaError(
-                f"{policy_text(policy)} goes by a number, and the column is of type {type_}. Write a duration, as "
-                f"delta({policy.column!r}, '10 s')."
+                f"{policy_text(policy)} is measured in numbers, and the column is of type {type_}. Write a duration, "
+                f"as delta({policy.column!r}, '10 s')."
             )
     elif policy.temporal:
         raise SchemaError(
-            f"{policy_text(policy)} goes by a duration, and the column is of type {type_}. Write a number, as "
+            f"{policy_text(policy)} is measured in time, and the column is of type {type_}. Write a number, as "
             f"delta({policy.column!r}, 10), or convert it to a timestamp."
         )
     elif not (pa.types.is_integer(type_) or pa.types.is_floating(type_)):
         raise SchemaError(
-            f"{policy_text(policy)} goes by a column of type {type_}, and needs a number or a timestamp. Cast it, "
+            f"{policy_text(policy)} needs a column of numbers or timestamps, and this one is of type {type_}. Cast it, "
             "for example to double."
         )
 

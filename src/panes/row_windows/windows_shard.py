@@ -71,7 +71,7 @@ class WindowShard(PartShard):
         return {**self._waiting.state, **self._held.state, "saved": self._saved}
 
     def _reference(self, window: WindowPolicies) -> pa.DataType:
-        """Return the type of the values that a trigger by delta goes by."""
+        """Return the type of the values that a trigger by delta is measured in."""
         if not isinstance(window, SlidingPolicies) or not isinstance(window.trigger, Delta):
             return pa.int64()
         type_ = self._sent.deltas[self._bound.part.deltas.index(str(window.trigger.column))]

@@ -31,7 +31,7 @@ class Source:
     place
         A path, an address, or the name of a table.
     format
-        The format of files; None to go by the name.
+        The format of files; None to tell it from the name.
     schema
         The columns of textual files, as Spark's DDL; None to infer them.
     strict
@@ -171,7 +171,7 @@ class Sink:
     place
         A path or an address.
     format
-        The format of files; None to go by the name.
+        The format of files; None to tell it from the name.
     """
 
     place: str

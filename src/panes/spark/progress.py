@@ -147,7 +147,7 @@ def status(queries: Iterable[Query], row_windows: Iterable[WindowsOfRows], progr
         between = f"{_instant(start - window.shift)}, {_instant(end - window.shift)}"
         lines.append(
             f"  {window.name}: {window.bounds[0]}{between}{window.bounds[1]} is next; it comes out when the watermark "
-            f"has moved on by {format_duration(end - watermark)}, so events have to come that are as much later."
+            f"has moved on by {format_duration(end - watermark)}, which takes events that much later."
         )
     if len(windows) > _NEXT:
         lines.append(f"  and {len(windows) - _NEXT} more windows after these")
@@ -156,7 +156,7 @@ def status(queries: Iterable[Query], row_windows: Iterable[WindowsOfRows], progr
     for name in dict.fromkeys(name for query in row_windows for name in query.windows):
         ends = ", and a session is out when the watermark has reached its end" if name in sessions else ""
         lines.append(
-            f"  {name}: a window of rows, of which all before {_instant(watermark)} have come in; a later row counts "
+            f"  {name}: all events before {_instant(watermark)} have been counted; a later event counts "
             f"when the watermark has passed it{ends}."
         )
     return "\n".join(lines)
@@ -169,8 +169,8 @@ def _left_out(metrics: dict[str, Any]) -> list[str]:
         lost = metrics.get("lost") or 0
         lines.append(
             f"  {late:,} of its events came after the watermark had passed a window of theirs, {lost:,} of them after "
-            "it had passed all: they count in the windows that are still open. A longer delay in "
-            "withWatermark(...) waits for them, and answers come as much later."
+            "it had passed all. Windows of rows drop them; other windows that are still open count them. A longer "
+            "delay in withWatermark(...) waits for them, and answers then come that much later."
         )
     if missing := metrics.get("null_timestamps"):
         lines.append(f"  {missing:,} of its events have no time, and so are in no window.")

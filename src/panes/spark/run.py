@@ -153,7 +153,7 @@ def _planned_on(bound: BoundPlan, plan: Plan, strategy: Strategy | None, *, empt
     if planned is not bound.physical:
         bound = bound.replanned(planned)
     if empty:
-        notes.append("empty=True runs in columns: Spark's group-bys know no empty groups")
+        notes.append("empty=True runs in columns: Spark's group-bys have no empty groups")
     if (alias := bound.unreadable) is not None:
         why = f"column {alias!r}: the average of decimals has digits that a division in SQL does not keep"
         if strategy is not None:

@@ -93,7 +93,7 @@ def _add_time_windows(
     if options.checkpoint is not None:
         check_checkpoint(events.sparkSession, options.checkpoint, stream.job)
     changes = "" if options.catalogue is None else "; changes of the catalogue"
-    packed = steps.add("pack", f"events into granules: {stream.granules}{changes}", stream.pack, read)
+    packed = steps.add("pack", f"events into panes: {stream.panes}{changes}", stream.pack, read)
     detail = f"granules by key, in {counted(options.shards, 'shard')}, and every window from them"
     found = steps.add("state", detail, stream.run, packed, windows=stream.titles)
     answers = steps.add("unpack", "answers", stream.unpack, found)
@@ -155,8 +155,8 @@ class BoundStream:
         return TimeJob(stores, options, schema.keys, aggregates, schema.instant, prefilter)
 
     @property
-    def granules(self) -> str:
-        """What is kept, in words."""
+    def panes(self) -> str:
+        """What events become, in words."""
         plans = zip(self.physical.stores, self.programs, strict=True)
         return " and ".join(
             f"{'single instants' if plan.per_event else describe_edges(program.edges)} by {listed(plan.keys)}"

@@ -53,7 +53,8 @@ class Waiting:
     ) -> tuple[pa.RecordBatch, Array]:
         """Add rows and marks, and return those that the watermark has passed; the rows in any order.
 
-        Rows that come after the previous watermark has passed them are late: they are counted and dropped.
+        Rows that come after the previous watermark has passed them are dropped and counted in ``late``, which operators
+        report. Windows of rows share their rows among several parts, and ``RowsShard`` counts for all of them.
         """
         before, self.watermark = self.watermark, max(watermark, self.watermark)
         for batch in rows:

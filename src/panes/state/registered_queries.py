@@ -106,9 +106,10 @@ def _condition(entry: Entry, offer: Offer) -> tuple[Expression | None, Expressio
     keys = {key.lower() for key in offer.keys}
     if where.roots and all(root.lower() in keys for root in where.roots):
         return None, where
+    known = f"keys: {', '.join(offer.keys)}" if offer.keys else "the job has no keys"
     raise DeclarationError(
         f"no declared query of the job counts the events with {where.sql}, and it is not a condition on keys alone "
-        f"({', '.join(offer.keys) or 'there are none'}). Declare a query with it at the next start."
+        f"({known}). Declare a query with it at the next start."
     )
 
 

@@ -89,8 +89,9 @@ class StreamOptions:
         for option in self._given():
             if option in reasons:
                 raise PlanError(
-                    f"{option} is for windows on the clock, and query {query!r} has the window {window!r}, which is a "
-                    f"window of rows: {reasons[option]}. Leave it out, or plan that window apart."
+                    f"{option} is for windows on the clock and sliding windows, and query {query!r} has the window "
+                    f"{window!r}, which is one of rows or a session: {reasons[option]}. Leave it out, or plan that "
+                    "window apart."
                 )
 
     def _check_reserved_columns(self, queries: Sequence[Query]) -> None:
@@ -151,7 +152,7 @@ def _check_corrections(query: Query) -> None:
         )
     raise PlanError(
         f"mode='update' corrects answers while events come, but those of {', '.join(final)} of query {query.name!r} "
-        f"come once, when all events before them are there, and are final. {write}"
+        f"come once, when all events before them have arrived, and are final. {write}"
     )
 
 

@@ -1,9 +1,9 @@
 """What the watermark decides: which events are late, which instances are due, and how these are answered.
 
-**A late event counts in the instances that are still open**, as in Spark, and needs no rule of its own: an instance is
-answered once, when the watermark passes its end. Too late for a short window, an event still counts in a long one.
-:func:`lateness` counts such events: *late* for at least one instance that would hold it, *lost* when late for all. The
-shard counts both; with ``late="emit"`` late events also come out as rows.
+**A late event counts in the instances that are still open**, as in Spark: an instance is answered once, when the
+watermark passes its end. Too late for a short window, an event still counts in a long one. :func:`lateness` says which
+events are *late* for at least one instance that would hold them, and which are *lost*, late for all. The shard counts
+both; with ``late="emit"`` late events also come out as rows.
 
 In append mode :func:`answer_due` answers the instances whose ends lie between the last watermark and this one. In
 update mode :func:`answer_touched` answers every open instance that the micro-batch has changed.

@@ -22,7 +22,7 @@ class Arrived:
     rows, instants
         By what callers call them, and when they came, by row.
     values
-        The columns that sizes and paces go by, by name and row.
+        The columns that sizes and paces are measured in, by name and row.
     marks
         When marks came that end windows of this key.
     end

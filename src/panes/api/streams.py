@@ -1,15 +1,15 @@
-"""A catalogue: queries come and go while a job runs, without a restart.
+"""Streams while they run: a catalogue of queries that come and go, and a line of progress per micro-batch.
 
-It is a folder with a small JSON file per change, which the job reads as a stream. A change takes effect at the next
-micro-batch, and a job that starts again sees the same changes in the same places.
+A catalogue is a folder with a small JSON file per change, which the job reads as a stream. A change takes effect at the
+next micro-batch, and a job that starts again sees the same changes in the same places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 from pyarrow import fs
@@ -155,3 +155,24 @@ def _queries(query: Query | str) -> list[Query]:
     from panes.api.sql import sql
 
     return sql(query)
+
+
+@helpful("pn.show_progress(spark)", spark="session", **dict.fromkeys(("log", "file", "print"), "tell"))
+def show_progress(session: Any, tell: Callable[[str], None] | None = None) -> Any:
+    """Show a line per micro-batch of every stream of Panes in a Spark session, on the standard error output.
+
+    Parameters
+    ----------
+    tell
+        Where lines go instead.
+
+    Returns
+    -------
+    StreamingQueryListener
+        For ``session.streams.removeListener``.
+    """
+    from panes.spark.progress import Progress
+
+    listener = Progress(tell)
+    session.streams.addListener(listener)
+    return listener
