@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import panes as pn
-from panes.frames import order, tumbling
+from panes.frames import order, row_tumbling
 from panes.frames.row_frame import key_of_rows
 from panes.operators import policies
 from panes.operators.tumbling_window import TumblingWindow
@@ -46,9 +46,9 @@ def tumbling_by_instants(events, n):
     key = key_of_rows(events)
     begins = np.append(True, (np.diff(key) != 0) | (np.diff(events.start) != 0))[: len(key)]
     place = np.cumsum(begins)
-    lo, hi = tumbling._neighbours(key, (place - place[events.key_starts[key]]) // n)
+    lo, hi = row_tumbling._neighbours(key, (place - place[events.key_starts[key]]) // n)
     ended = hi < events.key_starts[key[lo] + 1]
-    return tumbling._flushed_by_a_row("instants", events, key[lo[ended]], lo[ended], hi[ended])
+    return row_tumbling._flushed_by_a_row("instants", events, key[lo[ended]], lo[ended], hi[ended])
 
 
 def evict_by_instants(window, subwindow, item, now):
