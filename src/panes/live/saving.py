@@ -1,4 +1,4 @@
-"""A live plan as one file: what it is as JSON, then types, keys and events as Arrow streams. Data, never code.
+"""A live plan as one sealed file: what it is as JSON, then types, keys and events as Arrow streams. Data, never code.
 
 Stored are events (or granules), not what algorithms make of them; indexes are built again.
 """
@@ -21,13 +21,14 @@ from panes.live.threshold_index import threshold_index
 from panes.queries.measures import Rows
 from panes.queries.query import Query
 from panes.queries.windows import Nested
+from panes.sealed import Damaged, OtherFormat, sealed_file, unseal
 from panes.timeline import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from panes.live.live import Live
     from panes.live.part import Part
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raised whenever older versions could not read what is written, or newer ones what was."""
 
 _DECLARED: Final = b"panes.live"
@@ -35,12 +36,10 @@ _DECLARED: Final = b"panes.live"
 
 def save(live: Live, path: str | os.PathLike[str]) -> None:
     """Write a file, whole or not at all."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise PlanError(f"live.save({os.fspath(path)!r}): there is no folder {str(target.parent)!r}. Make it first.")
-    making = target.with_name(f".{target.name}.making")
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise PlanError(f"live.save({os.fspath(path)!r}): there is no folder {str(folder)!r}. Make it first.")
     declared = {
-        "format": FORMAT,
         "queries": [text_of(query) for query in live.queries],
         "keep": _keep_as_data(live._keep),
         "algorithm": live._algorithm,
@@ -53,14 +52,10 @@ def save(live: Live, path: str | os.PathLike[str]) -> None:
     tables += [table for part in live._parts if part.schema is not None for table in _tables(part)]
     tables += [table for granules in live._granules.values() for table in granules.saved()]
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with making.open("wb") as file:
+    with sealed_file(path, FORMAT) as file:
         for table in tables:
             with pa.ipc.new_stream(file, table.schema, options=options) as writer:
                 writer.write_table(table)
-        file.flush()
-        os.fsync(file.fileno())
-    making.replace(target)
-    _settle(target.parent)
 
 
 def load(path: str | os.PathLike[str], queries: Sequence[Query], keep: Any, algorithm: str | None) -> Live:
@@ -73,30 +68,39 @@ def load(path: str | os.PathLike[str], queries: Sequence[Query], keep: Any, algo
     """
     from panes.live.live import Live
 
+    with pa.BufferReader(pa.py_buffer(_read(path))) as file:
+        tables = _streams(file)
+        declared = json.loads(next(tables).schema.metadata[_DECLARED])
+        _check_same(declared, queries, keep, algorithm)
+        live = Live(queries, _keep_of_data(declared["keep"]), declared["algorithm"])
+        live.null_times, live._newest = declared["null_times"], declared["newest"]
+        with live._using():
+            for part, facts in zip(live._parts, declared["parts"], strict=True):
+                _restore(part, facts, tables, live._newest.get(part.declared.at.lower()))
+            for name, granules in live._granules.items():
+                granules.restore(declared["granules"][name], tables)
+    return live
+
+
+def _read(path: str | os.PathLike[str]) -> memoryview:
+    """Read a file that ``save`` wrote, whole and into memory: a file that is saved meanwhile is another one."""
+    named = repr(os.fspath(path))
     try:
-        with Path(path).open("rb") as file:
-            tables = _streams(file)
-            declared = json.loads((next(tables).schema.metadata or {})[_DECLARED])
-            if declared["format"] == FORMAT:
-                _check_same(declared, queries, keep, algorithm)
-                kept = _keep_of_data(declared["keep"])
-                live = Live(queries, kept, declared["algorithm"])
-                live.null_times, live._newest = declared["null_times"], declared["newest"]
-                with live._using():
-                    for part, facts in zip(live._parts, declared["parts"], strict=True):
-                        _restore(part, facts, tables, live._newest.get(part.declared.at.lower()))
-                    for name, granules in live._granules.items():
-                        granules.restore(declared["granules"][name], tables)
-                return live
-    except (pa.ArrowException, KeyError, ValueError, StopIteration, OSError) as error:
+        return unseal(Path(path).read_bytes(), FORMAT)
+    except Damaged as error:
         raise StateError(
-            f"{os.fspath(path)!r} is not a complete file of live.save(): {error!r}. Pass the path that "
-            "was given to live.save()."
+            f"{named} is not a complete file of live.save(): {error}. Load an earlier file, or build the plan anew "
+            "from the events."
         ) from error
-    raise StateError(
-        f"{os.fspath(path)!r} was written in format {declared['format']}, and this version of Panes reads {FORMAT}. "
-        "Read it with the version that wrote it, or build it anew from the events."
-    )
+    except OtherFormat as error:
+        raise StateError(
+            f"{named} was {error}, and this version of Panes reads {FORMAT}. Read it with the version that wrote it, "
+            "or build it anew from the events."
+        ) from error
+    except OSError as error:
+        raise StateError(
+            f"{named} cannot be read: {error}. Give the path that live.save() was given."
+        ) from error
 
 
 def text_of(query: Query) -> dict[str, Any]:
@@ -205,15 +209,3 @@ def _streams(file: Any) -> Iterator[pa.Table]:
 
 def _integers(table: pa.Table, name: str) -> Array:
     return np.array(table.column(name).to_numpy(), np.int64)
-
-
-def _settle(folder: Path) -> None:
-    """Let the new name outlive a crash; not every system lets folders be opened."""
-    try:
-        number = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
