@@ -18,9 +18,10 @@ class MemoryBlobStore:
         self._manifest = data
         self.written += len(data)
 
-    def get(self, name: str) -> bytes:
-        self.read += len(self.blobs[name])
-        return self.blobs[name]
+    def get(self, name: str) -> bytes | None:
+        found = self.blobs.get(name)
+        self.read += len(found or b"")
+        return found
 
     def put(self, name: str, data: bytes) -> None:
         if name in self.blobs:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.errors import PlanError, StateError
+from panes.expressions.stored import same_meaning, spelt_as_stored
 from panes.live.threshold_index import threshold_index
 from panes.queries.measures import Rows
 from panes.queries.query import Query
@@ -98,9 +99,7 @@ def _read(path: str | os.PathLike[str]) -> memoryview:
             "or build it anew from the events."
         ) from error
     except OSError as error:
-        raise StateError(
-            f"{named} cannot be read: {error}. Give the path that live.save() was given."
-        ) from error
+        raise StateError(f"{named} cannot be read: {error}. Give the path that live.save() was given.") from error
 
 
 def text_of(query: Query) -> dict[str, Any]:
@@ -110,6 +109,7 @@ def text_of(query: Query) -> dict[str, Any]:
         "by": list(query.by),
         "at": query.at,
         "select": {alias: str(aggregate) for alias, aggregate in query.aggregates},
+        "arguments": {alias: list(aggregate.arguments) for alias, aggregate in query.aggregates},
         "derived": {alias: value.sql for alias, value in query.derived},
         "over": [str(window) for window in query.over],
         # Different windows may have one name.
@@ -120,17 +120,21 @@ def text_of(query: Query) -> dict[str, Any]:
 
 
 def _check_same(declared: dict[str, Any], queries: Sequence[Query], keep: Any, algorithm: str | None) -> None:
-    saved, given = declared["queries"], [text_of(query) for query in queries]
-    for old, new in zip(saved, given, strict=False):
+    saved = declared["queries"]
+    for old, query in zip(saved, queries, strict=False):
+        new = text_of(query)
+        if _same_meaning(old, query):
+            # What was spelt otherwise when it was saved is as good.
+            old = {**old, **{what: new[what] for what in ("select", "arguments", "derived", "where")}}
         for what, value in old.items():
             if value != new[what]:
                 raise StateError(
                     f"the file holds a query {old['name']!r} with {what}={value!r}, and the plan has {new[what]!r}. "
                     "Load it with the plan that it was saved with."
                 )
-    if len(saved) != len(given):
+    if len(saved) != len(queries):
         names = ", ".join(repr(query["name"]) for query in saved)
-        raise StateError(f"the file holds {len(saved)} queries ({names}), and the plan has {len(given)}.")
+        raise StateError(f"the file holds {len(saved)} queries ({names}), and the plan has {len(queries)}.")
     for what, value, before in (
         ("keep", _keep_as_data(keep), declared["keep"]),
         ("algorithm", algorithm, declared["algorithm"]),
@@ -139,6 +143,19 @@ def _check_same(declared: dict[str, Any], queries: Sequence[Query], keep: Any, a
             raise StateError(
                 f"{what}= is {_text(before)} in the file, and was given as {_text(value)}. Leave it out when loading."
             )
+
+
+def _same_meaning(old: dict[str, Any], query: Query) -> bool:
+    """Return whether the SQL of a saved query means what that of a query does."""
+    aggregates, derived = dict(query.aggregates), {alias: value.sql for alias, value in query.derived}
+    if list(old["select"]) != list(aggregates) or list(old["derived"]) != list(derived):
+        return False
+    spelt = {alias: spelt_as_stored(each, old["arguments"][alias]) for alias, each in aggregates.items()}
+    return (
+        {alias: str(aggregate) for alias, aggregate in spelt.items()} == old["select"]
+        and all(same_meaning(old["derived"][alias], sql) for alias, sql in derived.items())
+        and same_meaning(old["where"], None if query.where is None else query.where.sql)
+    )
 
 
 def _keep_as_data(keep: Any) -> Any:

@@ -1,11 +1,13 @@
 """Changes to the views of a running stream, as lines of JSON that anyone may write and that are checked when read.
 
 An entry never holds code: it names a query's aggregates by their signatures, which the stream compares with those it
-keeps, and its conditions are SQL of the documented subset.
+keeps, and its conditions are SQL of the documented subset. What Panes writes has a checksum, so that a damaged entry is
+refused and does not register another window. What is written by hand need not have one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
@@ -19,6 +21,9 @@ Action: TypeAlias = Literal["register", "suspend", "resume", "drop"]
 ACTIONS: Final[tuple[Action, ...]] = ("register", "suspend", "resume", "drop")
 FORMAT: Final = 1
 _FARTHEST: Final = 2**60
+_CHECKSUM: Final = "checksum"
+_FIELDS: Final = frozenset({"format", "action", "name", "at", "by", "select", "where", "over", _CHECKSUM})
+_WINDOW_FIELDS: Final = frozenset({"name", "range", "slide", "offset", "bounds", "finer", "since"})
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Entry:
         Examples
         --------
         >>> Entry("drop", "q").to_json()
-        '{"format": 1, "action": "drop", "name": "q"}'
+        '{"format": 1, "action": "drop", "name": "q", "checksum": "..."}'
         """
         data: dict[str, Any] = {"format": FORMAT, "action": self.action, "name": self.name}
         if self.action == "register":
@@ -56,7 +61,7 @@ class Entry:
                 "where": self.where,
                 "over": [_written(window) for window in self.over],
             }
-        return json.dumps(data)
+        return json.dumps({**data, _CHECKSUM: _digest(data)})
 
 
 def registration(query: Query) -> Entry:
@@ -91,6 +96,10 @@ def read_entry(text: str) -> Entry:
     --------
     >>> read_entry('{"format": 1, "action": "suspend", "name": "q"}')
     Entry(action='suspend', name='q', at='', by=(), select=(), where=None, over=())
+    >>> read_entry(Entry("drop", "q").to_json().replace('"q"', '"r"'))
+    Traceback (most recent call last):
+    ...
+    panes.errors.DeclarationError: not a catalogue entry: its checksum is not that of its contents: it is damaged, ...
     >>> read_entry("rm -rf /")
     Traceback (most recent call last):
     ...
@@ -100,6 +109,7 @@ def read_entry(text: str) -> Entry:
         data = json.loads(text)
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f"it is not of format {FORMAT}")
+        _check_whole(data)
         if data.get("action") not in ACTIONS:
             raise ValueError(f"the action {data.get('action')!r} is not one of {', '.join(ACTIONS)}")
         if not _text(data.get("name")):
@@ -127,6 +137,28 @@ def read_entry(text: str) -> Entry:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, PanesError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise DeclarationError(f"not a catalogue entry: {reason}.") from error
+
+
+def _check_whole(data: dict[str, Any]) -> None:
+    """Reject an entry that is damaged, be it in the name of the field that would tell."""
+    for what, given, known in [
+        ("field", data, _FIELDS),
+        *(("field of a window", window, _WINDOW_FIELDS) for window in data.get("over") or ()),
+    ]:
+        if unknown := [name for name in given if name not in known]:
+            raise ValueError(f"it has an unknown {what}: {unknown[0]!r}. Known are {', '.join(sorted(known))}")
+    rest = {name: value for name, value in data.items() if name != _CHECKSUM}
+    if _CHECKSUM in data and data[_CHECKSUM] != _digest(rest):
+        raise ValueError(
+            "its checksum is not that of its contents: it is damaged, or was changed by hand. Register the query "
+            f"again, or leave out {_CHECKSUM!r}"
+        )
+
+
+def _digest(data: dict[str, Any]) -> str:
+    """Return the checksum of an entry, which does not depend on how its JSON is laid out."""
+    text = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _written(window: Window) -> dict[str, Any]:

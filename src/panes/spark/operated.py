@@ -38,6 +38,7 @@ from panes.spark.processor import unpack_answers
 from panes.spark.rows_job import RowsJob
 from panes.spark.rows_stream import pack_rows
 from panes.spark.shards import METRICS, check_shards, run_shards
+from panes.state.manifest import column_entries
 
 _INSTANT, _TIE = "__panes_instant", "__panes_tie"
 _ROWS = 1 << 18
@@ -211,5 +212,5 @@ def _declared_as(declared: WindowedOperator, shards: int, columns: pa.Schema) ->
         "evicted": evicted,
         "shards": shards,
         "operator": declared.declaration,
-        "columns": [f"{field.name} {field.type}" for field in columns],
+        "columns": column_entries((quoted(field.name), field.type) for field in columns),
     }

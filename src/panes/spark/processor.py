@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import Row
 
+from panes.errors import StateError
 from panes.spark.batches import large_batches, parts_of
 from panes.spark.packing import READ, shard_labels
 from panes.state.blob_store import BlobStore, pack, unpack
@@ -102,6 +103,12 @@ class ShardRunner:
 
     def _run(self, key: Any, rows: Iterator[Row], watermark: int) -> Iterator[Row]:
         self._done.add(tuple(key))
+        try:
+            yield from self._micro_batch(key, rows, watermark)
+        except StateError as error:
+            raise StateError(f"shard {key[0]}: {error}") from error
+
+    def _micro_batch(self, key: Any, rows: Iterator[Row], watermark: int) -> Iterator[Row]:
         arrived: BringsCounts = self._job.collect(rows)
         shard: KeepsWatermark = self._job.open(self._blob_store)
         self.began = not shard.opened

@@ -27,6 +27,7 @@ from panes.spark.rows import Prepared
 from panes.spark.rows_job import RowsJob
 from panes.spark.shards import check_shards, pack_events, run_shards, shard_sql
 from panes.state.blob_store import new_name
+from panes.state.manifest import column_entries
 
 
 def add_row_stream(
@@ -110,8 +111,10 @@ def _declared(prepared: Prepared, shards: int) -> dict[str, Any]:
         "groups": [list(part.query.groups) for part in prepared.parts],
         "evict": [None if part.query.evict is None else str(part.query.evict) for part in prepared.parts],
         "shards": shards,
-        "columns": [
-            *(f"{name} {field_of(schema, name).type}" for name in names),
-            *(f"{sql} AS {field}" for sql, field in zip(prepared.sqls, prepared.keys.sent.schema, strict=True)),
-        ],
+        "columns": column_entries(
+            [
+                *((quoted(name), field_of(schema, name).type) for name in names),
+                *((sql, field.type) for sql, field in zip(prepared.sqls, prepared.keys.sent.schema, strict=True)),
+            ]
+        ),
     }

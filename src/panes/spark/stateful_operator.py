@@ -89,8 +89,9 @@ class _StateStore:
     def write_manifest(self, data: bytes) -> None:
         self._manifest.update((data,))
 
-    def get(self, name: str) -> bytes:
-        return bytes(self._blobs.getValue((name,))[0])  # type: ignore[index]
+    def get(self, name: str) -> bytes | None:
+        found = self._blobs.getValue((name,))
+        return None if found is None else bytes(found[0])
 
     def put(self, name: str, data: bytes) -> None:
         self._blobs.updateValue((name,), (data,))

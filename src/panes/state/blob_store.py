@@ -4,23 +4,31 @@ In a stream the blob store is Spark's state store; in tests it is a dictionary. 
 about a millisecond regardless of size, and reads cost most. So blobs are few and fairly large, and a process caches
 those it has seen. A name is never used twice, even when a micro-batch runs again after a failure, so a cached name
 always stands for the same bytes.
+
+Blobs are sealed where they are kept (``CachedBlobs``). Batches that travel between steps of a job (``pack``) are not:
+they are gone before anything could happen to them, and each is read once.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
 import pyarrow as pa
 
 from panes.errors import StateError
+from panes.sealed import Damaged, OtherFormat, seal, unseal
 
 T = TypeVar("T")
+Buffer: TypeAlias = bytes | memoryview
 
-FORMAT = 4
+FORMAT = 5
 """The format of all state. A checkpoint of another format is refused."""
+
+RESTORE = "Restore the checkpoint from a backup, or start with a new one."
+"""What to do about damaged state."""
 
 _FORMAT = b"panes.format"
 _DECODED = 3
@@ -36,8 +44,8 @@ class BlobStore(Protocol):
     def write_manifest(self, data: bytes) -> None:
         """Replace the manifest."""
 
-    def get(self, name: str) -> bytes:
-        """Read a blob that exists."""
+    def get(self, name: str) -> bytes | None:
+        """Read a blob; None if there is none of this name."""
 
     def put(self, name: str, data: bytes) -> None:
         """Write a new blob."""
@@ -95,7 +103,7 @@ class CachedBlobs(Generic[T]):
     """
 
     def __init__(
-        self, blob_store: BlobStore, encode: Callable[[T], bytes], decode: Callable[[bytes], T], suffix: str = ""
+        self, blob_store: BlobStore, encode: Callable[[T], bytes], decode: Callable[[Buffer], T], suffix: str = ""
     ) -> None:
         self._blob_store, self._encode, self._decode, self._suffix = blob_store, encode, decode, suffix
 
@@ -104,14 +112,23 @@ class CachedBlobs(Generic[T]):
         cached = CACHE.get(name + self._suffix)
         if cached is not None:
             return cast("T", cached)
-        data = self._blob_store.get(name)
+        sealed = self._blob_store.get(name)
+        if sealed is None:
+            raise StateError(f"the blob {name} of the state is missing. {RESTORE}")
+        try:
+            data = unseal(sealed, FORMAT, name)
+        except Damaged as error:
+            raise StateError(f"the blob {name} of the state is damaged: {error}. {RESTORE}") from error
+        except OtherFormat as error:
+            raise other_format("state", error) from error
         value = self._decode(data)
         CACHE.put(name + self._suffix, value, _DECODED * len(data))
         return value
 
     def write(self, value: T) -> tuple[str, int]:
         """Write a value under a new name; return the name and the size."""
-        name, data = new_name(), self._encode(value)
+        name = new_name()
+        data = seal(self._encode(value), FORMAT, name)
         self._blob_store.put(name, data)
         CACHE.put(name + self._suffix, value, _DECODED * len(data))
         return name, len(data)
@@ -139,7 +156,7 @@ def pack(batch: pa.RecordBatch) -> bytes:
     return data
 
 
-def unpack(data: bytes) -> pa.RecordBatch:
+def unpack(data: Buffer) -> pa.RecordBatch:
     """Decode a packed batch. Bytes of another format, or of another program, are refused."""
     try:
         with pa.ipc.open_stream(data) as reader:
@@ -148,13 +165,19 @@ def unpack(data: bytes) -> pa.RecordBatch:
     except (pa.ArrowInvalid, KeyError, ValueError, StopIteration) as error:
         raise StateError(f"these bytes are not columns that Panes wrote: {error!r}.") from error
     if batch is None:
-        raise other_format("state", written)
+        raise other_format("state", f"written in format {written}")
     return batch
 
 
-def other_format(what: str, written: object) -> StateError:
-    """Return the error for state of another format."""
+def other_format(what: str, how: object) -> StateError:
+    """Return the error for state of another format.
+
+    Parameters
+    ----------
+    how
+        How it was written, in words.
+    """
     return StateError(
-        f"the {what} was written in format {written}, and this version of Panes reads {FORMAT}. Start with a new "
-        "checkpoint, or run the version that wrote it."
+        f"the {what} was {how}, and this version of Panes reads {FORMAT}. Start with a new checkpoint, or run the "
+        "version that wrote it."
     )

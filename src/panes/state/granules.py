@@ -23,7 +23,7 @@ from panes.engine.program import Program
 from panes.frames import Frame, Positions
 from panes.frames.positions import Integers
 from panes.planning.granularity import Tier
-from panes.state.blob_store import pack, unpack
+from panes.state.blob_store import Buffer, pack, unpack
 from panes.timeline import Edges
 
 _KEY, _START, _EVENTS = "key", "start", "events"
@@ -154,7 +154,7 @@ def pack_granules(rows: GranuleRows, names: Sequence[str]) -> bytes:
     return pack(pa.RecordBatch.from_pydict(columns))
 
 
-def unpack_granules(data: bytes, names: Sequence[str]) -> GranuleRows:
+def unpack_granules(data: Buffer, names: Sequence[str]) -> GranuleRows:
     """Decode granules with the requested components; the manifest says which there are."""
     batch = unpack(data)
     # Copied: the buffers of a batch are read-only, and nothing should depend on that.

@@ -34,11 +34,6 @@ class JobStore:
     kept: str | None = None
 
     @cached_property
-    def component_names(self) -> tuple[str, ...]:
-        """The names of the stored columns, under which they lie in blobs."""
-        return tuple(component.name for component in self.program.components)
-
-    @cached_property
     def lifespans(self) -> tuple[Geometry, ...]:
         """The lifespan of each view's window: from the start of an instance to when it is answered."""
         return tuple(view.window.lifespan for view in self.program.views)

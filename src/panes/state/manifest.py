@@ -3,7 +3,8 @@
 A manifest records the mode, the number of shards, the last watermark, the registered queries and for each store its
 keys, conditions, components, edges, the names of its blobs (keys and runs of granules), and what aging and eviction
 have lost. :func:`read_manifest` rejects one that cannot serve the present job. Blobs are Arrow IPC
-(``blob_store.pack``). What operators save is JSON, too (:func:`to_text`).
+(``blob_store.pack``). What operators save is JSON, too (:func:`to_text`). Manifests and blobs are sealed
+(``panes.sealed``): one that is damaged is refused.
 """
 
 from __future__ import annotations
@@ -11,18 +12,27 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
+import pyarrow as pa
+
 from panes.engine.keys import NAN, NotANumber
 from panes.errors import StateError
-from panes.state.blob_store import FORMAT, BlobStore, other_format
+from panes.expressions.coercion import name_of
+from panes.expressions.expression import column
+from panes.expressions.stored import same_meaning
+from panes.sealed import Damaged, OtherFormat, seal, unseal
+from panes.state.blob_store import FORMAT, RESTORE, BlobStore, other_format
 from panes.state.job import JobStore
+from panes.state.stored_columns import changed_type, check_types, find_record
 from panes.state.stream_options import StreamOptions
 
 Manifest: TypeAlias = dict[str, Any]
 Identity: TypeAlias = tuple[bool, tuple[str, ...]]
+
+_MANIFEST: Final = "manifest"
 
 
 def read_manifest(data: bytes | None, stores: Sequence[JobStore], options: StreamOptions) -> Manifest:
@@ -58,12 +68,39 @@ def check_state(data: bytes, declared: Manifest) -> Manifest:
     state = decode_manifest(data)
     for name, now in declared.items():
         was = state.get("declared", {}).get(name)
-        if was != now:
+        if name == "columns":
+            _check_same_types(was, now)
+        if not _same(name, was, now):
             raise StateError(
                 f"the checkpoint was written with {name}={was!r}, and this run has {name}={now!r}. Start with a new "
                 "checkpoint, or with what was declared before."
             )
     return state
+
+
+def column_entries(columns: Iterable[tuple[str, pa.DataType]]) -> list[list[str]]:
+    """Return columns with their SQL and types as a declaration records them, under the name ``columns``."""
+    return [[sql, name_of(type_)] for sql, type_ in columns]
+
+
+def _same(name: str, was: Any, now: Any) -> bool:
+    """Return whether an entry of a declaration means what it meant."""
+    if was == now:
+        return True
+    if name == "columns" and was is not None:
+        was, now = ([sql for sql, _ in columns] for columns in (was, now))
+    elif name != "where":
+        return False
+    if isinstance(was, list) and isinstance(now, list):
+        return len(was) == len(now) and all(map(same_meaning, was, now))
+    return isinstance(was, str) and isinstance(now, str) and same_meaning(was, now)
+
+
+def _check_same_types(was: Sequence[Sequence[str]] | None, now: Sequence[Sequence[str]]) -> None:
+    """Reject columns of other types. Rows are kept as they came, so not even wider ones would fit."""
+    for (old, before), (new, type_) in zip(was or (), now, strict=False):
+        if before != type_ and same_meaning(old, new):
+            raise changed_type(new, before, type_, "rows are kept as they came")
 
 
 def write_state(blob_store: BlobStore, declared: Manifest, **state: Any) -> None:
@@ -72,16 +109,19 @@ def write_state(blob_store: BlobStore, declared: Manifest, **state: Any) -> None
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """Decode a manifest; one of another format is refused."""
-    manifest: Manifest = json.loads(data)
-    if manifest["format"] != FORMAT:
-        raise other_format("checkpoint", manifest["format"])
+    """Decode a manifest; one that is damaged, or of another format, is refused."""
+    try:
+        manifest: Manifest = json.loads(bytes(unseal(data, FORMAT, _MANIFEST)))
+    except Damaged as error:
+        raise StateError(f"the manifest of the state is damaged: {error}. {RESTORE}") from error
+    except OtherFormat as error:
+        raise other_format("checkpoint", error) from error
     return manifest
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Encode a manifest, with the present format number."""
-    return json.dumps({"format": FORMAT, **manifest}).encode()
+    """Encode a manifest, with the present format number and a checksum."""
+    return seal(json.dumps(manifest).encode(), FORMAT, _MANIFEST)
 
 
 def entries_of(manifest: Manifest) -> dict[Identity, Manifest]:
@@ -105,17 +145,24 @@ def _check(entry: Manifest | None, store: JobStore) -> None:
             f"({', '.join(store.offer.keys)}): it was written by other queries. Start with a new checkpoint, or leave "
             f"out the {'sliding windows' if store.offer.per_event else 'queries'} with these keys."
         )
-    if entry["kept"] != store.kept:
+    if not same_meaning(entry["kept"], store.kept):
         raise StateError(
             f"the checkpoint keeps {_events_with(entry['kept'])}, and the queries of this run need "
             f"{_events_with(store.kept)}. Start with a new checkpoint, or with the earlier conditions."
         )
-    for name in store.component_names:
-        if name not in entry["components"]:
+    for field, was in zip(store.keys, entry["key_types"], strict=True):
+        # Not even wider ones: Spark's hash of a key, which chooses its shard, depends on the type.
+        if (now := name_of(field.type)) != was:
+            raise changed_type(column(field.name).sql, was, now, "keys of different types are different keys")
+    for component in store.program.components:
+        record = find_record(component, entry["components"])
+        if record is None:
             raise StateError(
-                f"the checkpoint has no {name}: it was written by other queries, which kept "
-                f"{', '.join(entry['components'])}. Start with a new checkpoint, or leave out the queries that need it."
+                f"the checkpoint has no {component.name}: it was written by other queries, which kept "
+                f"{', '.join(each['name'] for each in entry['components'])}. Start with a new checkpoint, or leave out "
+                "the queries that need it."
             )
+        check_types(component, record)
 
 
 def _events_with(condition: str | None) -> str:

@@ -6,6 +6,7 @@ declared query, and none of its windows begins or ends within a pane. Otherwise 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from panes.aggregates.operations import Array
 from panes.engine.program import Reading, View
 from panes.errors import DeclarationError
 from panes.expressions.expression import Expression, expression
+from panes.expressions.stored import spelt_as_stored
 from panes.queries.catalogue_entries import Entry, read_entry
 from panes.queries.query import Query
 from panes.suggestions import nearest
@@ -125,7 +127,8 @@ def _readings(entry: Entry, offer: Offer, condition: Expression | None) -> tuple
             }
     chosen = []
     for alias, signed in entry.select:
-        if (alias, signed) not in declared:
+        key = _column(alias, signed, declared)
+        if key is None:
             columns = [f"{a} = {s}" for a, s in declared]
             raise DeclarationError(
                 f"the job keeps no column {alias} = {signed}"
@@ -133,12 +136,42 @@ def _readings(entry: Entry, offer: Offer, condition: Expression | None) -> tuple
                 f" ({nearest(f'{alias} = {signed}', columns) if columns else 'it keeps none'}). Declare it at the next "
                 "start."
             )
-        aggregate, reading = declared[alias, signed]
+        aggregate, reading = declared[key]
         for window in entry.over:
             if (reason := aggregate.misfit(window.geometry)) is not None:
                 raise DeclarationError(reason)
         chosen.append(reading)
     return tuple(chosen), exists
+
+
+def _column(
+    alias: str, signed: str, declared: Mapping[tuple[str, str], tuple[Aggregate, Reading]]
+) -> tuple[str, str] | None:
+    """Return the declared column that an entry names, whatever the SQL in its signature is spelt like."""
+    if (alias, signed) in declared:
+        return alias, signed
+    arguments = _arguments_in(signed)
+    for (name, signature), (aggregate, _) in declared.items():
+        spelt = spelt_as_stored(aggregate, arguments) if name == alias else None
+        if spelt is not None and spelt.signature == signed:
+            return name, signature
+    return None
+
+
+def _arguments_in(signed: str) -> list[str]:
+    """Return the arguments in a signature; none in other text.
+
+    Examples
+    --------
+    >>> _arguments_in("var('temp * 2', root=True, ddof=1)"), _arguments_in("temp * 2")
+    (['temp * 2'], [])
+    """
+    try:
+        call = ast.parse(signed, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    arguments = call.args if isinstance(call, ast.Call) else []
+    return [each.value for each in arguments if isinstance(each, ast.Constant) and isinstance(each.value, str)]
 
 
 def evaluate_keys(evaluate: KeyFilter, condition: Expression, keys: pa.RecordBatch) -> tuple[Array, str | None]:

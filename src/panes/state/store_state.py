@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from panes.aggregates.component import Component
 from panes.aggregates.operations import Array
+from panes.expressions.coercion import name_of
 from panes.frames.positions import Integers
 from panes.planning.granularity import Tier
 from panes.state.blob_store import BlobStore
@@ -18,6 +20,7 @@ from panes.state.job import JobStore
 from panes.state.key_dictionary import KeyDictionary
 from panes.state.key_eviction import Evictions
 from panes.state.runs import ALWAYS, History, Runs
+from panes.state.stored_columns import Record, find_record, record_of
 from panes.timeline import Edges, Geometry
 
 _FEW_KEYS = 1024
@@ -33,6 +36,8 @@ class StoreState:
         The instant since which each declared window sees everything, by its lifespan as text.
     checked
         The number of keys when keys without granules were last looked for.
+    columns
+        The record of each component, whose name is that of its column in blobs.
     """
 
     store: JobStore
@@ -42,11 +47,14 @@ class StoreState:
     since: dict[str, int]
     evictions: Evictions
     checked: int
+    columns: list[Record]
 
     @classmethod
     def read(cls, store: JobStore, blob_store: BlobStore, entry: Mapping[str, Any]) -> StoreState:
         """Read the state that a manifest records; without an entry it is that before the first micro-batch."""
-        runs = Runs(store.program.components, store.component_names, blob_store, entry.get("runs", ()))
+        components = store.program.components
+        columns = [_column(component, entry.get("components", ())) for component in components]
+        runs = Runs(components, [column["name"] for column in columns], blob_store, entry.get("runs", ()))
         history = History.from_json(entry["history"]) if entry else History()
         before = tuple(Edges(period, offset) for period, offset in entry.get("edges", ()))
         if before not in ((), store.program.edges):
@@ -56,7 +64,8 @@ class StoreState:
         listed, checked = entry.get("evictions", ((), ALWAYS))
         evictions = Evictions([(ordinal, instant) for ordinal, instant in listed], checked)
         dictionary = KeyDictionary(store.keys, blob_store, entry.get("keys", ()))
-        return cls(store, dictionary, runs, history, entry.get("since", {}), evictions, entry.get("checked", 0))
+        since, keys_checked = entry.get("since", {}), entry.get("checked", 0)
+        return cls(store, dictionary, runs, history, since, evictions, keys_checked, columns)
 
     def to_json(self) -> dict[str, Any]:
         """Record the state for a manifest."""
@@ -64,7 +73,8 @@ class StoreState:
             "by": self.store.keys.names,
             "per_event": self.store.offer.per_event,
             "kept": self.store.kept,
-            "components": list(self.store.component_names),
+            "key_types": [name_of(type_) for type_ in self.store.keys.types],
+            "components": self.columns,
             "edges": [[e.period, e.offset] for e in self.store.program.edges],
             "keys": self.dictionary.listed,
             "runs": self.runs.to_json(),
@@ -125,6 +135,12 @@ class StoreState:
         if len(used) <= len(self.dictionary) // 2:
             self.keep_keys(used)
         self.checked = len(self.dictionary)
+
+
+def _column(component: Component, records: Sequence[Record]) -> Record:
+    """Return the record of a component: under the name that it has in blobs already, with the types that it has now."""
+    now, before = record_of(component), find_record(component, records)
+    return now if before is None else {**now, "name": before["name"], "arguments": before["arguments"]}
 
 
 def blobs_of(data: dict[str, Any]) -> Iterator[str]:
