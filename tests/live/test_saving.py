@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import errno
+import os
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +12,9 @@ import pytest
 
 import panes as pn
 from panes.errors import PlanError, StateError
+from panes.live import saving
 from panes.live.saving import FORMAT
+from panes.sealed import OVERHEAD, seal
 from panes.testing import events
 from tests.live.test_index import ALTERNATING, ANY, VALUES, assert_same
 
@@ -112,21 +116,22 @@ def test_files_that_are_no_live_plan(tmp_path):
         path.write_bytes(content)
         with pytest.raises(StateError, match=r"is not a complete file of live.save"):
             plan.live(load=path)
-    with pytest.raises(StateError, match="is not a complete file"):
+    with pytest.raises(StateError, match="elsewhere' cannot be read: No such file"):
         plan.live(load=tmp_path / "elsewhere")
+    with pytest.raises(StateError, match="cannot be read: Is a directory"):
+        plan.live(load=tmp_path)
     live = plan.live(pn.rows(2))
     live.save(path)
     assert plan.live(load=path).rows == 0
     live.update(pa.table({"ts": pa.array([1], pa.timestamp("us"))}))
     live.save(path)
     data = path.read_bytes()
-    newer = data.replace(json.dumps({"format": FORMAT})[:-1].encode(), json.dumps({"format": 9})[:-1].encode())
-    assert newer != data
-    path.write_bytes(newer)
-    with pytest.raises(StateError, match="written in format 9"):
+    path.write_bytes(seal(data[OVERHEAD:], 9))
+    with pytest.raises(StateError, match=f"written in format 9, and this version of Panes reads {FORMAT}"):
         plan.live(load=path)
-    path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(StateError, match="is not a complete file"):
+    # Files of format 2 and before were not sealed.
+    path.write_bytes(data[OVERHEAD:])
+    with pytest.raises(StateError, match=f"written in an old format, and this version of Panes reads {FORMAT}"):
         plan.live(load=path)
 
 
@@ -155,13 +160,118 @@ def test_a_window_of_the_same_name_is_another(tmp_path, saved, other):
     assert plans[0].live(load=tmp_path / "live").rows == live.rows
 
 
-def test_a_file_that_was_cut_anywhere(tmp_path):
+def small(rows=3):
     plan = pn.plan(pn.query(by="k", at="ts", select={"n": pn.count()}, over=pn.sliding("1 s")))
     live = plan.live()
-    live.update(pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("us")), "k": ["a", "b", "a"]}))
+    ts = pa.array(range(rows), pa.timestamp("us"))
+    live.update(pa.table({"ts": ts, "k": ["a", "b"] * (rows // 2) + ["a"] * (rows % 2)}))
+    return plan, live
+
+
+def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+    plan, live = small()
     live.save(tmp_path / "live")
-    whole = (tmp_path / "live").read_bytes()
-    for length in range(0, len(whole) - 8, 40):
-        (tmp_path / "cut").write_bytes(whole[:length])
-        with pytest.raises(StateError, match="not a complete file"):
-            plan.live(load=tmp_path / "cut")
+    live.update(pa.table({"ts": pa.array([9], pa.timestamp("us")), "k": ["z"]}))
+    writers = iter([pa.ipc.new_stream])
+
+    def breaks(file, schema, **options):
+        """The disk is full after the first table."""
+        for new_stream in writers:
+            return new_stream(file, schema, **options)
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pa.ipc, "new_stream", breaks)
+        with pytest.raises(OSError, match="no space left"):
+            live.save(tmp_path / "live")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "broken disk")))
+    with pytest.raises(OSError, match="broken disk"):
+        live.save(tmp_path / "live")
+    assert [path.name for path in tmp_path.iterdir()] == ["live"]
+    assert plan.live(load=tmp_path / "live").rows == 3
+
+
+def test_a_saved_file_has_the_mode_that_open_gives_it_and_keeps_its_own(tmp_path):
+    _, live = small()
+    before = os.umask(0o027)
+    try:
+        live.save(tmp_path / "live")
+        assert (tmp_path / "live").stat().st_mode & 0o777 == 0o640
+        (tmp_path / "live").chmod(0o600)
+        live.save(tmp_path / "live")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "live").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_stays_one(tmp_path):
+    plan, live = small()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "live").symlink_to(tmp_path / "elsewhere" / "file")
+    live.save(tmp_path / "live")
+    assert (tmp_path / "live").is_symlink()
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["file"]
+    assert plan.live(load=tmp_path / "live").rows == 3
+
+
+def test_some_save_while_others_load(tmp_path):
+    path, wrong = tmp_path / "live", list[object]()
+    plan, first = small(3)
+    first.save(path)
+
+    def saves(rows):
+        _, live = small(rows)
+        for _ in range(20):
+            live.save(path)
+
+    def loads():
+        try:
+            wrong.extend(rows for _ in range(20) if (rows := plan.live(load=path).rows) not in (3, 40, 41))
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=saves, args=(rows,)) for rows in (40, 41)]
+    threads += [threading.Thread(target=loads) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert [path.name for path in tmp_path.iterdir()] == ["live"]
+
+
+def test_what_was_loaded_does_not_depend_on_the_file(tmp_path):
+    plan, live = small()
+    live.save(tmp_path / "live")
+    loaded = plan.live(load=tmp_path / "live")
+    # Not as a save would do it: in place.
+    (tmp_path / "live").write_bytes(b"something else")
+    assert_same(loaded.lookup(pa.table({"k": ["a"]})), live.lookup(pa.table({"k": ["a"]})))
+
+
+def test_sql_that_was_spelt_otherwise_is_the_same(tmp_path, monkeypatch):
+    """As by a version of the parser that kept blanks and parentheses."""
+
+    def planned(doubled="v * 2", where="v > 0"):
+        select = {"total": pn.sum(doubled), "more": "total + 1"}
+        return pn.plan(pn.query(by="k", at="ts", select=select, over=pn.sliding("1 s"), where=where))
+
+    plan = planned()
+    live = plan.live()
+    live.update(pa.table({"ts": pa.array([1, 2], pa.timestamp("us")), "k": ["a", "a"], "v": [5, -7]}))
+    declared = saving.text_of
+
+    def otherwise(query):
+        text = declared(query)
+        spelt = {"select": {"total": "sum((v)*2)"}, "arguments": {"total": ["(v)*2"]}, "where": "(v>0)"}
+        assert not any(text[what] == value for what, value in spelt.items())
+        return {**text, **spelt, "derived": {"more": "(total)+1"}}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(saving, "text_of", otherwise)
+        live.save(tmp_path / "live")
+    found = plan.live(load=tmp_path / "live").lookup(pa.table({"k": ["a"]}), over="1 s")
+    assert found["more"].to_pylist() == [11]
+    for other in (planned(doubled="v * 3"), planned(where="v >= 0")):
+        with pytest.raises(StateError, match="Load it with the plan that it was saved with"):
+            other.live(load=tmp_path / "live")

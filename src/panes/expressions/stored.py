@@ -1,8 +1,8 @@
 """Compare stored SQL text with expressions of today, by meaning.
 
 A later release of Panes or of sqlglot may spell an expression otherwise. What was stored before must be found again,
-and nothing else be taken for it. Texts are parsed only where they differ: workers compare them too, and importing a parser
-would take them longer than most of their tasks.
+and nothing else be taken for it. Texts are parsed only where they differ: workers compare them too, and importing a
+parser would take them longer than most of their tasks.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def decode_manifest(data: bytes) -> Manifest:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """Encode a manifest, with the present format number and a checksum."""
-    return seal(json.dumps(manifest).encode(), FORMAT, _MANIFEST)
+    return seal(json.dumps(manifest, separators=(",", ":")).encode(), FORMAT, _MANIFEST)
 
 
 def entries_of(manifest: Manifest) -> dict[Identity, Manifest]:
