@@ -99,7 +99,9 @@ def _read(path: str | os.PathLike[str]) -> memoryview:
             "or build it anew from the events."
         ) from error
     except OSError as error:
-        raise StateError(f"{named} cannot be read: {error.strerror or error}. Give the path that live.save() was given.") from error
+        raise StateError(
+            f"{named} cannot be read: {error.strerror or error}. Give the path that live.save() was given."
+        ) from error
 
 
 def text_of(query: Query) -> dict[str, Any]:
