@@ -7,6 +7,7 @@ next micro-batch, and a job that starts again sees the same changes in the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -132,9 +133,15 @@ class Catalogue:
         numbers = [int(name.split("-")[0]) for name, _ in self._named() if name.split("-")[0].isdigit()]
         name = f"{max(numbers, default=0) + 1:08}-{uuid4().hex[:8]}.json"
         # Under a name that the job does not read, until it is complete.
-        with self._files.open_output_stream(f"{self._folder}/.{name}") as file:
-            file.write(entry.to_json().encode())
-        self._files.move(f"{self._folder}/.{name}", f"{self._folder}/{name}")
+        making = f"{self._folder}/.{name}"
+        try:
+            with self._files.open_output_stream(making) as file:
+                file.write(entry.to_json().encode())
+            self._files.move(making, f"{self._folder}/{name}")
+        except BaseException:
+            with suppress(OSError):
+                self._files.delete_file(making)
+            raise
 
     def _named(self) -> Sequence[tuple[str, str]]:
         found = self._files.get_file_info(fs.FileSelector(self._folder))

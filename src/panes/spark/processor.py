@@ -106,7 +106,8 @@ class ShardRunner:
         try:
             yield from self._micro_batch(key, rows, watermark)
         except StateError as error:
-            raise StateError(f"shard {key[0]}: {error}") from error
+            # Once, and not as the cause of another: Spark quotes all of it, several times.
+            raise StateError(f"shard {key[0]}: {error}").with_traceback(error.__traceback__) from None
 
     def _micro_batch(self, key: Any, rows: Iterator[Row], watermark: int) -> Iterator[Row]:
         arrived: BringsCounts = self._job.collect(rows)
