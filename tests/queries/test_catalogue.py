@@ -77,14 +77,12 @@ def test_a_damaged_entry_registers_nothing_else(catalogue, tmp_path, action):
     whole = read_entry(file.read_text())
     assert whole.action == action
     for other in damaged_anywhere(file.read_bytes()):
-        try:
-            found = read_entry(other.decode(errors="replace"))
-        except DeclarationError as error:
-            assert str(error).startswith("not a catalogue entry: ")
-        else:
-            # The digits of an escaped letter mean the same in either case.
-            assert found == whole
-            assert b"u00E9" in other
+        # The digits of an escaped letter mean the same in either case.
+        if b"u00E9" in other:
+            assert read_entry(other.decode()) == whole
+            continue
+        with pytest.raises(DeclarationError, match=r"^not a catalogue entry: "):
+            read_entry(other.decode(errors="replace"))
 
 
 def test_an_entry_may_be_written_by_hand(catalogue, tmp_path):

@@ -73,5 +73,5 @@ class Reads:
 def test_an_error_names_the_shard():
     blob_store = MemoryBlobStore()
     blob_store.write_manifest(encode_manifest({"declared": {}})[:-1] + b"!")
-    with pytest.raises(StateError, match="^shard 7: the manifest of the state is damaged: its checksum is wrong"):
+    with pytest.raises(StateError, match=r"^shard 7: the manifest of the state is damaged: its checksum is wrong"):
         list(ShardRunner(Reads(), blob_store).with_rows((7,), iter(()), 0))

