@@ -13,9 +13,9 @@ import panes as pn
 from panes.errors import StateError
 from panes.spark.processor import ShardRunner
 from panes.state.manifest import encode_manifest, read_state
-from panes.testing.memory_blob_store import MemoryBlobStore
 from panes.timeline import SECOND
 from tests.spark.streams import START, Collected, Recorded, finished
+from tests.state.memory_blob_store import MemoryBlobStore
 
 pytestmark = pytest.mark.usefixtures("one_partition")
 

@@ -13,11 +13,12 @@ from panes.errors import StateError
 from panes.state import blob_store
 from panes.state.blob_store import BlobCache, CachedBlobs, unpack
 from panes.state.manifest import decode_manifest
-from panes.testing.memory_blob_store import MemoryBlobStore
+from tests.applying import test_operators_on_streams
+from tests.applying.test_operators_on_tables import Changes
 from tests.damage import assert_noticed, damaged
-from tests.local import test_operated_stream, test_rows_stream
-from tests.local.test_operated import Changes
+from tests.row_windows import test_rows_shard
 from tests.state import test_views
+from tests.state.memory_blob_store import MemoryBlobStore
 
 ROWS = [{"ts": i, "k": "ab"[i % 2], "g": "u", "x": i, "y": i, "odometer": i} for i in range(12)]
 
@@ -42,20 +43,20 @@ def over_time() -> Any:
 
 
 def by_rows() -> Any:
-    stream = test_rows_stream.Stream(pn.sliding(pn.rows(3)), "k")
+    stream = test_rows_shard.Stream(pn.sliding(pn.rows(3)), "k")
     stream.step(ROWS, 6)
     return stream, ((), 20), {"waiting", "keys", "rows", "lines"}
 
 
 def sessions() -> Any:
-    stream = test_rows_stream.Stream(pn.session("2 us"), "k", {"n": pn.count()})
+    stream = test_rows_shard.Stream(pn.session("2 us"), "k", {"n": pn.count()})
     stream.step(ROWS[:4] + ROWS[8:], 7)
     return stream, ((), 20), {"keys", "rows", "done"}
 
 
 def operators() -> Any:
-    schema = test_operated_stream.OPERATORS[Changes]
-    stream = test_operated_stream.Stream(test_operated_stream.EVERY, Changes, schema)
+    schema = test_operators_on_streams.OPERATORS[Changes]
+    stream = test_operators_on_streams.Stream(test_operators_on_streams.EVERY, Changes, schema)
     stream.step(ROWS, 6)
     return stream, ((), 20), {"waiting", "keys", "saved"}
 

@@ -13,13 +13,13 @@ from panes.engine.bind_program import bind_store, types_in
 from panes.errors import StateError
 from panes.expressions.expression import Expression
 from panes.queries.catalogue_entries import Entry
-from panes.state.job import Store
+from panes.state.job import JobStore
 from panes.state.manifest import check_state, column_entries, decode_manifest, encode_manifest
-from panes.state.registry import Offer
+from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
-from panes.testing.memory_blob_store import MemoryBlobStore
 from tests.state import test_views
+from tests.state.memory_blob_store import MemoryBlobStore
 from tests.state.simulation import SCHEMA
 
 WHERE = "x * 2 > 0"
@@ -27,7 +27,7 @@ WHERE = "x * 2 > 0"
 
 def store_of(
     select: dict[str, Any], where: str | None = None, x: pa.DataType | None = None, key: pa.DataType | None = None
-) -> Store:
+) -> JobStore:
     """A store of one query over columns of some types."""
     types = {"key": key or pa.int64(), "x": x or pa.int64()}
     schema = pa.schema([pa.field(field.name, types.get(field.name, field.type)) for field in SCHEMA])
@@ -37,18 +37,18 @@ def store_of(
     read = {view.query: (view.readings, view.exists) for view in program.views}
     offer = Offer([(each, *read[i]) for i, each in plan.queries], ("key",), program.edges, "ts")
     kept = None if plan.kept is None else plan.kept.sql
-    return Store(program, pa.schema([("key", types["key"])]), offer, kept=kept)
+    return JobStore(program, pa.schema([("key", types["key"])]), offer, kept=kept)
 
 
 class Stream(test_views.Stream):
     """A shard of such a store."""
 
-    def __init__(self, store: Store, blob_store: MemoryBlobStore | None = None) -> None:
+    def __init__(self, store: JobStore, blob_store: MemoryBlobStore | None = None) -> None:
         self.program, self.stores, self.options = store.program, [store], StreamOptions(catalogue="folder")
         self.blob_store, self.refused = blob_store or MemoryBlobStore(), []
 
 
-def written(store: Store) -> MemoryBlobStore:
+def written(store: JobStore) -> MemoryBlobStore:
     """What a shard has written of a few events, all of which are kept."""
     before = Stream(store)
     before.step([(0, 1, 5), (1, 2, 3)], 0)
