@@ -10,7 +10,7 @@
      ├── SchemaError           the data lack columns or types that the queries need
      ├── OrderError            tuples or instants are not in the order that a window needs
      ├── PlanError             the plan cannot run with these options or on these data
-     ├── StateError            a checkpoint cannot serve the queries, or was not written by Panes
+     ├── StateError            a checkpoint or saved file cannot serve the queries, or is damaged
      ├── AlgebraError          an aggregate lacks a law (group, idempotent, ...) that is needed
      └── AnswerOverflowError   an exact integer or decimal answer does not fit its type
 
@@ -55,7 +55,7 @@ class PlanError(PanesError, ValueError):
 
 
 class StateError(PanesError, RuntimeError):
-    """The state of a stream cannot serve the queries, or was not written by Panes."""
+    """The state of a stream or a saved file cannot serve the queries, is damaged, or was not written by Panes."""
 
 
 class StateWarning(UserWarning):

@@ -111,7 +111,10 @@ def sealed_file(path: str | os.PathLike[str], format: int) -> Iterator[io.RawIOB
     try:
         with making.open("xb") as file:
             with suppress(FileNotFoundError):
-                os.chmod(making, S_IMODE(target.stat().st_mode))
+                mode = S_IMODE(target.stat().st_mode)
+                # Before anything is written that others may not read.
+                if mode != S_IMODE(making.stat().st_mode):
+                    making.chmod(mode)
             file.write(bytes(OVERHEAD))
             data = _Digested(file)
             yield data
