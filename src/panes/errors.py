@@ -15,6 +15,7 @@
      └── AnswerOverflowError   an exact integer or decimal answer does not fit its type
 
     StateWarning               (a warning) the state of a stream may grow with the data
+    ZoneWarning                (a warning) windows on the clock do not begin where local time does
 
 A message says what is wrong, where, and what to write instead.
 """
@@ -60,6 +61,10 @@ class StateError(PanesError, RuntimeError):
 
 class StateWarning(UserWarning):
     """The state of a stream grows with the number of different values, and nothing bounds it."""
+
+
+class ZoneWarning(UserWarning):
+    """Windows follow the clock of UTC, and times are shown in a zone where days begin at another time."""
 
 
 class AlgebraError(PanesError, TypeError):

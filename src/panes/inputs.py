@@ -86,6 +86,35 @@ def both_on_spark(doing: str, **sides: Any) -> bool:
     return on_spark == {True}
 
 
+def zone_of(data: Any, at: str) -> str | None:
+    """The time zone in which the times of a column are shown: of the column in Arrow, of the session in Spark.
+
+    None where times have no zone, or nothing is known before the data are read; a missing column is reported elsewhere.
+
+    Examples
+    --------
+    >>> zone_of(pa.table({"ts": pa.array([0], pa.timestamp("us", "Asia/Tokyo"))}), "TS")
+    'Asia/Tokyo'
+    """
+    if is_spark(data):
+        types = [field.dataType.typeName() for field in data.schema if field.name.lower() == at.lower()]
+        if types != ["timestamp"]:
+            return None
+        zone: str | None = data.sparkSession.conf.get("spark.sql.session.timeZone")
+        return zone
+    schema = getattr(data, "schema", None)
+    if not isinstance(schema, pa.Schema):
+        names = [name for name in getattr(data, "columns", ()) if str(name).lower() == at.lower()]
+        if len(names) != 1 or not hasattr(data, "__getitem__"):
+            return None
+        try:
+            schema = pa.table(data[:0][names]).schema  # no row is converted
+        except (pa.ArrowException, TypeError, ValueError):
+            return None
+    found = [field.type for field in schema if field.name.lower() == at.lower()]
+    return found[0].tz if len(found) == 1 and pa.types.is_timestamp(found[0]) else None
+
+
 def unread(data: Any) -> Any:
     """The same data; of a reader, which can be read only once, an empty table with its columns."""
     return data.schema.empty_table() if hasattr(data, "read_next_batch") else data

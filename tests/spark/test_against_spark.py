@@ -315,6 +315,7 @@ def test_few_and_many_panes_side_by_side_without_keys(spark, lanes):
     assert_same_answers(answers, once(spark, spark_answers(query, data)))
 
 
+@pytest.mark.filterwarnings("ignore::panes.errors.ZoneWarning")
 @pytest.mark.parametrize("time", [UTC_TIME, LOCAL_TIME], ids=["timestamp", "timestamp_ntz"])
 def test_a_session_time_zone_with_a_change_of_clocks(spark, time):
     """Windows are instants since the epoch, whatever the clocks say: 2024-03-31 in Berlin has 23 hours."""

@@ -21,8 +21,9 @@ from panes.applying.user_operators import (
 )
 from panes.errors import DeclarationError, PlanError
 from panes.expressions.expression import ExpressionLike
-from panes.inputs import check_one, is_spark
+from panes.inputs import check_one, is_spark, zone_of
 from panes.queries.eviction import Evict
+from panes.queries.time_zones import warn_of_zone
 from panes.queries.windows import AnyWindow
 from panes.row_windows.parts import is_session
 from panes.suggestions import helpful
@@ -134,12 +135,15 @@ def apply(
         )
     streaming = _check_data("apply a function to", data, checkpoint)
     if operator is not None:
-        input = input_of(one_window(over), by, at, where, ties, evict, port)
-        return _run(operator_of(input, operator, schema), data, streaming, shards, checkpoint)
+        window = one_window(over)
+        made = operator_of(input_of(window, by, at, where, ties, evict, port), operator, schema)
+        _check_zone([window], at, data)
+        return _run(made, data, streaming, shards, checkpoint)
     assert function is not None
     if port is not None:
         raise DeclarationError("port= is for operator=: a function has one input. Leave it out.")
     declared = function_of(function, over=over, by=by, at=at, where=where, ties=ties, evict=evict, schema=schema)
+    _check_zone(declared.query.over, at, data)
     return _run(declared, data, streaming, shards, checkpoint)
 
 
@@ -194,8 +198,9 @@ def sort(
     """
     streaming = _check_data("sort", data, checkpoint)
     rows: dict[str, Any] = {"by": by, "at": at, "where": where, "ties": ties}
-    columns = order_of(order)
-    if is_session(window := one_window(over)) or (streaming and follows(window)):
+    columns, window = order_of(order), one_window(over)
+    _check_zone([window], at, data)
+    if is_session(window) or (streaming and follows(window)):
         from panes.applying.operators_in_columns import SortRows
 
         function = function_of(SortRows(columns), over=window, evict=None, schema=None, **rows)
@@ -215,6 +220,12 @@ def _run(
     from panes.spark.apply import apply_to_batch, apply_to_stream
 
     return apply_to_stream(declared, data, shards, checkpoint) if streaming else apply_to_batch(declared, data)
+
+
+def _check_zone(windows: Iterable[AnyWindow], at: str | None, data: Any) -> None:
+    """Warn of windows on the clock that do not begin where local time does."""
+    if at is not None:
+        warn_of_zone(windows, zone_of(data, at))
 
 
 def _check_data(what: str, data: Any, checkpoint: str | None) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from panes.api.options import check_empty, check_layout, check_run, check_strategy, check_streaming
 from panes.errors import PlanError
-from panes.inputs import both_on_spark, check_one, is_spark, unread
+from panes.inputs import both_on_spark, check_one, is_spark, unread, zone_of
 from panes.planning import explanation
 from panes.planning.physical_plan import PhysicalPlan
 from panes.planning.plan_queries import plan_queries
@@ -19,6 +19,7 @@ from panes.planning.steps import Steps
 from panes.planning.strategy import Strategy
 from panes.queries.lookup_declarations import LookupLayout, declare_lookup
 from panes.queries.query import Query, check_queries
+from panes.queries.time_zones import warn_of_zone
 from panes.queries.windows import RowWindow
 from panes.suggestions import arguments_of, attribute, helpful
 
@@ -449,6 +450,7 @@ class Plan:
         check_run(forced, observation, on_spark=on_spark, streaming=streaming)
         if streaming:
             return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty, layout=layout))
+        self._check_zones(data)
         if not on_spark:
             from panes.local.run import run_steps
 
@@ -474,6 +476,7 @@ class Plan:
         self._check_options(declared.layout, declared.empty, None)
         declared.check(self.queries)
         check_streaming(events)
+        self._check_zones(events)
         from panes.spark.stream import stream_steps
 
         return stream_steps(self._for_streams, events, self._key_sets, declared)
@@ -482,13 +485,20 @@ class Plan:
         self, events: Any, requests: Any, at: str | None, delay: DurationLike | None, layout: LookupLayout
     ) -> Steps:
         declared = declare_lookup(self.queries, at=at, delay=delay, layout=layout)
-        if both_on_spark("look up in", events=events, requests=requests):
+        on_spark = both_on_spark("look up in", events=events, requests=requests)
+        self._check_zones(events)
+        if on_spark:
             from panes.spark.lookup import lookup_steps as lookup_steps_on_spark
 
             return lookup_steps_on_spark(declared, events, requests)
         from panes.local.lookup import lookup_steps
 
         return lookup_steps(declared, events, requests)
+
+    def _check_zones(self, data: Any) -> None:
+        """Warn of windows on the clock that do not begin where local time does."""
+        for query in self.queries:
+            warn_of_zone(query.over, zone_of(data, query.at))
 
     def _check_options(self, layout: Layout, empty: bool, strategy: Strategy | None) -> None:
         """Refuse what rows cannot be laid out as, or no window could answer."""

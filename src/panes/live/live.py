@@ -24,7 +24,7 @@ from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.expressions.evaluate import require_boolean
 from panes.expressions.expression import Expression, expression
 from panes.frames.positions import check_near
-from panes.inputs import as_table, check_here
+from panes.inputs import as_table, check_here, zone_of
 from panes.live.answers import LiveLookup
 from panes.live.column import algorithm_named
 from panes.live.finding import check_names, find, passing, served_range
@@ -37,6 +37,7 @@ from panes.live.threshold_index import threshold_index
 from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupWindow, declare_lookup
 from panes.queries.measures import Rows
 from panes.queries.query import Query
+from panes.queries.time_zones import warn_of_zone
 from panes.queries.windows import Nested
 from panes.suggestions import attribute, helpful, nearest
 from panes.timeline import DurationLike, InstantLike, parse_instant
@@ -115,6 +116,8 @@ class Live:
         check_here("live.update", "batch", batch)
         if isinstance(batch, pa.RecordBatchReader):
             batch = batch.read_all()
+        for query in self.queries:
+            warn_of_zone(query.over, zone_of(batch, query.at))
         with self._using():
             self._check_usable()
             if self._granules:

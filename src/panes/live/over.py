@@ -18,6 +18,7 @@ from panes.live.part import Part, part_over
 from panes.live.requests import Span
 from panes.queries.lookup_declarations import LookupWindow, declare_lookup
 from panes.queries.measures import Rows
+from panes.queries.time_zones import warn_of_zone
 from panes.queries.window_constructors import sliding
 from panes.queries.windows import DeclaredWindow, Nested, RowWindow, Sliding
 from panes.timeline import DurationLike
@@ -74,6 +75,8 @@ class OneWindow:
 
     def __init__(self, part: Part, number: int, window: LookupWindow | Span) -> None:
         self._part, self._number, self._window = part, number, window
+        if part.schema is not None and not isinstance(window, Span):
+            warn_of_zone([window], field_of(part.schema, part.declared.at).type.tz)
         self._bound = _bound_over(part, number, window)
 
     def answers(
