@@ -28,6 +28,7 @@ from panes.spark.binding import Input
 from panes.spark.chunks import arguments_of, keys_of, whole_keys
 from panes.spark.naming import VIEW, floor_to_edges, key, micros, quoted, stored
 from panes.spark.prefilter import Prefilter
+from panes.spark.workers import map_in_python
 
 CHUNK = 1 << 18
 
@@ -148,7 +149,7 @@ def _answer(
                 for answers in found
             )
 
-    return rows.mapInArrow(run, schema)
+    return map_in_python(rows, run, schema)
 
 
 _END = "window_end"
@@ -202,6 +203,6 @@ def wide_per_event(rows: DataFrame, physical: PhysicalPlan, program: Program, so
                     yield pa.RecordBatch.from_arrays(found, names=listed)
                 del column  # or two would be held while the next one is built
 
-    found = rows.mapInArrow(run, schema)
+    found = map_in_python(rows, run, schema)
     shown = [f"{key(store.keys.index(name))} AS {quoted(name)}" for name in physical.queries[0].by]
     return found.selectExpr(*shown, _END, *(quoted(name) for name in names.values()))

@@ -20,6 +20,7 @@ from panes.queries.windows import Window
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input
 from panes.spark.naming import VIEW, key, quoted, text
+from panes.spark.workers import map_in_python
 
 _QUERY, _EXPIRES, _NUMBER = "__panes_query", "__panes_expires", "__panes_numbered"
 
@@ -247,4 +248,4 @@ def widened(answers: DataFrame, queries: Sequence[Query], shape: Shape) -> DataF
         if listed:
             yield from large_batches(widen_table(pa.Table.from_batches(listed), queries, keys).to_batches(), _ROWS)
 
-    return answers.mapInArrow(run, schema).select(*(quoted(name) for name in schema.names))
+    return map_in_python(answers, run, schema).select(*(quoted(name) for name in schema.names))

@@ -34,6 +34,7 @@ from panes.spark.time_joins import (
     join_batches,
     join_streams,
 )
+from panes.spark.workers import map_in_python
 
 _SIDES = "__panes_left", "__panes_right"
 _SHARDS = 4
@@ -75,7 +76,7 @@ def join_rows(sides: JoinSides) -> DataFrame:
     sorted_ = together.repartition(*names).sortWithinPartitions(*names)
     schema = sides.columns.result
     output = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in schema])
-    return sorted_.mapInArrow(_Task(declared, sides.schemas, schema).run(), output)
+    return map_in_python(sorted_, _Task(declared, sides.schemas, schema).run(), output)
 
 
 def _kept(declared: JoinDeclaration) -> tuple[bool, bool]:

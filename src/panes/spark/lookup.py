@@ -34,6 +34,7 @@ from panes.spark.batches import large_batches
 from panes.spark.binding import Input, arrow_field, examine
 from panes.spark.lookup_chunks import SLICE, LookupChunk, Slices, lookup_chunks, slices_for
 from panes.spark.naming import depends_on_zone, is_utc, key, micros, quoted, stored
+from panes.spark.workers import map_in_python
 
 _INSTANT, _ASKS, _TIE, _OTHER = "__panes_instant", "__panes_asks", "__panes_tie", "__panes_other"
 _ROWS = 1 << 18
@@ -121,7 +122,7 @@ class _Part:
         def answer(rows: DataFrame, requests: DataFrame) -> DataFrame:
             task = self._task(requests, layout)
             schema = t.StructType([*requests.schema.fields, *task.added()])
-            return rows.mapInArrow(task.run(len(part.by) + (cut is not None)), schema)
+            return map_in_python(rows, task.run(len(part.by) + (cut is not None)), schema)
 
         detail = f"events and requests by {listed(part.by)}{'' if cut is None else f', {cut}'} and time"
         ordered = steps.add("sort", detail, sort, read, asking)

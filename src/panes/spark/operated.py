@@ -38,6 +38,7 @@ from panes.spark.processor import unpack_answers
 from panes.spark.rows_job import RowsJob
 from panes.spark.rows_stream import pack_rows
 from panes.spark.shards import METRICS, check_shards, run_shards
+from panes.spark.workers import map_in_python
 from panes.state.manifest import column_entries
 
 _INSTANT, _TIE = "__panes_instant", "__panes_tie"
@@ -65,7 +66,7 @@ def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
         arrivals = Arrivals(Positions.of_events(np.zeros(0, np.int64), np.zeros(1, np.int64)), 0, punctuations=marks)
         found = rows_of(declared, submitted(declared, schema.empty_table(), arrivals))
         return events.sparkSession.createDataFrame(found, output)
-    return ordered.mapInArrow(_Task(declared, schema, end, marks).run(), output)
+    return map_in_python(ordered, _Task(declared, schema, end, marks).run(), output)
 
 
 def operated_stream(
@@ -97,7 +98,7 @@ def operated_stream(
         conditions = [where if mark is None else f"CASE WHEN {mark} THEN true ELSE {where} END"]
     marked = [input.mark.column] if input.mark is not None and not _of_key(input) else []
     found = run_shards(pack_rows(events, input.by, shards, travels, conditions, marked), job, "append", metrics)
-    return found.mapInArrow(unpack_answers, _output(declared))
+    return map_in_python(found, unpack_answers, _output(declared))
 
 
 def _checked(declared: WindowedOperator, events: DataFrame) -> tuple[WindowedOperator, pa.Schema]:

@@ -34,6 +34,7 @@ from panes.spark.binding import Input, examine
 from panes.spark.chunks import key_starts, whole_keys
 from panes.spark.finish import Shape, finish_many
 from panes.spark.naming import VIEW, key, micros, quoted
+from panes.spark.workers import map_in_python
 from panes.timeline import Geometry
 
 _ROWS = 1 << 18
@@ -229,7 +230,7 @@ def add_row_windows(steps: Steps, read: int, prepared: Prepared, look_at: int) -
     def answer(ordered: DataFrame, when: tuple[int, list[Array]] | None = None) -> DataFrame:
         end, marks = when or (ENDLESS, [])
         task = _task(keys, len(own), together, end, marks, answering)
-        return prepared.finished(ordered.mapInArrow(task, prepared.travelling))
+        return prepared.finished(map_in_python(ordered, task, prepared.travelling))
 
     seen = []
     if prepared.clocked or prepared.marks:

@@ -26,6 +26,7 @@ from panes.spark.processor import unpack_answers
 from panes.spark.rows import Prepared
 from panes.spark.rows_job import RowsJob
 from panes.spark.shards import check_shards, pack_events, run_shards, shard_sql
+from panes.spark.workers import map_in_python
 from panes.state.blob_store import new_name
 from panes.state.manifest import column_entries
 
@@ -57,7 +58,7 @@ def add_row_stream(
         return pack_rows(events, input.by, shards, columns, conditions, prepared.marks)
 
     def unpack(found: DataFrame) -> DataFrame:
-        return prepared.finished(found.mapInArrow(unpack_answers, prepared.travelling))
+        return prepared.finished(map_in_python(found, unpack_answers, prepared.travelling))
 
     packed = steps.add("pack", f"events by {listed(input.by)}, as they are", pack, read)
     detail = f"rows in the order of time, in {counted(shards, 'shard')}, and every window from them"

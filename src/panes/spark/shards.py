@@ -18,6 +18,7 @@ from panes.spark.naming import quoted
 from panes.spark.packing import Packer, packing, shard_labels
 from panes.spark.processor import DATA, HIGHEST, METRIC_NAMES, OUTPUT, Job
 from panes.spark.stateful_operator import ShardProcessor
+from panes.spark.workers import map_in_python
 from panes.state import stream_options
 from panes.state.stream_options import Mode
 
@@ -61,7 +62,7 @@ def shard_sql(keys: Sequence[str], shards: int, keyless: int = 0) -> str:
 
 def pack_events(events: DataFrame, packer: Callable[[], Packer], columns: Mapping[str, str], shards: int) -> DataFrame:
     """Pack events for shards where they are read."""
-    return events.mapInArrow(packing(packer, columns, shards), ", ".join(map(" ".join, columns.items())))
+    return map_in_python(events, packing(packer, columns, shards), ", ".join(map(" ".join, columns.items())))
 
 
 def read_changes(session: SparkSession, folder: str, shards: int) -> DataFrame:

@@ -49,6 +49,7 @@ from panes.spark.prefilter import Prefilter
 from panes.spark.processor import unpack_answers
 from panes.spark.shards import check_session, metrics_name, pack_events, read_changes, run_shards, shard_sql
 from panes.spark.time_job import COVERAGE, DETAIL, KIND, NAME, WINDOW_NAME, TimeJob
+from panes.spark.workers import map_in_python
 from panes.state.job import JobStore
 from panes.state.registered_queries import Offer
 from panes.state.stream_options import StreamOptions
@@ -189,7 +190,7 @@ class BoundStream:
 
     def unpack(self, packed: DataFrame) -> DataFrame:
         """Unpack answers, and give them names, derived columns and ``having``."""
-        answers = packed.mapInArrow(unpack_answers, self._packed_types())
+        answers = map_in_python(packed, unpack_answers, self._packed_types())
         labels = None
         if self.options.labelled:
             coverage = {"coverage": COVERAGE} if self.options.partial else {}
