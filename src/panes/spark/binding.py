@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
@@ -57,6 +57,7 @@ def examine(queries: Sequence[Query], events: DataFrame) -> Input:
     names = {name for query in queries for name in query.used}
     used = {name.lower() for name in names}
     _check_names(events, names)
+    check_substitution(events.sparkSession, [text for query in queries for text in _texts(query)])
     # Unknown names stay in: check_columns and result_type say which are meant.
     schema = pa.schema([arrow_field(field, name in used) for name, field in fields.items()])
     check_columns(queries, schema)
@@ -92,6 +93,32 @@ def _check_names(events: DataFrame, used: set[str]) -> None:
             raise SchemaError(f"the data have {len(found)} columns called {name!r}; drop or rename all but one.")
         if found and case_counts and name not in found:
             raise SchemaError(f"{name!r} is spelt {found[0]!r} in the data, and spark.sql.caseSensitive is on.")
+
+
+_SUBSTITUTE = "spark.sql.variable.substitute"
+
+
+def check_substitution(session: SparkSession, texts: Iterable[str]) -> None:
+    """Refuse names and expressions into which Spark would put a setting, or a variable of the driver's environment.
+
+    Spark replaces ``${env:HOME}`` and the like wherever SQL is parsed, within names and strings too.
+    """
+    found = next((text for text in texts if "${" in text), None)
+    if found is not None and session.conf.get(_SUBSTITUTE, "true") == "true":
+        raise PlanError(
+            f"{found!r} has '${{', and in SQL Spark replaces ${{...}} by settings and variables of the environment. "
+            f"Rename it, or set {_SUBSTITUTE} to false."
+        )
+
+
+def _texts(query: Query) -> Iterator[str]:
+    """The names and expressions of a query that become SQL."""
+    yield from (query.name, *query.used, *(window.name for window in query.over))
+    for alias, aggregate in query.aggregates:
+        yield from (alias, *aggregate.arguments)
+    for alias, value in query.derived:
+        yield from (alias, value.sql)
+    yield from (value.sql for value in (query.where, query.having) if value is not None)
 
 
 def _check_collation(name: str, type_: t.DataType) -> None:

@@ -31,7 +31,7 @@ from panes.planning.steps import Steps
 from panes.queries.lookup_declarations import LookupDeclaration, LookupLayout, LookupPart, features
 from panes.queries.query import EXPIRES
 from panes.spark.batches import large_batches
-from panes.spark.binding import Input, arrow_field, examine
+from panes.spark.binding import Input, arrow_field, check_substitution, examine
 from panes.spark.lookup_chunks import SLICE, LookupChunk, Slices, lookup_chunks, slices_for
 from panes.spark.naming import depends_on_zone, is_utc, key, micros, quoted, stored
 from panes.spark.workers import map_in_python
@@ -96,6 +96,7 @@ class _Part:
     @classmethod
     def of(cls, part: LookupPart, events: DataFrame, requested: pa.Schema) -> _Part:
         source = examine(part.queries, events)
+        check_substitution(events.sparkSession, requested.names)
         known = source.types_of(argument_expressions(enumerate(part.queries), part.kept))
         bound = bind_lookup(part, known.__getitem__)
         types = feature_types(bound, source.schema)

@@ -30,7 +30,7 @@ from panes.operators.policies import eviction_text
 from panes.row_windows.arrival import delta_values, marks_of, tie_order
 from panes.row_windows.window_input import WindowInput, check_tuples
 from panes.spark.batches import large_batches, typed
-from panes.spark.binding import arrow_field, check_watermark
+from panes.spark.binding import arrow_field, check_substitution, check_watermark
 from panes.spark.checkpoints import check_declared
 from panes.spark.chunks import key_starts, whole_keys
 from panes.spark.naming import key, micros, quoted, stored
@@ -107,6 +107,7 @@ def _checked(declared: WindowedOperator, events: DataFrame) -> tuple[WindowedOpe
         raise PlanError(
             "a DataFrame has no order in which its rows could arrive. Write at= with the column of their time."
         )
+    check_substitution(events.sparkSession, events.columns)
     schema = pa.schema([arrow_field(field, True) for field in events.schema])
     check_tuples(declared.input, schema, declared.order)
     if declared.order:

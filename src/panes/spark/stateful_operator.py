@@ -70,7 +70,12 @@ class ShardProcessor(StatefulProcessor):
 
 @lru_cache(maxsize=4)
 def _unpickled(job: bytes) -> Job:
-    """Return a job that the driver pickled; a worker meets the same one in every micro-batch."""
+    """Return a job that the driver pickled; a worker meets the same one in every micro-batch.
+
+    These bytes are an attribute of the operator, which Spark itself pickles into its plan and unpickles here, as every
+    function of a user's: whoever could change them could change the operator, too. Nothing that comes from a
+    checkpoint, a catalogue or the events is unpickled.
+    """
     found: Job = pickle.loads(job)
     return found
 

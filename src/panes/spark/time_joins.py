@@ -19,7 +19,7 @@ from panes.applying.joined_rows import left_name, right_name
 from panes.engine.input_columns import JoinColumns, SideColumns, join_columns
 from panes.expressions.evaluate import require_boolean
 from panes.queries.join_declarations import JoinDeclaration
-from panes.spark.binding import arrow_field, check_watermark
+from panes.spark.binding import arrow_field, check_substitution, check_watermark
 from panes.spark.naming import instant, micros, quoted, text
 from panes.timeline import SECOND
 
@@ -99,6 +99,8 @@ class JoinSides:
 
 def examine(declared: JoinDeclaration, left: DataFrame, right: DataFrame) -> JoinSides:
     """Check that both sides have what the join needs; no job runs."""
+    texts = [*left.columns, *right.columns, *declared.names, *(window.name for window in declared.rows)]
+    check_substitution(left.sparkSession, [*texts, *([] if declared.where is None else [declared.where.sql])])
     found = join_columns(declared, *(_arrow_schema(side) for side in (left, right)))
     # Again, now that it is known what is used: a column that merely comes out may be of a type that Arrow lacks.
     roots = set() if declared.where is None else {root.lower() for root in declared.where.roots}
