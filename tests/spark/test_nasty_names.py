@@ -5,7 +5,7 @@ import pytest
 import panes as pn
 from panes.errors import PlanError
 from panes.testing import assert_same_answers
-from tests.nasty_names import NAMES, SUBSTITUTED, query, table
+from tests.nasty_names import NAMES, SUBSTITUTED, query, quoted, table
 from tests.spark.streams import Collected, Recorded
 
 pytestmark = pytest.mark.usefixtures("one_partition")
@@ -45,7 +45,9 @@ def test_stream(spark, tmp_path):
     record = Recorded(spark, tmp_path, events.schema)
     record.add(events.slice(0, 12), events.slice(12))
     plan = pn.plan(query(SOME, pn.tumbling("2 min", name=NAMES[5]), label=NAMES[2]))
-    rows = Collected(plan.stream(record.stream(f"at {SOME[0]}"), shards=1), tmp_path / "checkpoint").finish().rows
+    rows = (
+        Collected(plan.stream(record.stream(quoted(f"at {SOME[0]}")), shards=1), tmp_path / "checkpoint").finish().rows
+    )
     assert rows.num_rows > 5
     expected = {str(row) for row in plan.run(events).to_pylist()}
     assert {str(row) for row in rows.select(plan.run(events).column_names).to_pylist()} <= expected

@@ -26,6 +26,9 @@ from panes.errors import PanesError
 _NEEDED = ("panes", "numpy", "pyarrow", "pandas")
 _OLDEST = {"numpy": 2, "pyarrow": 18}
 _PATIENCE = 60
+_SETTING = "spark.sql.execution.pyspark.python"
+"""A setting of sessions that goes before the ``PYSPARK_PYTHON`` with which the application was started."""
+
 _asked: set[tuple[str, str]] = set()
 """The applications, and their Pythons, that were found to be able."""
 
@@ -45,12 +48,13 @@ def check_workers(session: SparkSession) -> None:
     ``PYTHONPATH``, and from what was added to the session.
     """
     connect = "connect" in type(session).__module__
+    chosen = session.conf.get(_SETTING, None)
     if connect:
-        # The server decides which Python it starts.
-        application, python, local = str(session.session_id), "python3", False  # type: ignore[attr-defined]
+        # Without the setting, the server decides which Python it starts.
+        application, python, local = str(session.session_id), chosen or "python3", False  # type: ignore[attr-defined]
     else:
         context = session.sparkContext
-        python, local = context.pythonExec, str(context.master).startswith("local")
+        python, local = chosen or context.pythonExec, str(context.master).startswith("local")
         if local and _is_this(python):
             return
         application = context.applicationId
