@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -106,8 +105,7 @@ def _report(session: SparkSession, python: str) -> dict[str, Any]:
     asking = F.udf(_worker_report(_NEEDED), "string", useArrow=False)
     try:
         row = session.range(1, numPartitions=1).select(asking("id")).first()
-    except PySparkException as error:
-        # Spark's own words are lost in a traceback of the JVM.
+    except Exception as error:  # of Spark or, where no Python starts, of Py4J
         if "PYTHON_VERSION_MISMATCH" in str(error):
             why = f"is of another version than the Python {_version()} of this process"
         elif "Cannot run program" in str(error):
