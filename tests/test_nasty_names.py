@@ -1,6 +1,5 @@
 """Names with quotes, line breaks and statements in them are names, in this process and in SQL."""
 
-import pyarrow as pa
 import pytest
 
 import panes as pn
@@ -80,29 +79,3 @@ def test_pictures_are_text():
 def test_expressions_call_only_what_is_listed(where):
     with pytest.raises(ExpressionError, match=r"cannot use|is not"):
         pn.query("q", at="ts", select={"n": pn.count()}, over=pn.tumbling("1 h"), where=where)
-
-
-def test_a_link_where_a_file_is_saved_is_not_followed(tmp_path):
-    live = pn.plan(pn.query(at="ts", select={"n": pn.count()}, over=pn.sliding("1 h"))).live()
-    live.update(pa.table({"ts": pa.array([0], pa.timestamp("us"))}))
-    other, target = tmp_path / "precious", tmp_path / "plan.live"
-    other.write_text("precious")
-    for name in (".plan.live.making", "plan.live"):
-        (tmp_path / name).symlink_to(other)
-    live.save(target)
-    assert other.read_text() == "precious"
-    assert not target.is_symlink()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".plan.live.making", "plan.live", "precious"]
-
-
-def test_nothing_remains_of_a_file_that_could_not_be_saved(tmp_path, monkeypatch):
-    live = pn.plan(pn.query(at="ts", select={"n": pn.count()}, over=pn.sliding("1 h"))).live()
-    live.update(pa.table({"ts": pa.array([0], pa.timestamp("us"))}))
-
-    def fail(number):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(OSError, match="disk"):
-        live.save(tmp_path / "plan.live")
-    assert list(tmp_path.iterdir()) == []
