@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import panes as pn
 from panes.engine.bind_program import types_in
-from panes.engine.schema import END, START
+from panes.engine.keys import END, START
 from panes.errors import DeclarationError, PlanError, SchemaError, StateError
 from panes.expressions.evaluate import evaluate, result_type
 from panes.expressions.expression import expression

@@ -13,7 +13,8 @@ from panes.aggregates.operations import Array
 from panes.applying.outputs import CollectedResults
 from panes.applying.user_functions import BEFORE, Function, Instance, WindowedFunction
 from panes.engine.columns import whole
-from panes.engine.schema import END, START, ResultSchema, field_of
+from panes.engine.keys import END, START
+from panes.engine.schema import ResultSchema, field_of
 from panes.frames.row_frame import RowFrame
 from panes.queries.query import ARRIVAL
 from panes.queries.windows import RowWindow, Window

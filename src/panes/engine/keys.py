@@ -11,6 +11,9 @@ import pyarrow.compute as pc
 
 from panes.aggregates.operations import Array
 
+START, END = "__panes_start", "__panes_end"
+"""The columns of bounds until results are labelled: a key may have a plain name."""
+
 INSTANT = "__panes_instant"
 """The column with the time of rows in µs, where it travels beside their keys."""
 

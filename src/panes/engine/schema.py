@@ -14,10 +14,6 @@ from panes.queries.query import EXPIRES, NUMBER, RESERVED, Query
 from panes.queries.windows import wide_names
 from panes.suggestions import nearest
 
-START, END = "__panes_start", "__panes_end"
-"""The columns of bounds until results are labelled: a key may have a plain name."""
-
-
 # Columns that two inputs have to agree on: keys and times, checked before any job.
 
 

@@ -16,10 +16,10 @@ from panes.aggregates.operations import Array
 from panes.engine.bind_program import TypeOf, bind_components
 from panes.engine.columns import whole
 from panes.engine.index_pairs import answers_over, groups_in, lifted
-from panes.engine.keys import key_ordinals
+from panes.engine.keys import END, START, key_ordinals
 from panes.engine.program import Reading
 from panes.engine.results import finished
-from panes.engine.schema import END, START, ResultSchema, check_columns, field_of, output_types, result_schema
+from panes.engine.schema import ResultSchema, check_columns, field_of, output_types, result_schema
 from panes.engine.sorting import tie_columns
 from panes.frames import Frame
 from panes.frames.positions import FARTHEST

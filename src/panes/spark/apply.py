@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from panes.applying.function_calls import OUTPUT, bind_function
 from panes.applying.user_functions import WindowedFunction
 from panes.applying.user_operators import WindowedOperator
-from panes.engine.schema import END, START, ResultSchema, field_of
+from panes.engine.keys import END, START
+from panes.engine.schema import ResultSchema, field_of
 from panes.errors import PlanError
 from panes.planning.steps import Steps
 from panes.row_windows.parts import RowsPart, key_sets

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from panes.engine.answer import Answers
+from panes.engine.keys import END, START
 from panes.engine.program import View
-from panes.engine.schema import END, START
 from panes.spark.naming import VIEW, key
 
 _BATCH = 1 << 17

@@ -17,9 +17,10 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, answer_events, answer_panes, parts_per_event, side_by_side
+from panes.engine.keys import END, START
 from panes.engine.partials import next_edge
 from panes.engine.program import Program
-from panes.engine.schema import END, START, field_of, wide_columns
+from panes.engine.schema import field_of, wide_columns
 from panes.frames import Positions
 from panes.planning.physical_plan import PhysicalPlan, StorePlan
 from panes.spark import lanes

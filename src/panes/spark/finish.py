@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
+from panes.engine.keys import END, START
 from panes.engine.program import View
 from panes.engine.results import widen_table
-from panes.engine.schema import END, START, ResultSchema, one_type_each, wide_columns
+from panes.engine.schema import ResultSchema, one_type_each, wide_columns
 from panes.queries.query import EXPIRES, NUMBER, Query
 from panes.queries.windows import Window
 from panes.spark.batches import large_batches

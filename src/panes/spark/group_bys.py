@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from panes.engine.keys import START
 from panes.engine.program import Node, Program, View
-from panes.engine.schema import START
 from panes.expressions.expression import expression
 from panes.planning.physical_plan import StorePlan
 from panes.queries.query import Query

@@ -15,9 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
 from panes.engine.bind_program import argument_expressions
-from panes.engine.keys import INSTANT, key_ordinals, one_zero
+from panes.engine.keys import END, INSTANT, START, key_ordinals, one_zero
 from panes.engine.program import View
-from panes.engine.schema import END, START, ResultSchema, field_of, output_types, result_schema
+from panes.engine.schema import ResultSchema, field_of, output_types, result_schema
 from panes.errors import PlanError
 from panes.frames import Positions
 from panes.frames.row_frame import Arrivals

@@ -30,9 +30,9 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.bind_program import describe_windows
-from panes.engine.keys import INSTANT
+from panes.engine.keys import END, INSTANT, START
 from panes.engine.program import Program, View, cut_into_ticks, emitting_all, from_panes
-from panes.engine.schema import END, START, ResultSchema, answer_schema, field_of
+from panes.engine.schema import ResultSchema, answer_schema, field_of
 from panes.errors import PlanError
 from panes.expressions.expression import Expression
 from panes.frames.positions import FARTHEST

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from panes.aggregates.operations import Array
-from panes.engine.schema import END, START
+from panes.engine.keys import END, START
 from panes.expressions.expression import Expression
 from panes.spark.batches import batch_of
 from panes.spark.naming import VIEW, key
