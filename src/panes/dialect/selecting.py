@@ -14,6 +14,7 @@ from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.registry import SqlName, sql_names
 from panes.dialect.tokens import PANES, fail
 from panes.errors import DeclarationError, ExpressionError
+from panes.expressions.depth import too_deep, with_room
 from panes.expressions.expression import Expression
 from panes.expressions.parsing import checked
 from panes.expressions.writing import write
@@ -129,8 +130,10 @@ class Selected:
     def _tree(self, tokens: Sequence[Token]) -> exp.Expression:
         if not tokens:
             fail(self.text, tokens, "an expression is missing.")
+        if (deep := too_deep(tokens)) is not None:
+            fail(self.text, [deep[0]], f"{deep[1]}.")
         try:
-            trees = PANES.parser().parse(list(tokens), self.text)
+            trees = with_room(lambda: PANES.parser().parse(list(tokens), self.text))
         except (ParseError, RecursionError) as error:
             details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
             reason = str(details.get("description") or "it is nested too deeply").split(" for <class")[0]
@@ -243,8 +246,12 @@ def label(aggregate: Aggregate) -> str:
 
 
 def _dotted(tree: exp.Expression) -> str:
-    if isinstance(tree, exp.Dot):
-        return f"{_dotted(tree.this)}.{_dotted(tree.expression)}"
+    fields = []
+    while isinstance(tree, exp.Dot):
+        fields.append(_dotted(tree.expression))
+        tree = tree.this
+    if fields:
+        return ".".join((_dotted(tree), *reversed(fields)))
     if isinstance(tree, exp.Column):
         # A dot within a name is no dot between names.
         return ".".join(part.name.replace(".", "..") for part in tree.parts)

@@ -20,7 +20,6 @@ from panes.expressions import coercion, parsing
 from panes.expressions.bound import (
     NULL_CONSTANT,
     BoundExpression,
-    Failure,
     RowsOfBatch,
     apply,
     choose,
@@ -29,6 +28,7 @@ from panes.expressions.bound import (
     converted,
     logic,
 )
+from panes.expressions.chains import Step, in_a_row
 from panes.expressions.coercion import (
     BOOLEAN,
     DOUBLE,
@@ -42,7 +42,7 @@ from panes.expressions.coercion import (
 )
 from panes.expressions.expression import Expression
 from panes.expressions.functions import COMPARISONS, FUNCTIONS, NEGATION, NUMBER, OPERATORS, Function, Operand
-from panes.expressions.writing import operands, path, write
+from panes.expressions.writing import chain_of, operands, path, write
 from panes.suggestions import nearest
 
 
@@ -65,7 +65,7 @@ class _Binder:
         if kind in COMPARISONS:
             return self.comparison(node, OPERATORS[kind].symbol, self.bind(node.this), self.bind(node.expression))
         if kind in OPERATORS:
-            return self.arithmetic(node, OPERATORS[kind].symbol)
+            return self.arithmetic(node)
         function = FUNCTIONS[kind]
         assert isinstance(function, Function), f"{function.name} has no entry in _BINDERS"
         return self.function(node, function)
@@ -138,32 +138,21 @@ class _Binder:
 
     # Operators
 
-    def arithmetic(self, node: exp.Expression, symbol: str) -> BoundExpression:
-        left, right = self.bind(node.this), self.bind(node.expression)
-        for side in (left, right):
-            if not is_numeric(side.type) and side.type != NULL:
-                raise self.error(node, f"{side.sql!r} is {name_of(side.type)}, and {symbol} takes numbers")
-        sides, kind = _operand_types(symbol, left, right)
-        text = write(node)
-        first, second = converted(left, sides[0]), converted(right, sides[1])
-
-        def run(rows: RowsOfBatch) -> pa.Array:
-            # Spark looks at a divisor first, and at the other operand only when the first one is not null.
-            if symbol in "/%":
-                b = second.run(rows)
-                a = rows.where(b.is_valid(), first)
-                divides_by_zero = pc.and_(pc.equal(b, af.zero(b.type)), a.is_valid())
-                if pc.any(divides_by_zero, min_count=0).as_py():
-                    raise Failure(f"{'division' if symbol == '/' else 'remainder'} by zero in {text!r}")
-            else:
-                a = first.run(rows)
-                b = rows.where(a.is_valid(), second)
-            try:
-                return af.arithmetic(symbol, a, b, kind)
-            except pa.ArrowInvalid:
-                raise Failure(f"{text!r} does not fit {name_of(kind)}") from None
-
-        return BoundExpression(kind, run, text)
+    def arithmetic(self, node: exp.Expression) -> BoundExpression:
+        innermost, chain = chain_of(node, _ARITHMETIC)
+        left, steps = self.bind(innermost), []
+        kind = left.type
+        for part in chain:
+            symbol, right = OPERATORS[type(part)].symbol, self.bind(part.expression)
+            before = BoundExpression(kind, left.run, "") if steps else left
+            for side in (before, right):
+                if not is_numeric(side.type) and side.type != NULL:
+                    raise self.error(part, f"{side.sql!r} is {name_of(side.type)}, and {symbol} takes numbers")
+            sides, kind = _operand_types(symbol, before, right)
+            if not steps:
+                left = converted(left, sides[0])
+            steps.append(Step(symbol, part, sides[0], converted(right, sides[1]), kind))
+        return BoundExpression(kind, partial(in_a_row, left, steps), write(node))
 
     def comparison(
         self, node: exp.Expression, symbol: str, left: BoundExpression, right: BoundExpression
@@ -202,11 +191,10 @@ class _Binder:
         return converted(bound, BOOLEAN)
 
     def logic(self, node: exp.Expression) -> BoundExpression:
-        chain, kind = [], type(node)
-        while isinstance(node, kind):  # a long chain leans to the left: a loop, no deep recursion
-            chain.append(node.expression)
-            node = node.this
-        return logic([self.condition(part) for part in (node, *reversed(chain))], both=kind is exp.And)
+        kind = type(node)
+        first, chain = chain_of(node, (kind,))
+        parts = (first, *(part.expression for part in chain))
+        return logic([self.condition(part) for part in parts], both=kind is exp.And)
 
     def negation(self, node: exp.Expression) -> BoundExpression:
         return apply(pc.invert, [self.condition(node.this)], BOOLEAN, write(node))
@@ -315,6 +303,9 @@ def position(name: str, names: Sequence[str], missing: str = "the data have no c
         shown = ", ".join(repr(names[index]) for index in indices)
         raise SchemaError(f"{name!r} is ambiguous: the {plural} {shown} differ only in case. Rename one.")
     return indices[0]
+
+
+_ARITHMETIC: Final = frozenset(OPERATORS) - {exp.And, exp.Or, *COMPARISONS}
 
 
 def _operand_types(

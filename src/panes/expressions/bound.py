@@ -47,15 +47,29 @@ class RowsOfBatch:
 
     def where(self, needed: pa.Array, operand: BoundExpression) -> pa.Array:
         """Compute an operand at least on the rows where ``needed`` is true; its other values do not matter."""
-        if self.indices is None or operand.constant is not None:
+        if operand.constant is not None:
             return operand.run(self)
+        rows, spread = self.narrowed(needed)
+        return spread(operand.run(rows))
+
+    def narrowed(self, needed: pa.Array) -> tuple[RowsOfBatch, Callable[[pa.Array], pa.Array]]:
+        """Return the rows where ``needed`` is true, and how their values become values of all of these rows."""
+        if self.indices is None:
+            return self, _same
         mask = pc.fill_null(needed, False).to_numpy(zero_copy_only=False)
         if mask.all():
-            return operand.run(self)
-        values = operand.run(RowsOfBatch(self.batch, self.indices.filter(pa.array(mask))))
-        scattered = np.zeros(len(mask), np.int64)
-        scattered[mask] = np.arange(len(values))
-        return values.take(pa.array(scattered, mask=~mask))
+            return self, _same
+
+        def spread(values: pa.Array) -> pa.Array:
+            scattered = np.zeros(len(mask), np.int64)
+            scattered[mask] = np.arange(len(values))
+            return values.take(pa.array(scattered, mask=~mask))
+
+        return RowsOfBatch(self.batch, self.indices.filter(pa.array(mask))), spread
+
+
+def _same(values: pa.Array) -> pa.Array:
+    return values
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.errors import ExpressionError
 from panes.expressions.coercion import DATE, LOCAL_TIMESTAMP, NULL, STRING, TIMESTAMP, name_of, type_named
+from panes.expressions.depth import too_deep, with_room
 from panes.expressions.functions import COMPARISONS, FUNCTIONS, OPERATORS
 from panes.expressions.writing import SPARK, operands, path
 
@@ -58,17 +59,25 @@ _CHANGING_WORDS: Final = """
     currenttime localtimestamp monotonically_increasing_id spark_partition_id input_file_name shuffle
 """
 _CHANGING: Final = frozenset(_CHANGING_WORDS.split())
+_QUOTED: Final = 200  # characters of an expression that a message shows
 
 
 def refuse(text: str, start: int | None, fragment: str, reason: str) -> ExpressionError:
     """Return the error for a fragment of an expression, underlined if its position is known."""
+    fragment = fragment[:_QUOTED]
+    if start is None:
+        start = text.lower().find(fragment.lower())
+    if len(text) > _QUOTED:  # Of a long text, what is around the mistake.
+        begin = max(0, start - _QUOTED // 4)
+        end = begin + _QUOTED
+        dots = "..." * (begin > 0)
+        text = dots + text[begin:end] + "..." * (end < len(text))
+        start = start - begin + len(dots) if start >= 0 else start
     lines = [f"cannot use {text!r}: {reason}.", *_underlined(text, start, fragment), SUPPORTED]
     return ExpressionError("\n".join(lines))
 
 
-def _underlined(text: str, start: int | None, fragment: str) -> list[str]:
-    if start is None:
-        start = text.lower().find(fragment.lower())
+def _underlined(text: str, start: int, fragment: str) -> list[str]:
     if start < 0 or "\n" in text or not fragment:
         return [f"  at {fragment!r}"] if fragment and fragment != text else []
     return [f"  {text}", f"  {' ' * start}{'^' * len(fragment)}"]
@@ -89,7 +98,15 @@ def _refusal(node: exp.Expression, text: str, reason: str) -> ExpressionError:
     start, end = node.meta.get("start"), node.meta.get("end")
     if start is not None and end is not None:
         return refuse(text, start, text[start : end + 1], reason)
-    return refuse(text, None, node.sql(dialect="spark", comments=False), reason)
+    return refuse(text, None, shown(node), reason)
+
+
+def shown(node: exp.Expression) -> str:
+    """Return a part of an expression as messages show it; empty where it is too deep to be written."""
+    try:
+        return str(node.sql(dialect="spark", comments=False))
+    except RecursionError:
+        return ""
 
 
 def _problem(node: exp.Expression) -> str | None:
@@ -234,7 +251,10 @@ def _parsed(text: str) -> exp.Expression:
             if (word := _WORDS.get(token.token_type)) is not None:
                 sign = text[token.start : token.end + 1]
                 raise refuse(text, token.start, sign, f"conditions are joined by {word}, not by {sign}")
-        trees = SPARK.parser().parse(tokens, text)
+        if (deep := too_deep(tokens)) is not None:
+            token, reason = deep
+            raise refuse(text, token.start, text[token.start : token.end + 1], reason)
+        trees = with_room(lambda: SPARK.parser().parse(tokens, text))
     except TokenError as error:
         raise ExpressionError(
             f"cannot read {text!r}: a quote, a backtick or a comment is opened and never closed."
@@ -282,11 +302,11 @@ def _refuse_chains(tree: exp.Expression, text: str) -> None:
                 raise refuse(
                     text,
                     None,
-                    node.sql(dialect="spark"),
+                    shown(node),
                     "comparisons do not chain: put one in parentheses, or join them by AND or OR",
                 )
             if isinstance(node, exp.DPipe) and isinstance(operand, (exp.Add, exp.Sub)):
-                raise refuse(text, None, node.sql(dialect="spark"), "|| beside + or - needs parentheses")
+                raise refuse(text, None, shown(node), "|| beside + or - needs parentheses")
 
 
 def _normalised(tree: exp.Expression) -> exp.Expression:
@@ -298,9 +318,15 @@ def _normalised(tree: exp.Expression) -> exp.Expression:
             node.replace(exp.Not(this=node.copy()))
         elif isinstance(node, exp.Paren) and node is not holder:
             node.replace(node.this)
-    for node in reversed(list(holder.find_all(exp.DPipe))):  # from the leaves up
-        left = node.this.expressions if isinstance(node.this, exp.Concat) else [node.this]
-        node.replace(exp.Concat(expressions=[*left, node.expression]))
+    for node in list(holder.find_all(exp.DPipe)):
+        if isinstance(node.parent, exp.DPipe) and node.parent.this is node:
+            continue  # within a chain
+        chain, first = [], node
+        while isinstance(first, exp.DPipe):
+            chain.append(first.expression)
+            first = first.this
+        left = first.expressions if isinstance(first, exp.Concat) else [first]
+        node.replace(exp.Concat(expressions=[*left, *reversed(chain)]))
     for part in holder.walk():
         part.comments = None
     bare = holder.this.copy()

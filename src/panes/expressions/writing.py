@@ -6,7 +6,7 @@ grammar binds otherwise than sqlglot's (chains of comparisons): Spark evaluates 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Final
 
 from sqlglot import exp
@@ -49,9 +49,11 @@ def path(column: exp.Expression) -> tuple[str, ...]:
     """Return the names of a column reference: ``a.b`` is ``("a", "b")``."""
     if isinstance(column, exp.Identifier):
         return (column.this,)
-    if isinstance(column, exp.Dot):
-        return path(column.this) + path(column.expression)
-    return tuple(part.name for part in column.parts) if isinstance(column, exp.Column) else ()
+    fields = []
+    while isinstance(column, exp.Dot):
+        fields.append(column.expression.name)
+        column = column.this
+    return (*(part.name for part in column.parts), *reversed(fields)) if isinstance(column, exp.Column) else ()
 
 
 def is_column(tree: exp.Expression) -> bool:
@@ -67,9 +69,14 @@ def paths(tree: exp.Expression) -> list[tuple[str, ...]]:
     >>> paths(exp.maybe_parse("a.b + coalesce(c, 0)"))
     [('a', 'b'), ('c',)]
     """
-    if is_column(tree):
-        return [path(tree)]
-    return [found for operand in operands(tree) for found in paths(operand)]
+    found, pending = [], [tree]
+    while pending:
+        node = pending.pop()
+        if is_column(node):
+            found.append(path(node))
+        else:
+            pending += reversed(operands(node))
+    return found
 
 
 def renamed(tree: exp.Expression, replacements: Mapping[str, exp.Expression]) -> str:
@@ -130,11 +137,31 @@ def _operand(node: exp.Expression, binding: int) -> str:
 
 
 def _binary(node: exp.Expression) -> tuple[str, int]:
-    operator = OPERATORS[type(node)]
-    level = operator.precedence
-    # Operators of one level lean to the left; comparisons do not chain.
-    left = level + 1 if level == PREDICATE else level
-    return f"{_operand(node.this, left)} {operator.symbol} {_operand(node.expression, level + 1)}", level
+    # Operators of one level lean to the left: a chain of them is written from its first operand on.
+    first, chain = chain_of(node)
+    text, own = _write(first)
+    parts, opened = [text], 0
+    for part in chain:
+        operator = OPERATORS[type(part)]
+        level = operator.precedence
+        if own < (level + 1 if level == PREDICATE else level):  # comparisons do not chain
+            parts.append(")")
+            opened += 1
+        parts.append(f" {operator.symbol} {_operand(part.expression, level + 1)}")
+        own = level
+    return "(" * opened + "".join(parts), own
+
+
+def chain_of(node: exp.Expression, kinds: Container[type] = OPERATORS) -> tuple[exp.Expression, list[exp.Expression]]:
+    """Return the first operand of a chain of operators, and the operators from the innermost on.
+
+    A long chain is a deep tree, so whoever descends by its left operands runs out of stack.
+    """
+    chain = []
+    while type(node) in kinds:
+        chain.append(node)
+        node = node.this
+    return node, chain[::-1]
 
 
 def _not(node: exp.Expression) -> tuple[str, int]:

@@ -69,11 +69,13 @@ def range_of(condition: Expression, numeric: Collection[str], indexed: Collectio
 def _conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
     from sqlglot import exp
 
-    if isinstance(tree, exp.And):
-        yield from _conjuncts(tree.this)
-        yield from _conjuncts(tree.expression)
-    else:
-        yield tree
+    pending = [tree]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, exp.And):
+            pending += (part.expression, part.this)
+        else:
+            yield part
 
 
 def _compared(tree: exp.Expression) -> Range | None:
