@@ -17,6 +17,7 @@ from panes.planning.plan_queries import plan_queries
 from panes.planning.statistics import Statistics
 from panes.planning.steps import Steps
 from panes.planning.strategy import Strategy
+from panes.queries.limits import check_copies, check_instances, check_windows
 from panes.queries.lookup_declarations import LookupLayout, declare_lookup
 from panes.queries.query import Query, check_queries
 from panes.queries.time_zones import warn_of_zone
@@ -450,11 +451,13 @@ class Plan:
         check_run(forced, observation, on_spark=on_spark, streaming=streaming)
         if streaming:
             return self._stream_steps(**arguments_of(Plan.stream, self, data, empty=empty, layout=layout))
+        check_instances(self._over_time)
         self._check_zones(data)
         if not on_spark:
             from panes.local.run import run_steps
 
             return run_steps(self._for_tables, data, self._key_sets, layout=layout, empty=empty)
+        check_copies(self._over_time, forced)
         from panes.spark.run import run_steps as run_steps_on_spark
 
         return run_steps_on_spark(
@@ -475,6 +478,7 @@ class Plan:
         declared = StreamOptions(catalogue=folder, history=history, **options)
         self._check_options(declared.layout, declared.empty, None)
         declared.check(self.queries)
+        check_instances(self._over_time)
         check_streaming(events)
         self._check_zones(events)
         from panes.spark.stream import stream_steps
@@ -558,6 +562,8 @@ def plan(
     check_strategy(strategy)
     listed = tuple(queries) if isinstance(queries, Iterable) and not isinstance(queries, str) else (queries,)
     declared = tuple(query for some in listed for query in (_read(some) if isinstance(some, str) else [some]))
-    planned = Plan(check_queries(declared), Statistics.given(rate, keys), strategy, factor_windows)
+    checked = check_queries(declared)
+    check_windows(checked)
+    planned = Plan(checked, Statistics.given(rate, keys), strategy, factor_windows)
     planned.physical_plan()  # a mistake shows here, and not when the plan runs
     return planned

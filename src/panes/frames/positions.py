@@ -59,6 +59,9 @@ def count_while(sizes: Integers, passes: Callable[[Integers], npt.NDArray[np.boo
     return counts
 
 
+MOST_ANSWERS: Final = 1 << 27
+"""Instances of one window in one call: four columns of eight bytes each, and as much again while they are found."""
+
 # Instants stay below this, so that adding a range, a slide and an offset never leaves int64.
 FARTHEST: Final = 2**60
 

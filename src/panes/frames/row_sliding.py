@@ -15,18 +15,16 @@ at the moments, so that three triggers and three evictions make all nine pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from panes.errors import PlanError
 from panes.frames.distances import Booleans, Distances, Values
 from panes.frames.order import ARRIVAL, CLOCK, EVICT, FULL, Order, clock_has_done, sees_its_instant
-from panes.frames.positions import FARTHEST, Integers, Positions, ranges
+from panes.frames.positions import FARTHEST, MOST_ANSWERS, Integers, Positions, ranges
 from panes.frames.row_frame import KeyProgress, RowFrame, key_of_rows
-
-_MOST: Final = 1 << 27
-"""Windows of one call: four columns of eight bytes each, and as much again while they are found."""
+from panes.timeline import format_duration
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,10 +178,11 @@ def every_period(
     period = min(period, 2 * FARTHEST)
     key, opened, first, count = _periods(events, period, end, progress, lasting, grid)
     total = float(count.sum(dtype=float))
-    if total > _MOST:
+    if total > MOST_ANSWERS:
         raise PlanError(
-            f"a trigger every {period} µs would process windows {total:,.0f} times. Use a longer period, or fewer "
-            "events at once."
+            f"a window that is answered every {format_duration(period)} would be answered {total:,.0f} times, and at "
+            f"most {MOST_ANSWERS:,} answers are given at once. Take a longer every=, pn.sliding(...) for an answer per "
+            "row, or fewer events at once."
         )
     key = np.repeat(key, count)
     tick = np.arange(len(key)) - np.repeat(np.cumsum(count) - count - first, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -9,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from panes.errors import PlanError
-from panes.frames.positions import FARTHEST, Integers, Positions
-from panes.timeline import Geometry
+from panes.frames.positions import FARTHEST, MOST_ANSWERS, Integers, Positions
+from panes.timeline import Geometry, format_duration
 
 # A frame: what a window means on one column, as half-open pairs of row indices.
 
@@ -121,6 +122,7 @@ def frame_by_rows(geometry: Geometry, positions: Positions) -> Frame:
     np.maximum(first[1:], last[:-1] + 1, out=opened[1:])
     opened[new_key] = first[new_key]
     opens = np.maximum(last - opened + 1, 0)
+    _check_number(geometry, opens)
     closed = last.copy()
     np.minimum(last[:-1], first[1:] - 1, out=closed[:-1])
     closed[new_key[1:] - 1] = last[new_key[1:] - 1]
@@ -211,6 +213,7 @@ def frame_enumerated(
         return Frame.empty()
     beyond = emit_all and ending is not None
     first, count = extent(geometry, positions, ending, beyond=beyond) if known is None else known
+    _check_number(geometry, count, emit_all=emit_all)
     stop = np.cumsum(count)
     total = int(stop[-1])
     order = np.arange(total, dtype=np.int64)
@@ -232,6 +235,26 @@ def frame_enumerated(
     if held.all():
         return Frame(key, start, lo, hi)
     return Frame(key, start, lo, hi).where(held)
+
+
+def _check_number(geometry: Geometry, counts: Integers, *, emit_all: bool = False) -> None:
+    """Refuse more instances than one call should give, before they are made."""
+    # Summed as floats: years of microseconds in a million keys are more instances than int64 counts.
+    total = float(counts.sum(dtype=float))
+    if total <= MOST_ANSWERS:
+        return
+    window = f"the window of {format_duration(geometry.range)} every {format_duration(geometry.slide)}"
+    if emit_all:
+        raise PlanError(
+            f"empty=True would give {total:,.0f} rows for {window}: one for each instance between the first and the "
+            f"last event of a key, and at most {MOST_ANSWERS:,} are given at once. Leave empty=True out, take a longer "
+            "every=, or plan.lookup(events, requests), which answers only where it is asked."
+        )
+    raise PlanError(
+        f"{window} would give {total:,.0f} rows, one for each instance that holds an event, and at most "
+        f"{MOST_ANSWERS:,} are given at once. Take a longer every=, pn.sliding(...) for one answer per event, or "
+        "plan.lookup(events, requests), which answers only where it is asked."
+    )
 
 
 # Frames per event: the rows that lie less than a while before a row, for every row.
@@ -266,6 +289,7 @@ def frame_per_event(positions: Positions, rows: Integers, key: Integers, size: i
 _PER_INSTANCE: Final = 45
 _PER_ROW: Final = 16
 _PER_ROW_TUMBLING: Final = 3
+_PER_OPENED: Final = 10
 
 
 def frame(
@@ -313,10 +337,13 @@ def frame(
     known = None
     if method is None:
         known = extent(geometry, positions, ending)
-        # Summed as floats: years of microseconds in a million keys are more instances than int64 counts.
         instances = float(known[1].sum(dtype=float))
         per_row = _PER_ROW_TUMBLING if geometry.tumbling else _PER_ROW
-        method = "enumerated" if instances * _PER_INSTANCE < len(positions) * per_row else "rows"
+        by_rows = float(len(positions)) * per_row
+        if ending is not None and not geometry.tumbling:
+            # By rows, instances outside of `ending` are found too: as many as hold each row, at worst.
+            by_rows += len(positions) * math.ceil(geometry.range / geometry.slide) * _PER_OPENED
+        method = "enumerated" if instances * _PER_INSTANCE < by_rows else "rows"
     if method == "enumerated":
         return frame_enumerated(geometry, positions, ending=ending, known=known)
     found = frame_by_rows(geometry, positions)

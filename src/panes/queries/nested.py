@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from panes.errors import DeclarationError
+from panes.queries.limits import check_levels
 from panes.queries.measures import positive
 from panes.queries.window_constructors import check_bounds, check_name
 from panes.queries.windows import Bounds, Nested
@@ -60,6 +61,7 @@ def nested(
     panes.errors.DeclarationError: ranges=['1 min', '1 hour', '10 min'] are out of order. Write them ...
     """
     given_ranges, given_slides = _listed(ranges, "ranges"), _listed(slides, "slides")
+    check_levels(len(given_ranges))
     widths = [positive(value, "a range") for value in given_ranges]
     steps = [positive(value, "a slide") for value in given_slides]
     if len(widths) != len(steps):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar, get_args
 
 from panes.errors import DeclarationError, DurationError
+from panes.queries.limits import check_steps
 from panes.queries.measures import Delta, Measure, MeasureLike, Punctuation, Rows, measure, positive, text_of
 from panes.queries.windows import TICK, Bounds, Cumulate, Origin, RowWindow, Sliding, Window
 from panes.suggestions import helpful
@@ -329,6 +330,7 @@ def cumulate(
             f"upto={upto!r} is not a multiple of step={step!r}, so no step would end with the widest window. Write for "
             "example cumulate('1 hour', upto='1 day')."
         )
+    check_steps(widest // every, "pn.cumulate('1 hour', upto='1 day')")
     return _named(Cumulate(every, widest, parse_duration(offset) % widest, "", check_bounds(bounds)), name)
 
 
