@@ -73,7 +73,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     'known: device, temp'
     """
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(known)}" if known else "there are none"

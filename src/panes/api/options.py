@@ -12,6 +12,7 @@ from panes.planning.strategy import STRATEGIES
 from panes.queries.measures import Rows
 from panes.queries.query import Query
 from panes.queries.windows import RowWindow, Sliding
+from panes.suggestions import shown
 
 
 def check_layout(queries: Sequence[Query], layout: str) -> None:
@@ -32,6 +33,14 @@ def check_layout(queries: Sequence[Query], layout: str) -> None:
             f"{query.name!r} are measured in rows, several of which may share an instant. Take layout='long'.{also}"
         )
     wide_columns(queries)
+
+
+def check_catalogue(catalogue: Any) -> None:
+    """Refuse what is not a catalogue."""
+    from panes.api.catalogue import Catalogue
+
+    if not isinstance(catalogue, Catalogue):
+        raise PlanError(f"catalogue={shown(catalogue)} is not a catalogue. Write catalogue=pn.Catalogue(path).")
 
 
 def check_streaming(events: Any) -> None:

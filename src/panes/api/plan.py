@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from panes.api.options import check_empty, check_layout, check_run, check_strategy, check_streaming
+from panes.api.options import check_catalogue, check_empty, check_layout, check_run, check_strategy, check_streaming
 from panes.errors import PlanError
 from panes.inputs import both_on_spark, check_one, is_spark, unread, zone_of
 from panes.planning import explanation
@@ -474,6 +474,8 @@ class Plan:
     def _stream_steps(self, events: Any, catalogue: Catalogue | None, **options: Any) -> Steps:
         from panes.state.stream_options import StreamOptions
 
+        if catalogue is not None:
+            check_catalogue(catalogue)
         folder, history = (None, 0) if catalogue is None else (catalogue.path, catalogue.history)
         declared = StreamOptions(catalogue=folder, history=history, **options)
         self._check_options(declared.layout, declared.empty, None)

@@ -22,7 +22,7 @@ from panes.live.landmark import LandmarkIntervals
 from panes.live.quantiles import SortedIntervals
 from panes.live.rings import Rings, SlotColumn
 from panes.live.running import RunningIntervals
-from panes.suggestions import nearest
+from panes.suggestions import nearest, shown
 
 ALGORITHMS: Final[dict[str, type[LiveAlgorithm]]] = {
     kind.name: kind for kind in (RunningIntervals, LandmarkIntervals, BaseIntervals, Elements)
@@ -40,6 +40,8 @@ _SAFE: Final = 2.0**62
 
 def algorithm_named(name: str) -> str:
     """Refuse a name that no algorithm has."""
+    if not isinstance(name, str):
+        raise PlanError(f"algorithm={shown(name)}: write one of {', '.join(ALGORITHMS)}, or leave it to the adviser.")
     if name not in ALGORITHMS:
         raise PlanError(f"there is no live algorithm {name!r}; {nearest(name, ALGORITHMS)}")
     return name

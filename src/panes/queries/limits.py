@@ -93,4 +93,3 @@ def check_copies(queries: Iterable[Query], strategy: str | None) -> None:
                     f"the window {window.name!r} that hold it, and Spark plans at most about {MOST_COPIES:,}. Leave "
                     "strategy= out: columns copy nothing."
                 )
-

@@ -204,5 +204,7 @@ def check_delta(policy: Delta, type_: pa.DataType) -> None:
 
 
 def _check_name(what: str, name: str, schema: pa.Schema) -> None:
+    if not isinstance(name, str):
+        raise SchemaError(f"{what} is not the name of a column. Write it as a string.")
     if name.lower() not in {known.lower() for known in schema.names}:
         raise SchemaError(f"{what} is not a column of the data ({nearest(name, schema.names)})")

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from panes.errors import PlanError, StateWarning
+from panes.queries.eviction import Limits
 from panes.queries.windows import RowWindow, Sliding
+from panes.suggestions import shown
 from panes.timeline import format_duration
 
 if TYPE_CHECKING:
-    from panes.queries.eviction import Limits
     from panes.queries.query import Query
     from panes.queries.windows import Window
 
@@ -69,6 +70,8 @@ class StreamOptions:
             )
         if self.late not in ("count", "emit"):
             raise PlanError(f"late={self.late!r}: write 'count', or 'emit' to also get late events as rows.")
+        if self.limits is not None and not isinstance(self.limits, Limits):
+            raise PlanError(f"limits={shown(self.limits)} are not limits. Write limits=pn.Limits(age='1 hour').")
         if self.empty and self.mode != "append":
             raise PlanError("empty=True needs mode='append': in update mode rows come out for what has changed.")
 
