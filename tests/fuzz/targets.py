@@ -95,12 +95,12 @@ _NUMBERS: Final = (
     "1" * 400,
 )
 _WORDS: Final = (
-    *"a b s t d k ts n x window window.start number expires NULL TRUE FALSE AND OR NOT IN IS LIKE BETWEEN CASE WHEN THEN".split(),
-    *"ELSE END CAST AS INT BIGINT DOUBLE STRING DATE TIMESTAMP DECIMAL(10,2) DECIMAL(39,2) SELECT FROM WHERE HAVING BY".split(),
-    *"ABS CEIL COALESCE CONCAT FLOOR GREATEST IF ISNAN LEAST LENGTH LOWER NULLIF ROUND TRIM UPPER RAND SUM COUNT".split(),
-    *"( ) , . + - * / % = <> < > <= >= <=> || ! != [ ] :: -> => ? @ # ~ ^ & | << INTERVAL EXISTS ARRAY MAP STRUCT".split(),
-    *"OVER PARTITION FILTER DISTINCT UNION ALL JOIN ON USING LATERAL VALUES WITH RECURSIVE LIMIT ORDER ASC DESC".split(),
-    *"TumblingWindow( HoppingWindow( SlidingWindow( Windows( Window( GROUP RANGE SLIDE ROWS MINUTES minute hour".split(),
+    *["a", "b", "s", "t", "d", "k", "ts", "n", "x", "window", "window.start", "number", "expires", "NULL", "TRUE", "FALSE", "AND", "OR", "NOT", "IN", "IS", "LIKE", "BETWEEN", "CASE", "WHEN", "THEN"],
+    *["ELSE", "END", "CAST", "AS", "INT", "BIGINT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "DECIMAL(10,2)", "DECIMAL(39,2)", "SELECT", "FROM", "WHERE", "HAVING", "BY"],
+    *["ABS", "CEIL", "COALESCE", "CONCAT", "FLOOR", "GREATEST", "IF", "ISNAN", "LEAST", "LENGTH", "LOWER", "NULLIF", "ROUND", "TRIM", "UPPER", "RAND", "SUM", "COUNT"],
+    *["(", ")", ",", ".", "+", "-", "*", "/", "%", "=", "<>", "<", ">", "<=", ">=", "<=>", "||", "!", "!=", "[", "]", "::", "->", "=>", "?", "@", "#", "~", "^", "&", "|", "<<", "INTERVAL", "EXISTS", "ARRAY", "MAP", "STRUCT"],
+    *["OVER", "PARTITION", "FILTER", "DISTINCT", "UNION", "ALL", "JOIN", "ON", "USING", "LATERAL", "VALUES", "WITH", "RECURSIVE", "LIMIT", "ORDER", "ASC", "DESC"],
+    *["TumblingWindow(", "HoppingWindow(", "SlidingWindow(", "Windows(", "Window(", "GROUP", "RANGE", "SLIDE", "ROWS", "MINUTES", "minute", "hour"],
     "'x'", "'2024-02-29'", "''", "DATE '2024-02-30'", "TIMESTAMP '2024-02-29 12:00:00'", "IS NOT NULL", "NOT IN", "ORDER BY",
     *_NUMBERS,
 )  # fmt: skip
