@@ -1,7 +1,7 @@
 """What random and mutated inputs are fed to. Whatever comes in, only errors of Panes may come out.
 
-A target takes a source of randomness, makes one input of it and tries it. It returns nothing: an error that is not one of
-Panes, or of Python's own call syntax, is the finding.
+A target takes a source of randomness, makes one input of it and tries it. It returns nothing: an error that is not one
+of Panes, or of Python's own call syntax, is the finding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 import panes as pn
 from panes.engine.bind_program import bind_store, types_in
 from panes.queries.catalogue_entries import read_entry, registration
-from panes.state.registry import Offer, bind_entry
+from panes.state.registered_queries import Offer, bind_entry
 from panes.timeline import parse_duration, parse_instant
 
 TABLE: Final = pa.table(
@@ -94,16 +94,23 @@ _NUMBERS: Final = (
     ".5",
     "1" * 400,
 )
+_PLAIN: Final = """
+    a b s t d k ts n x window window.start number expires NULL TRUE FALSE AND OR NOT IN IS LIKE BETWEEN CASE WHEN THEN
+    ELSE END CAST AS INT BIGINT DOUBLE STRING DATE TIMESTAMP DECIMAL(10,2) DECIMAL(39,2) SELECT FROM WHERE HAVING BY
+    ABS CEIL COALESCE CONCAT FLOOR GREATEST IF ISNAN LEAST LENGTH LOWER NULLIF ROUND TRIM UPPER RAND SUM COUNT ( ) , .
+    + - * / % = <> < > <= >= <=> || ! != [ ] :: -> => ? @ # ~ ^ & | << INTERVAL EXISTS ARRAY MAP STRUCT OVER PARTITION
+    FILTER DISTINCT UNION ALL JOIN ON USING LATERAL VALUES WITH RECURSIVE LIMIT ORDER ASC DESC TumblingWindow(
+    HoppingWindow( SlidingWindow( Windows( Window( GROUP RANGE SLIDE ROWS MINUTES minute hour 'x' '2024-02-29' ''
+"""
 _WORDS: Final = (
-    *["a", "b", "s", "t", "d", "k", "ts", "n", "x", "window", "window.start", "number", "expires", "NULL", "TRUE", "FALSE", "AND", "OR", "NOT", "IN", "IS", "LIKE", "BETWEEN", "CASE", "WHEN", "THEN"],
-    *["ELSE", "END", "CAST", "AS", "INT", "BIGINT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "DECIMAL(10,2)", "DECIMAL(39,2)", "SELECT", "FROM", "WHERE", "HAVING", "BY"],
-    *["ABS", "CEIL", "COALESCE", "CONCAT", "FLOOR", "GREATEST", "IF", "ISNAN", "LEAST", "LENGTH", "LOWER", "NULLIF", "ROUND", "TRIM", "UPPER", "RAND", "SUM", "COUNT"],
-    *["(", ")", ",", ".", "+", "-", "*", "/", "%", "=", "<>", "<", ">", "<=", ">=", "<=>", "||", "!", "!=", "[", "]", "::", "->", "=>", "?", "@", "#", "~", "^", "&", "|", "<<", "INTERVAL", "EXISTS", "ARRAY", "MAP", "STRUCT"],
-    *["OVER", "PARTITION", "FILTER", "DISTINCT", "UNION", "ALL", "JOIN", "ON", "USING", "LATERAL", "VALUES", "WITH", "RECURSIVE", "LIMIT", "ORDER", "ASC", "DESC"],
-    *["TumblingWindow(", "HoppingWindow(", "SlidingWindow(", "Windows(", "Window(", "GROUP", "RANGE", "SLIDE", "ROWS", "MINUTES", "minute", "hour"],
-    "'x'", "'2024-02-29'", "''", "DATE '2024-02-30'", "TIMESTAMP '2024-02-29 12:00:00'", "IS NOT NULL", "NOT IN", "ORDER BY",
+    *_PLAIN.split(),
+    "DATE '2024-02-30'",
+    "TIMESTAMP '2024-02-29 12:00:00'",
+    "IS NOT NULL",
+    "NOT IN",
+    "ORDER BY",
     *_NUMBERS,
-)  # fmt: skip
+)
 _EXPRESSIONS: Final = (
     "a + 1 > 2 AND b < 3.5 OR s LIKE 'x%' AND NOT t",
     "CASE WHEN a > 1 THEN b WHEN t THEN 2 ELSE NULL END",
@@ -113,17 +120,29 @@ _EXPRESSIONS: Final = (
     "n / 2 > x AND window_name = '10m'",
 )
 _STATEMENTS: Final = (
-    "-- name: q\nSELECT k, COUNT(*) AS n, SUM(a) AS x FROM ev TIMESTAMP BY ts WHERE b > 1 GROUP BY k, TumblingWindow(minute, 5)",
+    "-- name: q\nSELECT k, COUNT(*) AS n, SUM(a) AS x FROM ev TIMESTAMP BY ts WHERE b > 1 "
+    "GROUP BY k, TumblingWindow(minute, 5)",
     "SELECT k, MAX(b) AS top FROM ev GROUP BY k, window(ts, '1 hour', '5 minutes') HAVING MAX(b) > 3",
     "SELECT COUNT(DISTINCT s) FROM ev TIMESTAMP BY ts [RANGE 5 MINUTES SLIDE 1 MINUTE]",
-    "SELECT window_start, k, AVG(a) + 1 AS m FROM TABLE(TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '10' MINUTES)) GROUP BY "
-    "window_start, window_end, k",
-    "SELECT k, MIN(a) FROM ev TIMESTAMP BY ts GROUP BY k, Windows(TumblingWindow(minute, 20), HoppingWindow(minute, 60, 5))",
-    "SELECT LAST(a) FROM ev TIMESTAMP BY ts [ROWS 10]; SELECT SUM(a) FROM ev TIMESTAMP BY ts GROUP BY SessionWindow(minute, 5)",
-)  # fmt: skip
+    "SELECT window_start, k, AVG(a) + 1 AS m FROM TABLE(TUMBLE(TABLE ev, DESCRIPTOR(ts), INTERVAL '10' MINUTES)) "
+    "GROUP BY window_start, window_end, k",
+    "SELECT k, MIN(a) FROM ev TIMESTAMP BY ts "
+    "GROUP BY k, Windows(TumblingWindow(minute, 20), HoppingWindow(minute, 60, 5))",
+    "SELECT LAST(a) FROM ev TIMESTAMP BY ts [ROWS 10]; "
+    "SELECT SUM(a) FROM ev TIMESTAMP BY ts GROUP BY SessionWindow(minute, 5)",
+)
 _DURATIONS: Final = (
-    "5 min", "1h30m", "INTERVAL '10' MINUTES", "1.5 s", "-3 d", "1us", "36000 days", "1 week 2 days", "1,000 ms", "٣ min",
-)  # fmt: skip
+    "5 min",
+    "1h30m",
+    "INTERVAL '10' MINUTES",
+    "1.5 s",
+    "-3 d",
+    "1us",
+    "36000 days",
+    "1 week 2 days",
+    "1,000 ms",
+    "٣ min",
+)
 _INSTANTS: Final = (
     "2026-01-01 09:30",
     "1970-01-01T01:00:00+01:00",
@@ -351,12 +370,23 @@ _CALLS: Final[dict[str, tuple[Callable[..., Any], tuple[str, ...]]]] = {
     ),
     "live": (lambda **options: pn.plan(_query()).live(**options), ("keep", "algorithm")),
     "live.update": (lambda batch: pn.plan(_query()).live().update(batch), ("batch",)),
-    "live.lookup": (lambda requests=_REQUESTS, **options: _live().lookup(requests, **options), ("requests", "over", "ago", "at", "query", "q", "layout")),
-    "live.add_index": (lambda column="n", **options: _live().add_index(column, **options), ("column", "query", "p", "epsilon")),
+    "live.lookup": (
+        lambda requests=_REQUESTS, **options: _live().lookup(requests, **options),
+        ("requests", "over", "ago", "at", "query", "q", "layout"),
+    ),
+    "live.add_index": (
+        lambda column="n", **options: _live().add_index(column, **options),
+        ("column", "query", "p", "epsilon"),
+    ),
     "live.explain": (lambda **options: _live().explain(**options), ("condition", "over", "ago", "query")),
-    "live.find": (lambda condition="n > 1", **options: _live().find(condition, **{"over": "10 min", **options}), ("condition", "over", "ago", "at", "query")),
+    "live.find": (
+        lambda condition="n > 1", **options: _live().find(condition, **{"over": "10 min", **options}),
+        ("condition", "over", "ago", "at", "query"),
+    ),
     "join": (
-        lambda left=TABLE, right=TABLE, **options: pn.join(left, right, **{"on": "k", "at": "ts", "over": "5 min", **options}),
+        lambda left=TABLE, right=TABLE, **options: pn.join(
+            left, right, **{"on": "k", "at": "ts", "over": "5 min", **options}
+        ),
         ("left", "right", "on", "at", "over", "where", "how", "layout", "suffixes"),
     ),
     "sort": (
@@ -365,7 +395,9 @@ _CALLS: Final[dict[str, tuple[Callable[..., Any], tuple[str, ...]]]] = {
     ),
     "apply": (
         lambda data=TABLE, **options: pn.apply(
-            data, lambda key, window, rows: {"n": len(rows)}, **{"by": "k", "at": "ts", "over": pn.sliding(pn.rows(3)), **options}
+            data,
+            lambda key, window, rows: {"n": len(rows)},
+            **{"by": "k", "at": "ts", "over": pn.sliding(pn.rows(3)), **options},
         ),
         ("data", "by", "at", "over", "where", "ties", "evict", "schema", "port", "shards", "checkpoint"),
     ),
@@ -375,7 +407,7 @@ _CALLS: Final[dict[str, tuple[Callable[..., Any], tuple[str, ...]]]] = {
         for name in ("sum", "max", "min", "mean", "std", "first", "last", "median", "count_distinct", "collect_list")
         if hasattr(pn, name)
     },
-}  # fmt: skip
+}
 
 
 def options(random: Random) -> None:

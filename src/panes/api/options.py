@@ -37,7 +37,7 @@ def check_layout(queries: Sequence[Query], layout: str) -> None:
 
 def check_catalogue(catalogue: Any) -> None:
     """Refuse what is not a catalogue."""
-    from panes.api.catalogue import Catalogue
+    from panes.api.streams import Catalogue
 
     if not isinstance(catalogue, Catalogue):
         raise PlanError(f"catalogue={shown(catalogue)} is not a catalogue. Write catalogue=pn.Catalogue(path).")

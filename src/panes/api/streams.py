@@ -16,7 +16,7 @@ from uuid import uuid4
 from pyarrow import fs
 
 from panes.errors import DeclarationError, PanesError
-from panes.queries.catalogue_entries import Entry, read_entry, registration
+from panes.queries.catalogue_entries import LONGEST, Entry, read_entry, registration
 from panes.queries.query import Query, check_queries
 from panes.suggestions import helpful
 from panes.timeline import DurationLike, parse_duration
@@ -151,7 +151,7 @@ class Catalogue:
         entries = []
         for name, path in self._named():
             with self._files.open_input_stream(path) as file:
-                entries.append((name, file.read().decode(errors="replace")))
+                entries.append((name, file.read(4 * LONGEST + 1).decode(errors="replace")))
         return entries
 
 

@@ -14,9 +14,9 @@ from panes.aggregates.aggregate import Aggregate
 from panes.aggregates.registry import SqlName, sql_names
 from panes.dialect.tokens import PANES, fail
 from panes.errors import DeclarationError, ExpressionError
-from panes.expressions.depth import too_deep, with_room
+from panes.expressions.depth import too_deep
 from panes.expressions.expression import Expression
-from panes.expressions.parsing import checked
+from panes.expressions.parsing import checked, parse_tokens
 from panes.expressions.writing import write
 from panes.queries.query import EXPIRES, RESERVED
 from panes.suggestions import nearest
@@ -133,10 +133,10 @@ class Selected:
         if (deep := too_deep(tokens)) is not None:
             fail(self.text, [deep[0]], f"{deep[1]}.")
         try:
-            trees = with_room(lambda: PANES.parser().parse(list(tokens), self.text))
-        except (ParseError, RecursionError) as error:
-            details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-            reason = str(details.get("description") or "it is nested too deeply").split(" for <class")[0]
+            trees = parse_tokens(PANES, list(tokens), self.text)
+        except ParseError as error:
+            details = error.errors[0] if error.errors else {}
+            reason = str(details.get("description") or "it is not SQL").split(" for <class")[0]
             fail(self.text, tokens, f"this cannot be read: {reason[:1].lower()}{reason[1:]}.")
         tree = trees[0] if len(trees) == 1 else None
         if not isinstance(tree, exp.Expression):

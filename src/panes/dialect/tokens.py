@@ -11,7 +11,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from panes.errors import DeclarationError, ExpressionError, SqlError
-from panes.expressions.parsing import joined_strings
+from panes.expressions.parsing import check_text, joined_strings
 
 T = TypeVar("T")
 
@@ -55,6 +55,7 @@ _OPENING = {TokenType.L_PAREN: TokenType.R_PAREN, TokenType.L_BRACKET: TokenType
 def tokenized(text: str) -> list[Token]:
     """Split a text into words; an open quote or comment is an error."""
     try:
+        check_text(text)
         return joined_strings(text, PANES.tokenize(text))
     except TokenError as error:
         raise SqlError("a quote, a backtick or a comment is opened and never closed.") from error

@@ -140,7 +140,7 @@ class _Binder:
 
     def arithmetic(self, node: exp.Expression) -> BoundExpression:
         innermost, chain = chain_of(node, _ARITHMETIC)
-        left, steps = self.bind(innermost), []
+        left, steps = self.bind(innermost), list[Step]()
         kind = left.type
         for part in chain:
             symbol, right = OPERATORS[type(part)].symbol, self.bind(part.expression)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ def in_a_row(first: BoundExpression, steps: Sequence[Step], rows: RowsOfBatch) -
     """Compute a chain on some rows."""
     # Spark looks at a divisor first, and at the other operand only when the first one is not null. So divisors are
     # computed from the last one on, each on the rows that the ones behind it leave.
-    begun = []
+    begun: list[tuple[Step, RowsOfBatch, pa.Array | None, Callable[[pa.Array], pa.Array] | None]] = []
     for step in reversed(steps):
         if step.symbol in "/%":
             divisor = step.right.run(rows)

@@ -1,7 +1,7 @@
 """How deep an expression may be nested.
 
-Parsers descend once per level, and Python's stack has room for so many levels. What stands in a row, as ``a OR b OR c``,
-a list behind IN or the branches of one CASE, is not nested: it may be as long as it likes.
+Parsers descend once per level, and Python's stack has room for so many levels. What stands in a row, as ``a OR b OR
+c``, a list behind IN or the branches of one CASE, is not nested: it may be as long as it likes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R
 _PREFIX: Final = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE})
 _INSTEAD: Final = (
     f"this is nested more than {MOST_LEVELS} levels deep, the most that an expression may be: leave out parentheses in "
-    "chains of AND, OR or +, which may be of any length, write one CASE with many WHENs, or compute the inner part in a "
-    "column first"
+    "chains of AND, OR or +, which may be of any length, write one CASE with many WHENs, or compute the inner part in "
+    "a column first"
 )
 
 

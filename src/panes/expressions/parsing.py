@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
@@ -242,7 +243,19 @@ def checked(tree: exp.Expression, text: str) -> exp.Expression:
     return tree
 
 
+def check_text(text: str) -> None:
+    """Refuse half of a surrogate pair, which no data hold and no file takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ExpressionError(
+            f"cannot read {text[:_QUOTED]!r}: character {error.start + 1} is half of a surrogate pair, not text. "
+            "Write the whole character."
+        ) from None
+
+
 def _parsed(text: str) -> exp.Expression:
+    check_text(text)
     try:
         tokens = joined_strings(text, SPARK.tokenize(text))
         for token in tokens:
@@ -254,7 +267,7 @@ def _parsed(text: str) -> exp.Expression:
         if (deep := too_deep(tokens)) is not None:
             token, reason = deep
             raise refuse(text, token.start, text[token.start : token.end + 1], reason)
-        trees = with_room(lambda: SPARK.parser().parse(tokens, text))
+        trees = parse_tokens(SPARK, tokens, text)
     except TokenError as error:
         raise ExpressionError(
             f"cannot read {text!r}: a quote, a backtick or a comment is opened and never closed."
@@ -265,6 +278,22 @@ def _parsed(text: str) -> exp.Expression:
     if not isinstance(tree, exp.Expression):
         raise ExpressionError(f"cannot read {text!r}: it has no expression. {SUPPORTED}")
     return tree
+
+
+def parse_tokens(dialect: Dialect, tokens: list[Token], text: str) -> list[exp.Expression | None]:
+    """Parse words into trees; whatever sqlglot stumbles over is a ParseError."""
+    try:
+        found: list[exp.Expression | None] = with_room(lambda: dialect.parser().parse(tokens, text))
+        return found
+    except RecursionError as error:
+        reason = "it is nested too deeply"
+        raise ParseError(reason, [{"description": reason}]) from error
+    except (IndexError, KeyError, AttributeError, TypeError, ValueError) as error:
+        if isinstance(error, ParseError):
+            raise
+        # Some calls are taken apart before their arguments are counted.
+        reason = "a call in it lacks arguments"
+        raise ParseError(reason, [{"description": reason}]) from error
 
 
 def joined_strings(text: str, tokens: list[Token]) -> list[Token]:
@@ -290,7 +319,7 @@ def _unreadable(text: str, error: ParseError) -> ExpressionError:
     # sqlglot names its own classes in messages about missing operands: a user does not know them.
     description = str(details.get("description") or "it is not a SQL expression").split(" for <class")[0]
     start = len(before) if text.startswith(before + highlight) else None
-    place = f"line {details.get('line')}, column {details.get('col')}: " if details else ""
+    place = f"line {details.get('line')}, column {details.get('col')}: " if "line" in details else ""
     return refuse(text, start, highlight, f"{place}{description[:1].lower()}{description[1:]}")
 
 

@@ -39,7 +39,7 @@ from panes.queries.measures import Rows
 from panes.queries.query import Query
 from panes.queries.time_zones import warn_of_zone
 from panes.queries.windows import Nested
-from panes.suggestions import attribute, helpful, nearest
+from panes.suggestions import attribute, helpful, nearest, shown
 from panes.timeline import DurationLike, InstantLike, parse_instant
 
 _ELSEWHERE = {
@@ -317,9 +317,9 @@ class Live:
         with self._using():
             part, number = self._part_of(query)
             own = part.declared.queries[number]
-            if column not in dict(own.aggregates):
+            if not isinstance(column, str) or column not in dict(own.aggregates):
                 raise DeclarationError(
-                    f"there is no aggregate {column!r} in query {own.name!r} "
+                    f"there is no aggregate {shown(column)} in query {own.name!r} "
                     f"({nearest(str(column), dict(own.aggregates))}). Index a selected one."
                 )
             if part.keep.micros is None:

@@ -20,10 +20,15 @@ from panes.timeline import Geometry
 Action: TypeAlias = Literal["register", "suspend", "resume", "drop"]
 ACTIONS: Final[tuple[Action, ...]] = ("register", "suspend", "resume", "drop")
 FORMAT: Final = 1
+LONGEST: Final = 1_000_000
+"""Characters of an entry: some ten thousand windows."""
+
 _FARTHEST: Final = 2**60
 _CHECKSUM: Final = "checksum"
 _FIELDS: Final = frozenset({"format", "action", "name", "at", "by", "select", "where", "over", _CHECKSUM})
 _WINDOW_FIELDS: Final = frozenset({"name", "range", "slide", "offset", "bounds", "finer", "since"})
+_MOST_PER_EVENT: Final = 100_000
+"""Instances of a registered window that hold the same event: a job that others depend on answers it, too."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,9 @@ def registration(query: Query) -> Entry:
     select = tuple((alias, aggregate.signature) for alias, aggregate in query.aggregates)
     where = None if query.where is None else query.where.sql
     # On the clock, groups inside a window are further keys.
-    return Entry("register", query.name, query.at, (*query.by, *query.groups), select, where, query.windows)
+    entry = Entry("register", query.name, query.at, (*query.by, *query.groups), select, where, query.windows)
+    read_entry(entry.to_json())  # what no stream would accept is not written
+    return entry
 
 
 def read_entry(text: str) -> Entry:
@@ -106,7 +113,7 @@ def read_entry(text: str) -> Entry:
     panes.errors.DeclarationError: not a catalogue entry: Expecting value: line 1 column 1 (char 0).
     """
     try:
-        data = json.loads(text)
+        data = _json(text)
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f"it is not of format {FORMAT}")
         _check_whole(data)
@@ -128,6 +135,13 @@ def read_entry(text: str) -> Entry:
             )
             for w in data["over"]
         )
+        for window in over:
+            instances = -(-window.geometry.range // window.geometry.slide)
+            if instances > _MOST_PER_EVENT:
+                raise ValueError(
+                    f"each event is in {instances:,} instances of the window {window.name!r}, each of them an answer, "
+                    f"and a running stream adds at most {_MOST_PER_EVENT:,}; take a longer every="
+                )
         if not over or len({(window.name, window.geometry) for window in over}) < len(over):
             raise ValueError("it has no window, or one of them twice")
         select = tuple((_text(alias), _text(what)) for alias, what in data["select"].items())
@@ -136,6 +150,8 @@ def read_entry(text: str) -> Entry:
         return Entry("register", data["name"], _text(data["at"]), by, select, where, over)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, PanesError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, RecursionError):
+            reason = "it is nested too deeply, and an entry has at most four levels"
         raise DeclarationError(f"not a catalogue entry: {reason}.") from error
 
 
@@ -159,6 +175,32 @@ def _digest(data: dict[str, Any]) -> str:
     """Return the checksum of an entry, which does not depend on how its JSON is laid out."""
     text = json.dumps(data, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def name_in(text: str) -> str | None:
+    """Return the name of the query that an entry is about, however wrong the rest is; None if it cannot be read."""
+    try:
+        return _text(json.loads(text[: LONGEST + 1])["name"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _json(text: str) -> Any:
+    """Read JSON; reject what parsers read in different ways."""
+    if len(text) > LONGEST:
+        raise ValueError(f"it has more than {LONGEST:,} characters; register its windows as several queries")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is there twice")
+        return found
+
+    def constant(word: str) -> Any:
+        raise ValueError(f"{word} is not a number in JSON")
+
+    return json.loads(text, object_pairs_hook=once, parse_constant=constant)
 
 
 def _written(window: Window) -> dict[str, Any]:

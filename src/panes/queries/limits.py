@@ -73,9 +73,9 @@ def check_instances(queries: Iterable[Query]) -> None:
             instances = math.ceil(window.geometry.range / window.geometry.slide)
             if not window.per_event and instances > MOST_PER_EVENT:
                 raise PlanError(
-                    f"query {query.name!r}: each event is in {instances:,} instances of the window {window.name!r}, and "
-                    f"every instance is a row of the result, of which Panes gives at most {MOST_PER_EVENT:,} per event. "
-                    "Take a longer every=, pn.sliding(...) for one answer per event, or plan.lookup(events, requests), "
+                    f"query {query.name!r}: each event is in {instances:,} instances of the window {window.name!r}, "
+                    f"and every instance is a row of the result, of which an event may be in {MOST_PER_EVENT:,}. Take "
+                    "a longer every=, pn.sliding(...) for one answer per event, or plan.lookup(events, requests), "
                     "which answers only where it is asked."
                 )
 

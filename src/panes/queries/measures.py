@@ -137,7 +137,7 @@ def delta(column: str | int, by: DurationLike | Any) -> Delta:
         raise DeclarationError(
             f"delta({column!r}, {by!r}) has no distance. Write a number, or a duration such as '10 s'."
         )
-    if not float(threshold) >= 0 or (isinstance(threshold, float) and math.isinf(threshold)):
+    if not 0 <= threshold < math.inf:
         raise DeclarationError(
             f"delta({column!r}, {by!r}): the column never decreases, so the distance must be finite and at least 0."
         )

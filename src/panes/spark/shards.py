@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from panes.errors import PlanError
+from panes.queries.catalogue_entries import LONGEST
 from panes.spark.naming import quoted
 from panes.spark.packing import Packer, packing, shard_labels
 from panes.spark.processor import DATA, HIGHEST, METRIC_NAMES, OUTPUT, Job
@@ -68,8 +69,9 @@ def pack_events(events: DataFrame, packer: Callable[[], Packer], columns: Mappin
 def read_changes(session: SparkSession, folder: str, shards: int) -> DataFrame:
     """Read the catalogue as a stream: every change reaches every shard.
 
-    Files are read whole, whatever is in them. Their names are numbers in order, and a replay reads the same files in
-    the same micro-batch again.
+    Files are read whole, whatever is in them, but of one that is too large to be an entry only the beginning goes on.
+    Bytes that are not UTF-8 become replacement characters, which the shards refuse. Names of files are numbers in
+    order, and a replay reads the same files in the same micro-batch again.
     """
     files = session.readStream.format("text").option("wholetext", "true").load(folder)
     return files.selectExpr(
@@ -78,7 +80,7 @@ def read_changes(session: SparkSession, folder: str, shards: int) -> DataFrame:
         "CAST(NULL AS BINARY) AS keys",
         "CAST(NULL AS BINARY) AS panes",
         "_metadata.file_name AS place",
-        "value AS change",
+        f"make_valid_utf8(substring(value, 1, {LONGEST + 1})) AS change",
     )
 
 

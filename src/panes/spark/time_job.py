@@ -78,7 +78,8 @@ class TimeJob:
         yield map(self._batch, shard.step(arrived.panes, watermark, changes))
         # Every shard refuses the same changes.
         refused = [*(shard.refused if first else ()), *shard.failed]
-        yield from ([self._other(kind, details)] for kind, details in ((REFUSED, refused), (LATE, late)) if details)
+        others = ((REFUSED, refused), (LATE, [(None, text) for text in late]))
+        yield from ([self._other(kind, details)] for kind, details in others if details)
 
     @cached_property
     def types(self) -> dict[str, pa.DataType]:
@@ -116,11 +117,15 @@ class TimeJob:
             for name, type_ in self.keys.items()
         }
 
-    def _other(self, kind: str, details: Sequence[str]) -> pa.RecordBatch:
-        """Return rows that are not answers: what was refused and why, or events that came too late."""
+    def _other(self, kind: str, details: Sequence[tuple[str | None, str]]) -> pa.RecordBatch:
+        """Return rows that are not answers: what was refused and why, or events that came too late.
+
+        Each detail comes with the name of the query that it is about, if there is one.
+        """
         rows = len(details)
         numbers, kinds = pa.array([-1] * rows, pa.int32()), pa.repeat(kind, rows)
-        return self._filled({VIEW: numbers, KIND: kinds, DETAIL: pa.array(details, pa.string())}, rows)
+        names, texts = (pa.array(column, pa.string()) for column in zip(*details, strict=True))
+        return self._filled({VIEW: numbers, KIND: kinds, NAME: names, DETAIL: texts}, rows)
 
     def _filled(self, columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
         arrays = [columns.get(name, pa.nulls(rows, type_)) for name, type_ in self.types.items()]

@@ -21,7 +21,7 @@ from panes.engine.program import Reading, View
 from panes.errors import DeclarationError
 from panes.expressions.expression import Expression, expression
 from panes.expressions.stored import spelt_as_stored
-from panes.queries.catalogue_entries import Entry, read_entry
+from panes.queries.catalogue_entries import Entry, name_in, read_entry
 from panes.queries.query import Query
 from panes.suggestions import nearest
 from panes.timeline import Edges, all_within
@@ -187,6 +187,13 @@ def evaluate_keys(evaluate: KeyFilter, condition: Expression, keys: pa.RecordBat
     return fulfilled, reason
 
 
+class Refusal(NamedTuple):
+    """What a job cannot do, and why; the name of its query is None where it cannot be read."""
+
+    name: str | None
+    reason: str
+
+
 class RegistryEntry(NamedTuple):
     """A registered query in a manifest: its entry, whether it is active, and since when its windows see all."""
 
@@ -226,7 +233,7 @@ class Registry:
         self._offers, self._declared, self._admit = offers, declared, admit
         self.listed = {name: RegistryEntry(*values) for name, values in listed.items()}
         self.active: dict[str, tuple[RegisteredQuery, dict[str, int]]] = {}
-        self.unserved: list[str] = []
+        self.unserved: list[Refusal] = []
         for name, query in [(name, query) for name, query in self.listed.items() if query.active]:
             try:
                 if name in declared:
@@ -234,10 +241,10 @@ class Registry:
                 self.active[name] = bind_entry(read_entry(query.entry), offers), query.since
             except Exception as error:
                 self.listed[name] = RegistryEntry(query.entry, False, {})
-                self.unserved.append(f"{name}: {error}")
+                self.unserved.append(Refusal(name, f"{name}: {error}"))
 
-    def change(self, text: str) -> str | None:
-        """Apply an entry; return the reason if it is refused."""
+    def change(self, text: str) -> Refusal | None:
+        """Apply an entry; return what is refused and why, if it is."""
         try:
             entry = read_entry(text)
             listed = self.listed.get(entry.name)
@@ -258,7 +265,7 @@ class Registry:
                     del self.listed[entry.name]
         except Exception as error:
             # Anybody may write such a file: whatever is in it, the job goes on.
-            return f"{text[:_SHOWN]}: {error}"
+            return Refusal(name_in(text), f"{text[:_SHOWN]}: {error}")
         return None
 
     def _activate(self, entry: Entry, text: str) -> None:

@@ -28,7 +28,7 @@ from panes.state.granules import DeliveredPanes, GranuleRows, column_of, settle
 from panes.state.job import JobStore, ShardMetrics, ViewAnswers
 from panes.state.key_eviction import keys_to_evict
 from panes.state.manifest import encode_manifest, entries_of, identity, read_manifest
-from panes.state.registered_queries import KeyFilter, RegisteredQuery, Registry, evaluate_keys
+from panes.state.registered_queries import KeyFilter, Refusal, RegisteredQuery, Registry, evaluate_keys
 from panes.state.runs import ALWAYS
 from panes.state.store_state import StoreState, blobs_of
 from panes.state.stream_options import StreamOptions
@@ -182,14 +182,14 @@ class Shard:
         declared = frozenset(query.name for store in stores for query, _, _ in store.offer.queries)
         offers = [store.offer for store in stores]
         self._registry = Registry(offers, declared, manifest.get("views", {}), self._admit)
-        self.refused: list[str] = self._registry.unserved
-        self.failed: list[str] = []
+        self.refused: list[Refusal] = self._registry.unserved
+        self.failed: list[Refusal] = []
 
     def step(
         self, delivered: Sequence[tuple[int, DeliveredPanes]], watermark: int, changes: Sequence[str] = ()
     ) -> Iterator[ViewAnswers]:
         """Take in the panes (by store) and catalogue changes of a micro-batch, and answer what is due or changed."""
-        self.refused += [reason for text in changes if (reason := self._registry.change(text)) is not None]
+        self.refused += [refusal for text in changes if (refusal := self._registry.change(text)) is not None]
         for number, state in enumerate(self._states):
             step = _StoreStep(number, state, self._groups(number, state), self.watermark, watermark)
             for answers in self._step_store(step, [panes for store, panes in delivered if store == number]):
@@ -278,7 +278,7 @@ class Shard:
         if label.keys is not None:
             fulfilled, failure = evaluate_keys(self._filter_keys, label.keys, state.dictionary.keys)
             keep = keep & fulfilled[answers.key]
-            self.failed += [] if failure is None else [f"{label.name}: {failure}"]
+            self.failed += [] if failure is None else [Refusal(label.name, f"{label.name}: {failure}")]
         if keep.any():
             kept, dictionary = answers.where(keep), state.dictionary
             yield ViewAnswers(step.number, view, label.number, label.name, kept, dictionary, coverage[keep])
