@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test lint types imports pure unit docs hooks soak bench compile java clean
+.PHONY: help run check test lint types imports pure unit docs hooks soak fuzz bench compile java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ soak: $(READY) java ## tests that take very long: streams killed again and again
 	$(PYTEST) -m soak --hypothesis-profile soak $(ARGS)
 	$(PYTEST) -n $(JOBS) -m 'not spark and not soak' --hypothesis-profile soak $(ARGS)
 	PANES_TESTS_CODEGEN=1 $(PYTEST) -n $(JOBS) -m 'spark and not soak' --hypothesis-profile soak $(ARGS)
+
+fuzz: $(READY) ## feed random texts, values and bytes to everything that reads them; make fuzz ARGS='--seconds 3600'
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 bench: $(READY) java ## benchmarks; make bench NAME=price ARGS='--events 1000000'
 	$(BIN)/python -m benchmarks $(NAME) $(ARGS)

@@ -64,7 +64,7 @@ class Stream:
                     | row
                     | {"coverage": float(answered.coverage[i])}
                 )
-        self.refused += shard.refused
+        self.refused += [refusal.reason for refusal in shard.refused]
         return found
 
     def _filter(self, condition: Any, keys: pa.RecordBatch) -> Any:

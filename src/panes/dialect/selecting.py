@@ -166,14 +166,15 @@ class Selected:
         """The aggregate that a tree is, if it is nothing else."""
         if isinstance(tree, exp.Paren):
             return self._aggregate(tree.this, tokens)
-        tokens = _of(tree, tokens)
         if isinstance(tree, (exp.Window, exp.Filter)):
+            tokens = _of(tree, tokens)
             word = "OVER" if isinstance(tree, exp.Window) else "FILTER"
             instead = "Write a condition into the argument, as SUM(CASE WHEN a > 1 THEN x END)."
             fail(self.text, tokens, f"{word} after an aggregate is not supported. {instead}")
         names = _names_of(tree)
         if not names:
             return None
+        tokens = _of(tree, tokens)
         distinct, given = _given(tree)
         name = next((each for each in names if each.name.endswith(" DISTINCT") == distinct), None)
         if name is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -280,11 +280,10 @@ def _parsed(text: str) -> exp.Expression:
     return tree
 
 
-def parse_tokens(dialect: Dialect, tokens: list[Token], text: str) -> list[exp.Expression | None]:
+def parse_tokens(dialect: Dialect, tokens: list[Token], text: str) -> Sequence[object]:
     """Parse words into trees; whatever sqlglot stumbles over is a ParseError."""
     try:
-        found: list[exp.Expression | None] = with_room(lambda: dialect.parser().parse(tokens, text))
-        return found
+        return with_room(lambda: dialect.parser().parse(tokens, text))
     except RecursionError as error:
         reason = "it is nested too deeply"
         raise ParseError(reason, [{"description": reason}]) from error

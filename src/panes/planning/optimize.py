@@ -25,6 +25,8 @@ _SMALL = 64  # windows up to which the search tries every exchange
 _DEAREST = 96  # if there are more windows, candidates come from the most expensive ones
 _CELLS = 1_500_000  # windows times candidates that the search may look at in a step
 _TRACED = 200  # lines
+_EVERY_PAIR = 20_000
+"""Windows up to which each is tried as a provider of each other: twice as many take four times as long."""
 
 
 def optimize(
@@ -139,7 +141,7 @@ def _algorithm_1_and_factors(problem: Problem, trace: list[str]) -> tuple[Assign
         covered[consumers] = True
         propose(window, consumers)
 
-    alone = min_cost(graph, eta, visit)
+    alone = Assignment.raw(graph, eta) if len(graph) > _EVERY_PAIR else min_cost(graph, eta, visit)
     propose(None, np.flatnonzero(~covered))
     raw = int((alone.providers == RAW).sum())
     trace += [f"Algorithm 1: {len(graph)} windows, {raw} read the raw stream", *proposals]

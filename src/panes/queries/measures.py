@@ -137,7 +137,11 @@ def delta(column: str | int, by: DurationLike | Any) -> Delta:
         raise DeclarationError(
             f"delta({column!r}, {by!r}) has no distance. Write a number, or a duration such as '10 s'."
         )
-    if not 0 <= threshold < math.inf:
+    try:
+        distance = float(threshold)
+    except OverflowError:
+        distance = math.inf
+    if not 0 <= distance < math.inf:
         raise DeclarationError(
             f"delta({column!r}, {by!r}): the column never decreases, so the distance must be finite and at least 0."
         )
