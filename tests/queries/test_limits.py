@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import pickle
 
 import numpy as np
@@ -16,6 +17,7 @@ from panes.expressions.evaluate import evaluate
 from panes.expressions.expression import Expression
 from panes.frames.positions import MOST_ANSWERS, Positions
 from panes.frames.time_windows import frame
+from panes.queries.catalogue_entries import name_in, read_entry, registration
 from panes.queries.limits import MOST_COPIES, check_copies
 from panes.timeline import Geometry
 
@@ -106,6 +108,39 @@ def test_nesting_is_refused_in_statements_where_it_stands():
             pn.sql(text)
 
 
+def test_entries_that_parsers_read_in_different_ways_are_refused():
+    text = registration(plan(pn.tumbling("1 min")).queries[0]).to_json()
+    data = json.loads(text)
+    data.pop("checksum", None)
+    plain = json.dumps(data)
+    assert read_entry(plain) == read_entry(text)
+    wrong = {
+        "the key 'name' is there twice": plain.replace('"name": "q"', '"name": "q", "name": "r"'),
+        "NaN is not a number in JSON": plain.replace('"offset": 0', '"offset": NaN'),
+        "nested too deeply": '{"format": 1, "by": ' + "[" * 100_000,
+        "more than 1,000,000 characters": plain + " " * 1_000_000,
+        "each event is in 60,000,000 instances of the window '1m'": plain.replace('"slide": 60000000', '"slide": 1'),
+    }
+    for reason, entry in wrong.items():
+        with pytest.raises(DeclarationError, match=f"not a catalogue entry: .*{reason}"):
+            read_entry(entry)
+    assert [name_in(entry) for entry in wrong.values()] == ["r", "q", None, "q", "q"]
+
+
+def test_nobody_registers_what_no_job_would_take(tmp_path):
+    catalogue = pn.Catalogue(str(tmp_path))
+    with pytest.raises(DeclarationError, match="instances of the window '1h/1us'"):
+        catalogue.register(plan(pn.hopping("1 hour", every="1 us")).queries[0])
+    with pytest.raises(DeclarationError, match="more than 1,000,000 characters"):
+        catalogue.register(plan(pn.cumulate("1 s", upto="1 day")).queries[0])
+    assert catalogue.list() == []
+    good = plan(pn.tumbling("1 min")).queries[0]
+    catalogue.register(good)
+    for number, bad in enumerate((b"\xff\xfe", b"[" * 100_000, b"x" * 5_000_000, b'{"format": 1, "action": "drop"}')):
+        (tmp_path / f"{number + 2:08}-bad.json").write_bytes(bad)
+    assert [listed.name for listed in catalogue.list()] == ["q"]
+
+
 def test_an_expression_is_read_wherever_it_is_called_from():
     """A caller that has used up the stack takes nothing from the stated depth."""
 
@@ -116,7 +151,13 @@ def test_an_expression_is_read_wherever_it_is_called_from():
 
 
 def test_what_no_parser_takes_apart_is_a_sentence():
-    for text in ("UPPER(MAP(s))", "s LIKE '\ud800'", "a = b = c = " * 2_000 + "d", "a." * 500 + "b +"):
+    for text in (
+        "ROUND(b, 21474836481)",
+        "UPPER(MAP(s))",
+        "s LIKE '\ud800'",
+        "a = b = c = " * 2_000 + "d",
+        "a." * 500 + "b +",
+    ):
         with pytest.raises(ExpressionError, match=r"cannot (use|read)") as caught:
             Expression(text)
         assert len(str(caught.value)) < 2_000
@@ -127,7 +168,7 @@ def test_what_no_parser_takes_apart_is_a_sentence():
 
 
 def test_a_window_of_too_many_windows_is_refused_where_it_is_declared():
-    with pytest.raises(DeclarationError, match="31,536,000,000,000 windows, one per step, .* at most 100,000"):
+    with pytest.raises(DeclarationError, match=r"31,536,000,000,000 windows, one per step, .* at most 100,000"):
         pn.cumulate("1 us", upto="365 days")
     with pytest.raises(DeclarationError, match="has 2,000 levels, and it may have 1,000"):
         pn.nested([f"{i} s" for i in range(1, 2001)], ["1 s"] * 2000)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import panes as pn
 from panes.errors import DeclarationError, StateError
 from panes.expressions.evaluate import evaluate, require_boolean
-from panes.queries.catalogue_entries import Entry, read_entry, registration
+from panes.queries.catalogue_entries import Entry, name_in, read_entry, registration
 from panes.queries.windows import Window
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.job import JobStore
@@ -42,6 +42,7 @@ class Stream:
         self.stores = [JobStore(self.program, pa.schema([("key", pa.int64())]), offer, history)]
         self.blob_store = MemoryBlobStore()
         self.refused: list[str] = []
+        self.names: list[str | None] = []
 
     def step(self, batch: list[Event], watermark: int, *changes: Entry | str) -> list[dict[str, Any]]:
         key, instants = (np.array([event[i] for event in batch], np.int64) for i in range(2))
@@ -65,6 +66,7 @@ class Stream:
                     | {"coverage": float(answered.coverage[i])}
                 )
         self.refused += [refusal.reason for refusal in shard.refused]
+        self.names += [refusal.name for refusal in shard.refused]
         return found
 
     def _filter(self, condition: Any, keys: pa.RecordBatch) -> Any:
@@ -184,6 +186,7 @@ def test_what_cannot_be_served_is_refused_with_the_reason_and_the_job_goes_on(ch
     stream.step([(0, 5, 1)], 0, change)
     assert len(stream.refused) == 1
     assert re.search(reason, stream.refused[0]), stream.refused
+    assert stream.names == [name_in(change if isinstance(change, str) else change.to_json())]
     assert [row["n"] for row in stream.step([], 15) if row["window"].name == "10us" and "n" in row] == [1]
 
 

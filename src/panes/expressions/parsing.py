@@ -60,6 +60,7 @@ _CHANGING_WORDS: Final = """
     currenttime localtimestamp monotonically_increasing_id spark_partition_id input_file_name shuffle
 """
 _CHANGING: Final = frozenset(_CHANGING_WORDS.split())
+_MOST_DECIMALS: Final = 323
 _QUOTED: Final = 200  # characters of an expression that a message shows
 
 
@@ -192,8 +193,11 @@ def _cast(node: exp.Expression) -> str | None:
 def _round(node: exp.Expression) -> str | None:
     decimals = node.args.get("decimals")
     bare = decimals.this if isinstance(decimals, exp.Neg) else decimals
-    if bare is None or (isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdecimal()):
+    if bare is None:
         return None
+    if isinstance(bare, exp.Literal) and not bare.is_string and bare.name.isdecimal():
+        fits = int(bare.name[:9]) <= _MOST_DECIMALS
+        return None if fits else f"ROUND takes at most {_MOST_DECIMALS} decimals, more than any double has"
     return "the second argument of ROUND must be an integer literal"
 
 
