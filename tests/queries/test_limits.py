@@ -71,6 +71,10 @@ def test_a_long_condition_finds_keys():
     assert live.find(condition, over="1 day").num_rows == 1
 
 
+def test_doubles_round_to_as_many_decimals_as_they_have():
+    assert evaluate("ROUND(b, 323)", pa.table({"b": [1.7e308, 5e-324]})).to_pylist() == [1.7e308, 1e-323]
+
+
 def test_a_failing_step_of_a_chain_is_named():
     with pytest.raises(ExpressionError, match=r"fails on row 0 \(a = 0\): division by zero in '1 \+ 2 / a'|in '2 / a'"):
         evaluate("1 + 2 / a - 1", pa.table({"a": [0]}))

@@ -52,7 +52,11 @@ def test_a_query_comes_goes_and_returns_while_the_stream_runs(spark, tmp_path):
     record.add(seconds(61, 80), seconds(80, 100), seconds(100, 101))
     found.query.processAllAvailable()
     catalogue.resume("later")
-    (tmp_path / "catalogue" / "99-foreign.json").write_text("rm -rf /")
+    folder = tmp_path / "catalogue"
+    (folder / "91-foreign.json").write_text("rm -rf /")
+    (folder / "92-latin.json").write_bytes('{"format": 1, "action": "drop", "name": "café"}'.encode("latin-1"))
+    (folder / "93-long.json").write_text("[" * 3_000_000)
+    (folder / "94-named.json").write_text('{"format": 1, "action": "register", "name": "odd\\nname"}')
     found.query.processAllAvailable()
     record.add(seconds(101, 120), seconds(120, 121))
     found.query.processAllAvailable()
@@ -63,10 +67,12 @@ def test_a_query_comes_goes_and_returns_while_the_stream_runs(spark, tmp_path):
     assert every == {(start, key): 10 for start in range(0, 120, 10) for key in "ab"}
     # Suspended from 60 to 100; what ended meanwhile does not come later.
     assert answers(found, "later") == [(start, key, 40, 1.0) for start in (0, 20, 80) for key in "ab"]
-    refused = [row["detail"] for row in found.rows.to_pylist() if row["kind"] == "refused"]
-    assert len(refused) == 2
-    assert "begins or ends within a pane" in refused[0]
-    assert "not a catalogue entry" in refused[1]
+    refused = [(row["query"], row["detail"]) for row in found.rows.to_pylist() if row["kind"] == "refused"]
+    assert [name for name, _ in refused] == ["finer", None, "caf\ufffd", None, "odd\nname"]
+    assert "begins or ends within a pane" in refused[0][1]
+    assert "not a catalogue entry" in refused[1][1]
+    assert "more than 1,000,000 characters" in refused[3][1]
+    assert all(len(detail) < 1_000 for _, detail in refused)
 
 
 def test_a_restart_with_other_windows_answers_what_it_has_seen_all_of(spark, tmp_path):

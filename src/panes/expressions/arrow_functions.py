@@ -39,7 +39,7 @@ _WIDEST_ARROW: Final = 76
 _HALF_UP: Final = "half_towards_infinity"
 
 # Wide enough that only the roundings written below round.
-_EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP, Emin=-10_000, Emax=10_000)
+_EXACT: Final = decimal.Context(prec=700, rounding=decimal.ROUND_HALF_UP, Emin=-10_000, Emax=10_000)
 # Spark multiplies to one digit more than it keeps (SPARK-40129), and divides to one place more.
 _PRODUCT: Final = decimal.Context(prec=WIDEST + 1, rounding=decimal.ROUND_HALF_UP)
 _QUOTIENT: Final = Decimal(1).scaleb(-(WIDEST + 1))

@@ -6,11 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
+from typing import Final
 
 from panes.errors import PlanError
+from panes.suggestions import shown
 from panes.timeline import SECOND
 
 Keys = tuple[str, ...]
+
+_MOST: Final = 1e18
+"""Of a rate or a number of keys; products of several of them are still doubles."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,8 @@ class Statistics:
     def __post_init__(self) -> None:
         keys = [(f"keys={{{', '.join(names)}: ...}}", number) for names, number in self.keys.items()]
         for what, figure in (("rate", self.rate), ("keys", self.default_keys), *keys):
-            if not (isinstance(figure, Real) and math.isfinite(figure) and figure > 0):
-                raise PlanError(f"{what} is {figure!r}: write a positive number.")
+            if not (isinstance(figure, Real) and 0 < figure <= _MOST):
+                raise PlanError(f"{what} is {shown(figure)}: write a positive number, of at most {_MOST:.0e}.")
 
     @classmethod
     def given(cls, rate: float | None, keys: float | Mapping[object, float] | None) -> Statistics:
