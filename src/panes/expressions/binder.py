@@ -28,7 +28,7 @@ from panes.expressions.bound import (
     converted,
     logic,
 )
-from panes.expressions.chains import Step, in_a_row
+from panes.expressions.chains import ChainStep, in_a_row
 from panes.expressions.coercion import (
     BOOLEAN,
     DOUBLE,
@@ -140,7 +140,7 @@ class _Binder:
 
     def arithmetic(self, node: exp.Expression) -> BoundExpression:
         innermost, chain = chain_of(node, _ARITHMETIC)
-        left, steps = self.bind(innermost), list[Step]()
+        left, steps = self.bind(innermost), list[ChainStep]()
         kind = left.type
         for part in chain:
             symbol, right = OPERATORS[type(part)].symbol, self.bind(part.expression)
@@ -151,7 +151,7 @@ class _Binder:
             sides, kind = _operand_types(symbol, before, right)
             if not steps:
                 left = converted(left, sides[0])
-            steps.append(Step(symbol, part, sides[0], converted(right, sides[1]), kind))
+            steps.append(ChainStep(symbol, part, sides[0], converted(right, sides[1]), kind))
         return BoundExpression(kind, partial(in_a_row, left, steps), write(node))
 
     def comparison(

@@ -16,7 +16,7 @@ from panes.expressions.writing import write
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChainStep:
     """One operator of a chain.
 
     Parameters
@@ -36,11 +36,11 @@ class Step:
     kind: pa.DataType
 
 
-def in_a_row(first: BoundExpression, steps: Sequence[Step], rows: RowsOfBatch) -> pa.Array:
+def in_a_row(first: BoundExpression, steps: Sequence[ChainStep], rows: RowsOfBatch) -> pa.Array:
     """Compute a chain on some rows."""
     # Spark looks at a divisor first, and at the other operand only when the first one is not null. So divisors are
     # computed from the last one on, each on the rows that the ones behind it leave.
-    begun: list[tuple[Step, RowsOfBatch, pa.Array | None, Callable[[pa.Array], pa.Array] | None]] = []
+    begun: list[tuple[ChainStep, RowsOfBatch, pa.Array | None, Callable[[pa.Array], pa.Array] | None]] = []
     for step in reversed(steps):
         if step.symbol in "/%":
             divisor = step.right.run(rows)
@@ -67,7 +67,7 @@ def in_a_row(first: BoundExpression, steps: Sequence[Step], rows: RowsOfBatch) -
     return a
 
 
-def _taken(values: pa.Array, step: Step) -> pa.Array:
+def _taken(values: pa.Array, step: ChainStep) -> pa.Array:
     if values.type == step.taken:
         return values
     try:
