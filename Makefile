@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test lint types imports pure unit docs hooks soak fuzz bench compile java clean
+.PHONY: help run check test lint types imports pure unit docs hooks soak fuzz matrix bench compile java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ soak: $(READY) java ## tests that take very long: streams killed again and again
 fuzz: $(READY) ## feed random texts, values and bytes to everything that reads them; make fuzz ARGS='--seconds 3600'
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
+matrix: $(READY) java ## every verb on every version of PySpark and Python; make matrix ARGS='--spark 4.1 --python 3.12'
+	$(BIN)/python -m tests.spark.matrix $(ARGS)
+
 bench: $(READY) java ## benchmarks; make bench NAME=price ARGS='--events 1000000'
 	$(BIN)/python -m benchmarks $(NAME) $(ARGS)
 
@@ -73,7 +76,7 @@ java: # "17.0.15" is Java 17, "1.8.0_412" is Java 8
 	fi
 
 clean: ## remove the environment and all generated files
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage site spark-warehouse
+	rm -rf $(VENV) .matrix .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage site spark-warehouse
 
 $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }

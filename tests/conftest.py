@@ -96,12 +96,18 @@ def pytest_sessionfinish() -> None:
 
 @cache
 def _session() -> SparkSession:
-    """A small local Spark; imported here, so that pure tests never wait for a JVM."""
+    """A small local Spark, or the server of Spark Connect at ``PANES_TESTS_REMOTE``.
+
+    PySpark is imported here, so that pure tests never wait for a JVM.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    code = CODEGEN if os.environ.get("PANES_TESTS_CODEGEN") else NO_CODEGEN
-    session = SparkSession.builder.master("local[2]").appName("panes-tests").config(map=SPARK | code).getOrCreate()
+    settings = SPARK | (CODEGEN if os.environ.get("PANES_TESTS_CODEGEN") else NO_CODEGEN)
+    if remote := os.environ.get("PANES_TESTS_REMOTE"):
+        own = {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
+        return SparkSession.builder.remote(remote).config(map=own).getOrCreate()
+    session = SparkSession.builder.master("local[2]").appName("panes-tests").config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 

@@ -90,3 +90,14 @@ def test_the_reference_has_every_name():
 
     page = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^::: panes\.(\w+)$", page, re.MULTILINE)) >= set(panes.__all__)
+
+
+def test_versions_are_those_that_the_matrix_has_run():
+    page = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+)\.(\d+)\.\d+ \| ([\d., ]+) \|", page, re.MULTILINE)
+    sparks = [(int(major), int(minor)) for major, minor, _ in rows]
+    pythons = {python for *_, listed in rows for python in listed.split(", ")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (oldest, newest), named = (min(sparks), max(sparks)), "Programming Language :: Python :: "
+    assert f"pyspark>={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}" in project["dependencies"]
+    assert {named + python for python in pythons} == {c for c in project["classifiers"] if c.startswith(named)}

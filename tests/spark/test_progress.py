@@ -45,3 +45,15 @@ def test_a_line_of_progress_says_what_its_counts_mean() -> None:
         "3 too late for a window (1 of them for all windows), 2 without a time, which are in no window, holding" in line
     )
     assert "late" not in line_of("q", 1, 10.0, {"panes": FIGURES})
+
+
+def test_a_status_through_spark_connect_is_the_same() -> None:
+    """Rows of observed metrics arrive there as their values, and the schema of these."""
+    plan = pn.plan(pn.query("q", at="ts", select={"n": pn.count()}, over=pn.tumbling("5 min")))
+    figures = {**FIGURES, "late": 3, "lost": 1}
+    row = {
+        "values": list(figures.values()),
+        "schema": {"type": "struct", "fields": [{"name": name} for name in figures]},
+    }
+    last = {"batchId": 3, "observedMetrics": {"panes": row}, "eventTime": {}}
+    assert plan.status(type("Query", (), {"lastProgress": last})()) == told(late=3, lost=1)

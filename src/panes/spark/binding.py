@@ -10,7 +10,6 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_type
 
 from panes.engine.bind_program import BoundQueries, argument_expressions, assemble, bind_components
 from panes.engine.program import Program
@@ -20,6 +19,7 @@ from panes.expressions.evaluate import result_type
 from panes.expressions.expression import Expression, expression
 from panes.planning.physical_plan import Numbered, PhysicalPlan, StorePlan
 from panes.queries.query import Query
+from panes.spark.versions import to_arrow_type
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def arrow_field(field: t.StructField, used: bool) -> pa.Field:
     if used:
         _check_collation(field.name, field.dataType)
     try:
-        return pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC"))
+        return pa.field(field.name, to_arrow_type(field.dataType))
     except PySparkException as error:
         if used:
             raise SchemaError(
@@ -159,7 +159,7 @@ def _types(events: DataFrame, expressions: list[str]) -> dict[str, pa.DataType]:
         fields = analysed.schema.fields
     except AnalysisException as error:
         raise ExpressionError(f"Spark cannot evaluate an expression of the queries: {error}") from error
-    return {sql: to_arrow_type(field.dataType, timezone="UTC") for sql, field in zip(expressions, fields, strict=True)}
+    return {sql: to_arrow_type(field.dataType) for sql, field in zip(expressions, fields, strict=True)}
 
 
 _DELAY = "spark.watermarkDelayMs"

@@ -8,7 +8,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from panes.errors import StateError
-from panes.spark.stateful_operator import MANIFEST
 from panes.spark.time_job import TimeJob
 from panes.state.manifest import Manifest, check_state, decode_manifest, read_manifest
 
@@ -40,6 +39,9 @@ def _manifests(session: SparkSession, place: str) -> list[tuple[bytes, Manifest]
 
     The checkpoint may not exist yet, have no finished micro-batch, or not be of Panes: the stream itself finds out.
     """
+    # Older versions of PySpark, which run batches only, cannot import it.
+    from panes.spark.stateful_operator import MANIFEST
+
     found: list[Row] = []
     try:
         for operator in session.read.format("state-metadata").load(place).collect():

@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers, answer_events, answer_panes, parts_per_event, side_by_side
@@ -29,6 +28,7 @@ from panes.spark.binding import Input
 from panes.spark.chunks import arguments_of, keys_of, whole_keys
 from panes.spark.naming import VIEW, floor_to_edges, key, micros, quoted, stored
 from panes.spark.prefilter import Prefilter
+from panes.spark.versions import to_spark_type
 from panes.spark.workers import map_in_python
 
 CHUNK = 1 << 18
@@ -132,7 +132,7 @@ def _answer(
             t.StructField(START, instant, nullable=False),
             t.StructField(END, instant, nullable=False),
             *(t.StructField(key(i), source.spark_type(name)) for i, name in enumerate(store.keys)),
-            *(t.StructField(alias, from_arrow_type(type_)) for alias, type_ in columns.items()),
+            *(t.StructField(alias, to_spark_type(type_)) for alias, type_ in columns.items()),
         ]
     )
     names, count = store.keys, len(store.keys)
@@ -185,7 +185,7 @@ def wide_per_event(rows: DataFrame, physical: PhysicalPlan, program: Program, so
         [
             *(t.StructField(key(i), source.spark_type(name)) for i, name in enumerate(store.keys)),
             t.StructField(_END, source.spark_type(store.at)),
-            *(t.StructField(name, from_arrow_type(type_)) for name, type_ in columns.items()),
+            *(t.StructField(name, to_spark_type(type_)) for name, type_ in columns.items()),
         ]
     )
     count, arguments = len(store.keys), program.arguments

@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.keys import END, START
 from panes.engine.program import View
@@ -21,6 +20,7 @@ from panes.queries.windows import Window
 from panes.spark.batches import large_batches
 from panes.spark.binding import Input
 from panes.spark.naming import VIEW, key, quoted, text
+from panes.spark.versions import to_spark_type
 from panes.spark.workers import map_in_python
 
 _QUERY, _EXPIRES, _NUMBER = "__panes_query", "__panes_expires", "__panes_numbered"
@@ -37,7 +37,7 @@ class Shape:
     def of(cls, schema: ResultSchema, source: Input) -> Shape:
         """The Spark types of a result: of keys as the events have them, of output columns as Arrow types them."""
         keys = {name: source.spark_type(name) for name in schema.keys}
-        return cls(keys, {name: from_arrow_type(type_) for name, type_ in schema.columns.items()})
+        return cls(keys, {name: to_spark_type(type_) for name, type_ in schema.columns.items()})
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def finish_many(
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:
     """All answers, one after another."""
-    return reduce(DataFrame.unionAll, parts)
+    return reduce(lambda one, other: one.unionAll(other), parts)
 
 
 def union_by_name(*parts: DataFrame) -> DataFrame:

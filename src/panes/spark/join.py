@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.applying.joined_rows import PORT, BothSides, Condition, both_sides, key_name
 from panes.applying.joined_tables import join_tables
@@ -34,6 +33,7 @@ from panes.spark.time_joins import (
     join_batches,
     join_streams,
 )
+from panes.spark.versions import to_spark_type
 from panes.spark.workers import map_in_python
 
 _SIDES = "__panes_left", "__panes_right"
@@ -55,7 +55,7 @@ def join(declared: JoinDeclaration, left: DataFrame, right: DataFrame) -> DataFr
         found.append(join_streams(sides) if left.isStreaming else join_batches(sides))
     if declared.rows:
         found += join_rows_of_streams(sides) if left.isStreaming else [join_rows(sides)]
-    return reduce(DataFrame.unionAll, found)
+    return reduce(lambda one, other: one.unionAll(other), found)
 
 
 def join_rows(sides: JoinSides) -> DataFrame:
@@ -75,7 +75,7 @@ def join_rows(sides: JoinSides) -> DataFrame:
     names = [key_name(number) for number in range(len(declared.on))]
     sorted_ = together.repartition(*names).sortWithinPartitions(*names)
     schema = sides.columns.result
-    output = t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in schema])
+    output = t.StructType([t.StructField(field.name, to_spark_type(field.type)) for field in schema])
     return map_in_python(sorted_, _Task(declared, sides.schemas, schema).run(), output)
 
 

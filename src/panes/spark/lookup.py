@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
 from panes.engine.bind_program import argument_expressions
@@ -34,6 +33,7 @@ from panes.spark.batches import large_batches
 from panes.spark.binding import Input, arrow_field, check_substitution, examine
 from panes.spark.lookup_chunks import SLICE, LookupChunk, Slices, lookup_chunks, slices_for
 from panes.spark.naming import depends_on_zone, is_utc, key, micros, quoted, stored
+from panes.spark.versions import to_spark_type
 from panes.spark.workers import map_in_python
 
 _INSTANT, _ASKS, _TIE, _OTHER = "__panes_instant", "__panes_asks", "__panes_tie", "__panes_other"
@@ -234,10 +234,10 @@ class _Task:
         if self.layout == "wide":
             queries = self.bound.part.queries
             of = {query.name: types for query, types in zip(queries, self.types, strict=True)}
-            return [t.StructField(name, from_arrow_type(of[q][alias])) for q, _, alias, name in features(queries)]
+            return [t.StructField(name, to_spark_type(of[q][alias])) for q, _, alias, name in features(queries)]
         labels = [t.StructField(name, t.StringType()) for name in ("query", "window_name")]
         every = {alias: type_ for types in self.types for alias, type_ in types.items()}
-        return [*labels, *(t.StructField(alias, from_arrow_type(type_)) for alias, type_ in every.items())]
+        return [*labels, *(t.StructField(alias, to_spark_type(type_)) for alias, type_ in every.items())]
 
     def run(self, keys: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """The function of a partition, whose rows begin with so many columns that tell keys apart."""

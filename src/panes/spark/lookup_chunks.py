@@ -20,6 +20,7 @@ from panes.queries.lookup_declarations import LookupPart
 from panes.spark.binding import Input
 from panes.spark.chunks import key_starts
 from panes.spark.naming import quoted
+from panes.spark.versions import whole_numbers
 from panes.timeline import format_duration
 
 SLICE = "__panes_slice"
@@ -86,7 +87,7 @@ def slices_for(part: LookupPart, source: Input) -> Slices | None:
         return None
     if not part.by:
         return Slices(part.reach, None)
-    hashes = source.events.selectExpr(f"{_hash(part.by)} AS hash").limit(_SAMPLE).toArrow().column(0)
+    hashes = whole_numbers(source.events.selectExpr(f"{_hash(part.by)} AS hash").limit(_SAMPLE))
     partitions = int(source.events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
     share = max(1 / partitions, _LEAST) * len(hashes)
     heavy = tuple(number for number, count in Counter(hashes.to_pylist()).items() if count > share)

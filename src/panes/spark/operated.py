@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
 from panes.applying.operator_shard import OperatedShard
@@ -38,6 +37,7 @@ from panes.spark.processor import unpack_answers
 from panes.spark.rows_job import RowsJob
 from panes.spark.rows_stream import pack_rows
 from panes.spark.shards import METRICS, check_shards, run_shards
+from panes.spark.versions import to_spark_type, whole_numbers
 from panes.spark.workers import map_in_python
 from panes.state.manifest import column_entries
 
@@ -65,7 +65,7 @@ def operated(declared: WindowedOperator, events: DataFrame) -> DataFrame:
         # No task would get any rows, but an operator of all tuples sees punctuations even without rows.
         arrivals = Arrivals(Positions.of_events(np.zeros(0, np.int64), np.zeros(1, np.int64)), 0, punctuations=marks)
         found = rows_of(declared, submitted(declared, schema.empty_table(), arrivals))
-        return events.sparkSession.createDataFrame(found, output)
+        return events.sparkSession.createDataFrame([tuple(row.values()) for row in found.to_pylist()], output)
     return map_in_python(ordered, _Task(declared, schema, end, marks).run(), output)
 
 
@@ -122,7 +122,7 @@ def _checked(declared: WindowedOperator, events: DataFrame) -> tuple[WindowedOpe
 
 def _output(declared: WindowedOperator) -> t.StructType:
     assert declared.schema is not None
-    return t.StructType([t.StructField(field.name, from_arrow_type(field.type)) for field in declared.schema])
+    return t.StructType([t.StructField(field.name, to_spark_type(field.type)) for field in declared.schema])
 
 
 def _instant_of(input: WindowInput, events: DataFrame) -> str:
@@ -150,11 +150,11 @@ def _when(input: WindowInput, events: DataFrame) -> tuple[int | None, Array]:
     end, marks = None, np.zeros(0, np.int64)
     instant = F.expr(_instant_of(input, events)).alias(_INSTANT)
     if input.timed:
-        last = events.select(instant).agg(F.max(_INSTANT)).toArrow().column(0)[0].as_py()
+        last = whole_numbers(events.select(instant).agg(F.max(_INSTANT)))[0].as_py()
         end = 0 if last is None else last + 1
     if input.mark is not None and not _of_key(input):
         known = f"{quoted(input.mark.column)} AND {quoted(str(input.at))} IS NOT NULL"
-        marks = np.sort(events.where(known).select(instant).toArrow().column(0).to_numpy())
+        marks = np.sort(whole_numbers(events.where(known).select(instant)).to_numpy())
     return end, marks
 
 

@@ -199,7 +199,11 @@ def _together(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(row: Any) -> dict[str, Any]:
-    return row.asDict() if hasattr(row, "asDict") else dict(row)
+    found: dict[str, Any] = row.asDict() if hasattr(row, "asDict") else dict(row)
+    if found.keys() == {"values", "schema"}:
+        # Through Spark Connect, rows keep the form in which they travel.
+        return {field["name"]: value for field, value in zip(found["schema"]["fields"], found["values"], strict=True)}
+    return found
 
 
 def _instant(micros: int) -> str:

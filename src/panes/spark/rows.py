@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.aggregates.operations import Array
 from panes.engine.bind_program import argument_expressions
@@ -34,6 +33,7 @@ from panes.spark.binding import Input, examine
 from panes.spark.chunks import key_starts, whole_keys
 from panes.spark.finish import Shape, finish_many
 from panes.spark.naming import VIEW, key, micros, quoted
+from panes.spark.versions import to_spark_type, whole_numbers
 from panes.spark.workers import map_in_python
 from panes.timeline import Geometry
 
@@ -90,7 +90,7 @@ class Prepared:
         types = {START: instant, END: instant}
         types |= {key(i): self.source.spark_type(name) for i, name in enumerate(self.schema.keys)}
         schema = self.answering.schema
-        return t.StructType([t.StructField(f.name, types.get(f.name) or from_arrow_type(f.type)) for f in schema])
+        return t.StructType([t.StructField(f.name, types.get(f.name) or to_spark_type(f.type)) for f in schema])
 
     def finished(self, answers: DataFrame) -> DataFrame:
         """Answers with names, derived columns and ``having``."""
@@ -259,12 +259,12 @@ def _when(prepared: Prepared, events: DataFrame) -> tuple[int, list[Array]]:
     instant = F.expr(micros(quoted(at), prepared.source.spark_type(at))).alias(INSTANT)
     end = ENDLESS
     if prepared.clocked:
-        last = events.select(instant).agg(F.max(INSTANT)).toArrow().column(0)[0].as_py()
+        last = whole_numbers(events.select(instant).agg(F.max(INSTANT)))[0].as_py()
         end = 0 if last is None else last + 1
     marks = []
     for column in prepared.marks:
         known = f"coalesce({quoted(column)}, false) AND {quoted(at)} IS NOT NULL"
-        found = events.where(known).select(instant).limit(_MOST_MARKS + 1).toArrow().column(0).to_numpy()
+        found = whole_numbers(events.where(known).select(instant).limit(_MOST_MARKS + 1)).to_numpy()
         if len(found) > _MOST_MARKS:
             raise PlanError(
                 f"{column!r} is true in more than {_MOST_MARKS:,} rows, which every task would have to know. Write "

@@ -18,7 +18,7 @@ from panes.queries.catalogue_entries import LONGEST
 from panes.spark.naming import quoted
 from panes.spark.packing import Packer, packing, shard_labels
 from panes.spark.processor import DATA, HIGHEST, METRIC_NAMES, OUTPUT, Job
-from panes.spark.stateful_operator import ShardProcessor
+from panes.spark.versions import check_streams
 from panes.spark.workers import map_in_python
 from panes.state import stream_options
 from panes.state.stream_options import Mode
@@ -42,6 +42,7 @@ def check_shards(session: SparkSession, shards: object) -> None:
 
 def check_session(session: SparkSession) -> None:
     """Reject a session that ``transformWithState`` cannot run in."""
+    check_streams()
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise PlanError("streams need the package protobuf: pip install 'protobuf>=6.33.5'.")
     provider = session.conf.get(_PROVIDER) or ""
@@ -97,7 +98,12 @@ def run_shards(packed: DataFrame, job: Job, mode: Mode, metrics: str = METRICS) 
     metrics
         The name of its observed metrics, which no other operator of the query may have.
     """
+    # Older versions of PySpark, which run batches only, cannot import it.
+
     _use_rocksdb(packed.sparkSession)
+    # Older versions of PySpark, which run batches only, cannot import it.
+    from panes.spark.stateful_operator import ShardProcessor
+
     operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
     found = packed.groupBy("shard").transformWithState(operator, OUTPUT, mode, "EventTime")
     totals = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in METRIC_NAMES]

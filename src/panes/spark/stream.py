@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_type
 
 from panes.engine.bind_program import describe_windows
 from panes.engine.keys import END, INSTANT, START
@@ -49,6 +48,7 @@ from panes.spark.prefilter import Prefilter
 from panes.spark.processor import unpack_answers
 from panes.spark.shards import check_session, metrics_name, pack_events, read_changes, run_shards, shard_sql
 from panes.spark.time_job import COVERAGE, DETAIL, KIND, NAME, WINDOW_NAME, TimeJob
+from panes.spark.versions import to_spark_type
 from panes.spark.workers import map_in_python
 from panes.state.job import JobStore
 from panes.state.registered_queries import Offer
@@ -204,7 +204,7 @@ class BoundStream:
         never_null = {VIEW} if self.options.labelled else {VIEW, START, END}
         return t.StructType(
             [
-                t.StructField(name, known[name] if name in known else from_arrow_type(type_), name not in never_null)
+                t.StructField(name, known[name] if name in known else to_spark_type(type_), name not in never_null)
                 for name, type_ in self.job.types.items()
             ]
         )
