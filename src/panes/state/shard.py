@@ -1,9 +1,9 @@
 """One shard of a stream of windows over time: what it does in a micro-batch.
 
-Start with :meth:`Shard.step`, which applies changes of the catalogue, and :meth:`Shard._step_store`, which counts late
-events, answers, lets granules age and evicts keys. All windows of all queries are answered from the granules of the
-shard. Spark shows an operator only the watermark of the present micro-batch, while its own windows judge late rows by
-the previous one. So a shard remembers the last watermark it saw, and is called in every micro-batch.
+Start with :meth:`Shard.step`, which applies changes of the catalogue and counts late events, and
+:meth:`Shard._step_store`, which answers, lets granules age and evicts keys. All windows of all queries are answered from
+the granules of the shard. Spark shows an operator only the watermark of the present micro-batch, while its own windows
+judge late rows by the previous one. So a shard remembers the last watermark it saw, and is called in every micro-batch.
 
 Configuration (``JobStore`` and ``StreamOptions``), logic (here) and state (``StoreState``, in
 ``store_state.py``) are types of their own; only the state is written.
@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
+import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers
@@ -23,6 +24,7 @@ from panes.engine.partials import SortedColumn
 from panes.engine.program import Program, View, from_panes
 from panes.expressions.expression import Expression
 from panes.planning.granularity import Tier, worthwhile
+from panes.queries.windows import Window
 from panes.state.blob_store import BlobStore
 from panes.state.granules import DeliveredPanes, GranuleRows, column_of, settle
 from panes.state.job import JobStore, ShardMetrics, ViewAnswers
@@ -32,13 +34,13 @@ from panes.state.registered_queries import KeyFilter, Refusal, RegisteredQuery, 
 from panes.state.runs import ALWAYS
 from panes.state.store_state import StoreState, blobs_of
 from panes.state.stream_options import StreamOptions
+from panes.state.tally import conditions_of, count_late, lateness_of, panes_are_tally, tally_of
 from panes.state.watermark import (
     EPOCH,
     NEVER,
     answer_due,
     answer_touched,
     due_from,
-    lateness,
     open_from,
     open_instances,
 )
@@ -176,6 +178,7 @@ class Shard:
         manifest = read_manifest(blob_store.manifest(), stores, options)
         self.opened = bool(manifest)
         self.watermark: int = manifest.get("watermark", EPOCH)
+        self._before = self.watermark
         entries = entries_of(manifest)
         self._states = [StoreState.read(store, blob_store, entries.pop(identity(store), {})) for store in stores]
         self._unused_entries = list(entries.values())
@@ -186,10 +189,31 @@ class Shard:
         self.failed: list[Refusal] = []
 
     def step(
-        self, delivered: Sequence[tuple[int, DeliveredPanes]], watermark: int, changes: Sequence[str] = ()
+        self,
+        delivered: Sequence[tuple[int, DeliveredPanes]],
+        watermark: int,
+        changes: Sequence[str] = (),
+        tallies: Sequence[pa.RecordBatch] = (),
     ) -> Iterator[ViewAnswers]:
-        """Take in the panes (by store) and catalogue changes of a micro-batch, and answer what is due or changed."""
+        """Take in what a micro-batch brings, and answer what is due or changed.
+
+        Parameters
+        ----------
+        delivered
+            Panes, each with the number of its store.
+        changes
+            Entries of the catalogue.
+        tallies
+            The events of all shards, which one of the shards gets and counts as late and lost; not where panes
+            are counted.
+        """
         self.refused += [refusal for text in changes if (refusal := self._registry.change(text)) is not None]
+        self._before = self.watermark
+        if panes_are_tally([state.store for state in self._states]):
+            tallies = [tally_of(some.panes.start, some.events) for _, some in delivered if some.events is not None]
+        for tally in tallies:
+            late, lost = count_late(self._windows(), tally, self._before)
+            self.metrics.late, self.metrics.lost = self.metrics.late + late, self.metrics.lost + lost
         for number, state in enumerate(self._states):
             step = _StoreStep(number, state, self._groups(number, state), self.watermark, watermark)
             for answers in self._step_store(step, [panes for store, panes in delivered if store == number]):
@@ -199,11 +223,27 @@ class Shard:
         self._remove_unused_stores()
         self._write()
 
-    def too_late(self, instants: Array) -> Array:
-        """Return which events of this micro-batch are too late for at least one window that would hold them."""
-        windows = {lifespan for state in self._states for lifespan in state.store.lifespans}
-        windows |= {view.window.lifespan for query, _ in self._registry.active.values() for view in query.views}
-        return lateness(windows, instants, self.watermark)[0]
+    def too_late(self, events: pa.RecordBatch, instants: Array) -> Array:
+        """Return which events of the last micro-batch were late, as its metrics count them.
+
+        Parameters
+        ----------
+        events
+            Rows with the columns that say which conditions they pass.
+        """
+        return lateness_of(self._windows(), events, instants, self._before)[0]
+
+    def _windows(self) -> list[set[Window]]:
+        """Return for each declared condition the windows of all queries that have it, registered ones too."""
+        conditions = conditions_of([state.store for state in self._states])
+        windows = {condition: set[Window]() for condition in conditions}
+        for state in self._states:
+            for query, _, _ in state.store.offer.queries:
+                windows[query.where] |= set(query.windows)
+        for registered, _ in self._registry.active.values():
+            # Conditions on keys are not asked: the tally has no keys.
+            windows[registered.where] |= {view.window for view in registered.views}
+        return list(windows.values())
 
     def _admit(self, query: RegisteredQuery) -> dict[str, int]:
         """Return the instant since which each window of a query that is registered now sees everything."""
@@ -234,9 +274,8 @@ class Shard:
         ]
 
     def _step_store(self, step: _StoreStep, delivered: list[DeliveredPanes]) -> Iterator[ViewAnswers]:
-        """Count what is late, answer, let the granules age, and evict."""
+        """Answer, let the granules age, and evict."""
         state = step.state
-        self._count_late(step, delivered)
         news = step.settled(state.receive(delivered, step.after - step.tiers[-1].reach))
         found = step.changed(news) if self._options.mode == "update" else step.due(news)
         for group, answers in found:
@@ -245,12 +284,6 @@ class Shard:
         yield from self._evict(step)
         state.remove_unused_keys()
         self._count_open(step)
-
-    def _count_late(self, step: _StoreStep, delivered: Sequence[DeliveredPanes]) -> None:
-        for delivery in delivered:
-            late, lost = lateness(step.windows, delivery.panes.start, step.after)
-            self.metrics.late += int(delivery.events[late].sum())
-            self.metrics.lost += int(delivery.events[lost].sum())
 
     def _evict(self, step: _StoreStep) -> Iterator[ViewAnswers]:
         """Evict keys beyond the limits; their open instances come out with what was seen of them."""
