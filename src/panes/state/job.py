@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -75,6 +77,17 @@ class ShardMetrics:
     granules: int = 0
     bytes: int = 0
     open_windows: int = 0
+
+    @classmethod
+    def of_held(cls, manifest: Mapping[str, Any]) -> ShardMetrics:
+        """Return what a shard holds according to its manifest: a micro-batch without news for it changes nothing."""
+        return cls(**manifest.get("held", {}))
+
+    @property
+    def held(self) -> dict[str, int]:
+        """What is held, for a manifest."""
+        names = ("keys", "granules", "bytes", "open_windows")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)

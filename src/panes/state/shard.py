@@ -173,10 +173,10 @@ class Shard:
     def __init__(
         self, stores: Sequence[JobStore], blob_store: BlobStore, options: StreamOptions, filter_keys: KeyFilter
     ) -> None:
-        self.metrics = ShardMetrics()
         self._blob_store, self._options, self._filter_keys = blob_store, options, filter_keys
         manifest = read_manifest(blob_store.manifest(), stores, options)
         self.opened = bool(manifest)
+        self.metrics = ShardMetrics.of_held(manifest)
         self.watermark: int = manifest.get("watermark", EPOCH)
         self._before = self.watermark
         entries = entries_of(manifest)
@@ -207,6 +207,7 @@ class Shard:
             The events of all shards, which one of the shards gets and counts as late and lost; not where panes
             are counted.
         """
+        self.metrics = ShardMetrics()
         self.refused += [refusal for text in changes if (refusal := self._registry.change(text)) is not None]
         self._before = self.watermark
         if panes_are_tally([state.store for state in self._states]):
@@ -333,17 +334,18 @@ class Shard:
         self._unused_entries = []
 
     def _write(self) -> None:
+        self.metrics.keys = sum(len(state.dictionary) for state in self._states)
+        self.metrics.granules = sum(state.runs.rows for state in self._states)
+        self.metrics.bytes = sum(state.runs.size for state in self._states)
         manifest = {
             "mode": self._options.mode,
             "shards": self._options.shards,
             "watermark": self.watermark,
             "stores": [state.to_json() for state in self._states],
             "views": self._registry.listed,
+            "held": self.metrics.held,
         }
         self._blob_store.write_manifest(encode_manifest(manifest))
-        self.metrics.keys = sum(len(state.dictionary) for state in self._states)
-        self.metrics.granules = sum(state.runs.rows for state in self._states)
-        self.metrics.bytes = sum(state.runs.size for state in self._states)
 
 
 def _coverage(view: View, answers: Answers, since: Array, seen_until: int) -> Array:
