@@ -6,7 +6,6 @@ micro-batch, and may fail at any call to it: then the version before is restored
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +34,7 @@ from panes.spark.rows_stream import _declared
 from panes.spark.stream import bind_stream
 from panes.state import blob_store
 from panes.state.blob_store import BlobCache, unpack
+from panes.state.manifest import decode_manifest
 from panes.state.stream_options import StreamOptions
 from tests.state.memory_blob_store import MemoryBlobStore
 
@@ -77,7 +77,7 @@ class FailingStore(MemoryBlobStore):
         self.faults.happen()
         super().write_manifest(data)
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str) -> bytes | None:
         self.faults.happen()
         return super().get(name)
 
@@ -255,7 +255,7 @@ class Processes:
 
 
 def manifests(stream: Stream) -> list[dict[str, Any]]:
-    return [json.loads(store._manifest) for store in stream.stores.values() if store._manifest is not None]
+    return [decode_manifest(store._manifest) for store in stream.stores.values() if store._manifest is not None]
 
 
 def labelled_rows(plan: pn.Plan, tables: Sequence[pa.Table]) -> list[dict[str, Any]]:
