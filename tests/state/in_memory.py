@@ -198,9 +198,7 @@ class Stream:
     stores: dict[int, FailingStore] = field(default_factory=dict)
     timers: set[int] = field(default_factory=set)
 
-    def step(
-        self, mail: dict[int, list[Row]], watermark: int
-    ) -> tuple[list[pa.RecordBatch], Counter[str] | None]:
+    def step(self, mail: dict[int, list[Row]], watermark: int) -> tuple[list[pa.RecordBatch], Counter[str] | None]:
         """The answers of a micro-batch and its metrics; if it fails, the state is what it was."""
         versions = {label: store.version() for label, store in self.stores.items()}
         timers = set(self.timers)

@@ -163,7 +163,7 @@ class ArrivedPanes:
     @property
     def anything(self) -> bool:
         """Whether it brings anything but empty counts."""
-        return bool(self.panes or self.changes or any(self.counts.values()))
+        return bool(self.panes or self.changes or self.events or any(self.counts.values()))
 
 
 def _late_texts(events: pa.RecordBatch, shard: Shard) -> list[str]:

@@ -51,6 +51,9 @@ class JobStore:
         return any(component.ticks for component in self.program.components)
 
 
+_HELD = ("keys", "granules", "bytes", "open_windows")
+
+
 @dataclass
 class ShardMetrics:
     """What a shard counted in one micro-batch, and what it holds afterwards.
@@ -81,13 +84,12 @@ class ShardMetrics:
     @classmethod
     def of_held(cls, manifest: Mapping[str, Any]) -> ShardMetrics:
         """Return what a shard holds according to its manifest: a micro-batch without news for it changes nothing."""
-        return cls(**manifest.get("held", {}))
+        return cls(**dict(zip(_HELD, manifest.get("held", ()), strict=False)))
 
     @property
-    def held(self) -> dict[str, int]:
+    def held(self) -> list[int]:
         """What is held, for a manifest."""
-        names = ("keys", "granules", "bytes", "open_windows")
-        return {name: getattr(self, name) for name in names}
+        return [getattr(self, name) for name in _HELD]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """One shard of a stream of windows over time: what it does in a micro-batch.
 
 Start with :meth:`Shard.step`, which applies changes of the catalogue and counts late events, and
-:meth:`Shard._step_store`, which answers, lets granules age and evicts keys. All windows of all queries are answered from
-the granules of the shard. Spark shows an operator only the watermark of the present micro-batch, while its own windows
-judge late rows by the previous one. So a shard remembers the last watermark it saw, and is called in every micro-batch.
+:meth:`Shard._step_store`, which answers, lets granules age and evicts keys. All windows of all queries are answered
+from the granules of the shard. Spark shows an operator only the watermark of the present micro-batch, while its own
+windows judge late rows by the previous one. So a shard remembers the last watermark it saw, and is called in every
+micro-batch.
 
 Configuration (``JobStore`` and ``StreamOptions``), logic (here) and state (``StoreState``, in
 ``store_state.py``) are types of their own; only the state is written.
