@@ -140,7 +140,7 @@ def test_a_late_event_comes_out_though_its_shard_gets_nothing_else() -> None:
     running.step(came(*((64, key, 1) for key in "abcd")), 0)
     running.step(None, 64)
     for x in (-1, 1):
-        for key in "abcd":
+        for key in "abcdefgh":
             assert late_and_lost(running.step(came((5, key, x)), 64)) == (1, 1, 1)
             assert running.details == ["0"]
             running.details.clear()
