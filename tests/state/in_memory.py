@@ -21,7 +21,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import panes as pn
 from panes.engine.columns import whole
 from panes.engine.keys import INSTANT, one_zero
-from panes.engine.results import together
 from panes.expressions.evaluate import evaluate, result_type
 from panes.row_windows.bound_rows import bind_rows
 from panes.row_windows.rows_shard import RowsShard
@@ -197,19 +196,29 @@ class Stream:
     faults: Faults = field(default_factory=Faults)
     stores: dict[int, FailingStore] = field(default_factory=dict)
     timers: set[int] = field(default_factory=set)
+    calls: int = 0
+    """How many calls the last micro-batch made that may fail."""
+
+    def watch(self, faults: Faults) -> None:
+        """Let calls fail from now on."""
+        self.faults = faults
+        for store in self.stores.values():
+            store.faults = faults
+
+    def version(self) -> tuple[dict[int, Any], set[int]]:
+        """The state after the last micro-batch."""
+        return {label: store.version() for label, store in self.stores.items()}, set(self.timers)
+
+    def restore(self, version: tuple[dict[int, Any], set[int]]) -> None:
+        """Go back to an earlier state."""
+        stores, self.timers = version[0], set(version[1])
+        self.stores = {label: self.stores[label] for label in stores}
+        for label, own in stores.items():
+            self.stores[label].restore(own)
 
     def step(self, mail: dict[int, list[Row]], watermark: int) -> tuple[list[pa.RecordBatch], Counter[str] | None]:
-        """The answers of a micro-batch and its metrics; if it fails, the state is what it was."""
-        versions = {label: store.version() for label, store in self.stores.items()}
-        timers = set(self.timers)
-        try:
-            rows = list(self._rows(mail, watermark))
-        except BaseException:
-            self.timers = timers
-            self.stores = {label: self.stores[label] for label in versions}
-            for label, version in versions.items():
-                self.stores[label].restore(version)
-            raise
+        """The answers of a micro-batch and its metrics; no metrics where no shard ran."""
+        rows = list(self._rows(mail, watermark))
         answers = [unpack(row[DATA]).replace_schema_metadata(None) for row in rows if row[DATA] is not None]
         counted = [row.asDict() for row in rows if row[DATA] is None]
         if not counted:
@@ -254,7 +263,3 @@ class Processes:
 
 def manifests(stream: Stream) -> list[dict[str, Any]]:
     return [decode_manifest(store._manifest) for store in stream.stores.values() if store._manifest is not None]
-
-
-def labelled_rows(plan: pn.Plan, tables: Sequence[pa.Table]) -> list[dict[str, Any]]:
-    return together(tables).to_pylist() if tables else []
