@@ -132,6 +132,18 @@ def test_shards_without_news_still_hold_what_they_held() -> None:
     assert [metrics["open_windows"] for metrics in held] == [1, 1, 1]
 
 
+def test_shards_without_news_count_open_windows_of_the_present_queries() -> None:
+    by_key, other = (
+        pn.query("q", by="k", at="ts", select=N, over=over)
+        for over in (pn.hopping("50us", every="5us"), pn.tumbling("50us"))
+    )
+    running = Running(by_key)
+    assert running.step(came((60, "a", 1)), 0)["open_windows"] == 10
+    again = Running(other)
+    again.stream.stores, again.stream.timers = running.stream.stores, running.stream.timers
+    assert again.step(came((None, "a", 1)), 0)["open_windows"] == 1
+
+
 def test_a_late_event_comes_out_though_its_shard_gets_nothing_else() -> None:
     """It travels to a shard of the first store, which may not count it, while the watermark stands still."""
     by_both = pn.query("a", by=("k", "x"), at="ts", select=N, over=pn.tumbling("10us"), where="x > 0")

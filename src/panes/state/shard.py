@@ -177,7 +177,6 @@ class Shard:
         self._blob_store, self._options, self._filter_keys = blob_store, options, filter_keys
         manifest = read_manifest(blob_store.manifest(), stores, options)
         self.opened = bool(manifest)
-        self.metrics = ShardMetrics.of_held(manifest)
         self.watermark: int = manifest.get("watermark", EPOCH)
         self._before = self.watermark
         entries = entries_of(manifest)
@@ -186,8 +185,10 @@ class Shard:
         declared = frozenset(query.name for store in stores for query, _, _ in store.offer.queries)
         offers = [store.offer for store in stores]
         self._registry = Registry(offers, declared, manifest.get("views", {}), self._admit)
-        self.refused: list[Refusal] = self._registry.unserved
-        self.failed: list[Refusal] = []
+        self.refused: list[str] = self._registry.unserved
+        self.failed: list[str] = []
+        self.metrics = ShardMetrics()
+        self._count_held()
 
     def step(
         self,
@@ -222,6 +223,7 @@ class Shard:
                 self.metrics.answers += len(answers.answers.start)
                 yield answers
         self.watermark = watermark
+        self._count_held()
         self._remove_unused_stores()
         self._write()
 
@@ -285,7 +287,6 @@ class Shard:
         state.add(news, step.tiers, step.upto, step.cuts)
         yield from self._evict(step)
         state.remove_unused_keys()
-        self._count_open(step)
 
     def _evict(self, step: _StoreStep) -> Iterator[ViewAnswers]:
         """Evict keys beyond the limits; their open instances come out with what was seen of them."""
@@ -318,14 +319,25 @@ class Shard:
             kept, dictionary = answers.where(keep), state.dictionary
             yield ViewAnswers(step.number, view, label.number, label.name, kept, dictionary, coverage[keep])
 
-    def _count_open(self, step: _StoreStep) -> None:
-        runs = step.state.runs.listed
-        if runs:
-            first, last = min(run.first for run in runs), max(run.last for run in runs)
-            # A window with an answer per event has open events, not open instances.
-            windows = {view.window for group in step.groups for view in group.program.views}
-            geometries = {window.geometry for window in windows if not window.per_event}
-            self.metrics.open_windows += open_instances(geometries, last, max(step.upto, first))
+    def _count_held(self) -> None:
+        """Count what is held, also for a shard that has nothing to do in a micro-batch."""
+        metrics, states = self.metrics, self._states
+        metrics.keys = sum(len(state.dictionary) for state in states)
+        metrics.granules = sum(state.runs.rows for state in states)
+        metrics.bytes = sum(state.runs.size for state in states)
+        metrics.open_windows = sum(self._open_windows(number, state) for number, state in enumerate(states))
+
+    def _open_windows(self, number: int, state: StoreState) -> int:
+        runs = state.runs.listed
+        if not runs:
+            return 0
+        first, last = min(run.first for run in runs), max(run.last for run in runs)
+        views = list(state.store.program.views)
+        for query, _ in self._registry.active.values():
+            views += query.views if query.store == number else ()
+        # A window with an answer per event has open events, not open instances.
+        geometries = {view.window.geometry for view in views if not view.window.per_event}
+        return open_instances(geometries, last, max(self.watermark, first))
 
     def _remove_unused_stores(self) -> None:
         """Remove the state of queries that this run does not have."""
@@ -335,16 +347,12 @@ class Shard:
         self._unused_entries = []
 
     def _write(self) -> None:
-        self.metrics.keys = sum(len(state.dictionary) for state in self._states)
-        self.metrics.granules = sum(state.runs.rows for state in self._states)
-        self.metrics.bytes = sum(state.runs.size for state in self._states)
         manifest = {
             "mode": self._options.mode,
             "shards": self._options.shards,
             "watermark": self.watermark,
             "stores": [state.to_json() for state in self._states],
             "views": self._registry.listed,
-            "held": self.metrics.held,
         }
         self._blob_store.write_manifest(encode_manifest(manifest))
 
