@@ -185,8 +185,8 @@ class Shard:
         declared = frozenset(query.name for store in stores for query, _, _ in store.offer.queries)
         offers = [store.offer for store in stores]
         self._registry = Registry(offers, declared, manifest.get("views", {}), self._admit)
-        self.refused: list[str] = self._registry.unserved
-        self.failed: list[str] = []
+        self.refused: list[Refusal] = self._registry.unserved
+        self.failed: list[Refusal] = []
         self.metrics = ShardMetrics()
         self._count_held()
 
