@@ -48,7 +48,8 @@ docs: $(READY) ## build the documentation site in site/, offline; broken links f
 hooks: $(READY) ## install the git hooks: lint, types and imports before each commit
 	$(BIN)/pre-commit install
 
-soak: $(READY) java ## tests that take very long: streams killed again and again, many examples, generated code
+soak: $(READY) java ## tests that take very long: streams simulated, and killed again and again, many examples, generated code
+	$(BIN)/python -m tests.state.simulated --seconds 600 --seed $$((1000000 + RANDOM * 1000))
 	$(PYTEST) -m soak --hypothesis-profile soak $(ARGS)
 	$(PYTEST) -n $(JOBS) -m 'not spark and not soak' --hypothesis-profile soak $(ARGS)
 	PANES_TESTS_CODEGEN=1 $(PYTEST) -n $(JOBS) -m 'spark and not soak' --hypothesis-profile soak $(ARGS)

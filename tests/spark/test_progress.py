@@ -26,6 +26,21 @@ def test_a_status_explains_what_was_left_out() -> None:
     assert "4 of its events have times more than 36,000 years away" in told(absurd_timestamps=4)
 
 
+def test_operators_count_late_events_one_by_one() -> None:
+    """A line and a status have the same sums, and the status says that they are sums."""
+    from panes.spark.progress import line_of, status
+
+    metrics = {"panes": {**FIGURES, "late": 3, "lost": 1}, "panes_1": {**FIGURES, "late": 2, "lost": 2}}
+    assert "5 too late for a window (3 of them for all windows)" in line_of("q", 1, 10.0, metrics)
+    told_ = status([], [], {"batchId": 3, "observedMetrics": metrics})
+    assert "5 of its events" in told_
+    assert "3 of them after it had passed all. Each of 2 operators has counted those that it got." in told_
+    metrics["panes_1"]["late"] = metrics["panes_1"]["lost"] = 0
+    told_ = status([], [], {"batchId": 3, "observedMetrics": metrics})
+    assert "3 of its events" in told_
+    assert "operators" not in told_
+
+
 def test_sessions_alone_end_by_themselves() -> None:
     over = [pn.tumbling("5 min"), pn.sliding(pn.rows(3)), pn.session("1 min", name="visit")]
     plan = pn.plan(pn.query("q", at="ts", select={"n": pn.count()}, over=over))

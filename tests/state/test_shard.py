@@ -90,19 +90,6 @@ def test_shards_answer_as_every_query_alone(
     assert sum(len(blob_store.blobs) for blob_store in stream.blob_stores) <= KEYS
 
 
-@pytest.mark.parametrize("mode", ["append", "update"])
-def test_late_events_are_counted(mode: Mode) -> None:
-    stream = Stream([pn.tumbling("10us"), pn.tumbling("100us")], mode)
-    stream.step([[(0, 55, 1)]], 0)
-    stream.step([], 60)
-    stream.step([[(0, 52, 1), (0, 61, 1)]], 110)
-    assert sum(f.late for f in stream.metrics) == 1
-    assert sum(f.lost for f in stream.metrics) == 0
-    stream.step([[(0, 52, 1)]], 110)
-    assert sum(f.late for f in stream.metrics) == 2
-    assert sum(f.lost for f in stream.metrics) == 1
-
-
 def test_a_micro_batch_writes_only_what_it_touched() -> None:
     stream = Stream([pn.hopping("100000us", every="50us")], "append")
     written = []

@@ -131,18 +131,14 @@ def test_an_event_is_answered_once_by_the_watermark_that_passes_it(
     assert all(not figures.granules for figures in stream.metrics[-SHARDS:])
 
 
-def test_late_events_are_counted_and_still_count_for_later_ones() -> None:
+def test_late_events_still_count_for_later_ones() -> None:
     stream = Stream(asked([pn.sliding("10us")], []))
     stream.step([[(0, 50, 1)]], 0)
     assert [row[3:] for row in stream.step([[(0, 60, 2)]], 60)] == [(41, (1, 1, 1)), (41, (1, 1))]
     # Too late for an answer of its own, and in time for the one after it.
     found = stream.step([[(0, 55, 5)]], 61)
     assert sorted(row[3:] for row in found) == [(51, (2, 5)), (51, (2, 7, 5))]
-    assert sum(figures.late for figures in stream.metrics) == 1
-    assert sum(figures.lost for figures in stream.metrics) == 0
     assert stream.step([[(0, 45, 5)]], 100) == []
-    assert sum(figures.late for figures in stream.metrics) == 2
-    assert sum(figures.lost for figures in stream.metrics) == 1
     assert all(figures.open_windows == 0 for figures in stream.metrics)
 
 

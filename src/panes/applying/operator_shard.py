@@ -50,7 +50,7 @@ class OperatedShard:
         self._declared_as = declared_as
         state = read_state(blob_store, declared_as)
         self.opened = bool(state)
-        self.metrics = ShardMetrics()
+        self.metrics = ShardMetrics.of_held(state)
         input = declared.input
         # If partitions depend on each other, one operator gets them all.
         self._by = () if input.alone else tuple(field_of(columns, name).name for name in input.by)
@@ -79,13 +79,14 @@ class OperatedShard:
             rows = [some.filter(_not(some.column(mark.column))) for some in rows]
         came, due = self._waiting.pass_by(rows, marks.column(INSTANT).to_numpy(), watermark)
         table = rows_of(self._declared, self._submitted(came, due, until))
-        metrics, waiting = self.metrics, self._waiting
+        self.metrics, waiting = ShardMetrics(), self._waiting
+        metrics = self.metrics
         metrics.late = metrics.lost = waiting.late
         metrics.answers, metrics.keys = table.num_rows, len(self._keys)
         metrics.granules, metrics.bytes = len(waiting), waiting.bytes + self._saved.bytes
         metrics.open_windows = metrics.keys
         state = {"keys": self._keys.listed, "saved": self._saved.listed}
-        write_state(self._blob_store, self._declared_as, **waiting.state, **state)
+        write_state(self._blob_store, self._declared_as, **waiting.state, **state, held=metrics.held)
         yield [(0, table)]
 
     def _submitted(self, came: pa.RecordBatch, marks: Array, until: int) -> Iterator[Any]:

@@ -41,7 +41,7 @@ class RowsShard:
         self._keys, self._declared, self._blob_store = keys, declared, blob_store
         self._state = read_state(blob_store, declared)
         self.opened = bool(self._state)
-        self.metrics = ShardMetrics()
+        self.metrics = ShardMetrics.of_held(self._state)
 
     @cached_property
     def _shards(self) -> list[tuple[int, int, PartShard]]:
@@ -72,7 +72,7 @@ class RowsShard:
         marks
             Marks for all keys: their instants, and the numbers of their punctuations.
         """
-        metrics = self.metrics
+        self.metrics = metrics = ShardMetrics()
         instants, which = marks.column(INSTANT).to_numpy(), marks.column(MEASURE).to_numpy()
         self._count_late(rows)
         for number, first, shard in self._shards:
@@ -89,7 +89,7 @@ class RowsShard:
         metrics.open_windows = metrics.keys
         states = [shard.state for _, _, shard in self._shards]
         highest = max(watermark, self.watermark)
-        write_state(self._blob_store, self._declared, watermark=highest, parts=states)
+        write_state(self._blob_store, self._declared, watermark=highest, parts=states, held=metrics.held)
 
     def _count_late(self, rows: Sequence[pa.RecordBatch]) -> None:
         """Count the rows that are too late for some window, and for all windows, that would have held them."""

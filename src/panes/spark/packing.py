@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +23,8 @@ from panes.spark.batches import large_batches, typed
 from panes.state.blob_store import pack
 from panes.state.granules import pack_panes
 from panes.state.held_rows import MEASURE, no_marks
+from panes.state.tally import merged, passing, tallied
+from panes.timeline import Edges
 
 READ = ("events", "null_timestamps", "absurd_timestamps")
 """What is counted of the events read: all that some query wants, those without a time, those with an impossible one."""
@@ -34,8 +36,8 @@ PANES |= _COUNTS
 ROWS = {"shard": "INT", "rows": "BINARY", "marks": "BINARY", **_COUNTS}
 """The same for windows of rows and operators: packed rows, marks for all keys, counts."""
 
-EVENTS = -2
-"""The store number of rows that carry whole events, which come out again if they are late."""
+EVENTS, TALLY = -2, -3
+"""The store numbers of rows that carry whole events, which come out again if they are late, and tallies of events."""
 
 EVENT, EVERYTHING, SHARD, MARKS = "__panes_event", "__panes_everything", "__panes_shard", "__panes_marks"
 """What columns are called on their way to Python: a whole event, the key of a store without keys, the shard of an event
@@ -149,6 +151,34 @@ class Intake:
 
 
 @dataclass(frozen=True)
+class Tallying:
+    """How a task tallies its events, so that each counts once as late, however many stores get it.
+
+    Parameters
+    ----------
+    edges
+        Those of all stores.
+    flags
+        For each condition of a query the column that is true, or not null, where an event passes it; None where all
+        events do.
+    panes
+        Whether the panes of the only store are a tally already.
+    """
+
+    edges: tuple[Edges, ...]
+    flags: tuple[str | None, ...]
+    panes: bool
+
+    def passed(self, events: pa.RecordBatch) -> list[pa.Array | None]:
+        """Return for each condition which events pass it; None if all do."""
+        columns = (None if name is None else events.column(name) for name in self.flags)
+        return [c if c is None or pa.types.is_boolean(c.type) else c.is_valid() for c in columns]
+
+    def tally(self, events: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the tally of some events."""
+        return tallied(self.edges, events.column(INSTANT).to_numpy(), self.passed(events))
+
+
 class PanesPacker:
     """Lifts events into the panes of every store.
 
@@ -158,15 +188,19 @@ class PanesPacker:
         Whether events travel too, as text: they come out again if they are late.
     """
 
-    intakes: Sequence[Intake]
-    whole_events: bool = False
+    def __init__(self, intakes: Sequence[Intake], tallying: Tallying, shards: int, whole_events: bool = False) -> None:
+        self._intakes, self._tallying, self._shards, self._whole_events = intakes, tallying, shards, whole_events
+        self._tallies: list[pa.RecordBatch] = []
 
     def pack(self, events: pa.RecordBatch) -> Iterator[Mapping[str, Any]]:
         """Return a row per store and shard with panes, and one per shard with whole events."""
-        for store, intake in enumerate(self.intakes):
+        if len(events) and not self._tallying.panes:
+            self._tallies.append(self._tallying.tally(events))
+        for store, intake in enumerate(self._intakes):
             own = intake.wanted(events)
             shard, instants = own.column(intake.shard).to_numpy(), own.column(INSTANT).to_numpy()
-            found = list(pack_panes(intake.program, intake.keys_of(own), shard, instants, intake.arguments_of(own)))
+            keys, arguments = intake.keys_of(own), intake.arguments_of(own)
+            found = list(pack_panes(intake.program, keys, shard, instants, arguments, count=self._tallying.panes))
             if found:
                 yield {
                     "shard": np.array([packed.shard for packed in found]),
@@ -174,19 +208,22 @@ class PanesPacker:
                     "keys": [packed.keys for packed in found],
                     "panes": [packed.panes for packed in found],
                 }
-        if self.whole_events:
+        if self._whole_events:
             yield from self._whole(events)
 
     def for_every_shard(self) -> Mapping[str, Any]:
-        """Return nothing: counts are enough."""
-        return {}
+        """Return the tally of the partition for the first shard, which gets the counts too."""
+        if not self._tallies:
+            return {}
+        tally, others = merged(self._tallying.edges, self._tallies), [None] * (self._shards - 1)
+        return {"store": [TALLY, *others], "panes": [pack(tally), *others]}
 
     def _whole(self, events: pa.RecordBatch) -> Iterator[Mapping[str, Any]]:
-        """Pack the events that any store wants, for the shards of the first store."""
-        wanted = [events.column(intake.kept) for intake in self.intakes if intake.kept is not None]
-        if len(wanted) == len(self.intakes):
-            events = events.filter(reduce(pc.or_, wanted))
-        shard, texts = events.column(self.intakes[0].shard).to_numpy(), events.select([INSTANT, EVENT])
+        """Pack the events for the shards of the first store."""
+        shard = events.column(self._intakes[0].shard).to_numpy()
+        columns = {INSTANT: events.column(INSTANT), EVENT: events.column(EVENT)}
+        columns |= {passing(i): flags for i, flags in enumerate(self._tallying.passed(events)) if flags is not None}
+        texts = pa.RecordBatch.from_pydict(columns)
         for number in np.unique(shard):
             own = pack(texts.filter(pa.array(shard == number)))
             yield {"shard": np.array([number]), "store": [EVENTS], "panes": [own]}

@@ -133,7 +133,7 @@ def status(queries: Iterable[Query], row_windows: Iterable[WindowsOfRows], progr
         f"The watermark was {_instant(watermark)} in micro-batch {progress['batchId']}"
         + (f", whose latest event was at {latest}." if latest else ", which had no events.")
     ]
-    lines += _left_out(_together(metrics))
+    lines += _left_out(_together(metrics), _counting_late(metrics))
     windows = {window for query in queries for window in query.windows}
     for window in sorted(windows, key=lambda w: (_next_end(w, watermark), w.geometry, w.name))[:_NEXT]:
         end = _next_end(window, watermark)
@@ -162,15 +162,22 @@ def status(queries: Iterable[Query], row_windows: Iterable[WindowsOfRows], progr
     return "\n".join(lines)
 
 
-def _left_out(metrics: dict[str, Any]) -> list[str]:
-    """Describe which events of a micro-batch are missing from some of their windows, and what would change that."""
+def _left_out(metrics: dict[str, Any], operators: int) -> list[str]:
+    """Describe which events of a micro-batch are missing from some of their windows, and what would change that.
+
+    Parameters
+    ----------
+    operators
+        How many operators have counted late events.
+    """
     lines = []
     if late := metrics.get("late"):
         lost = metrics.get("lost") or 0
+        each = f" Each of {operators} operators has counted those that it got." if operators > 1 else ""
         lines.append(
             f"  {late:,} of its events came after the watermark had passed a window of theirs, {lost:,} of them after "
-            "it had passed all. Windows of rows drop them; other windows that are still open count them. A longer "
-            "delay in withWatermark(...) waits for them, and answers then come that much later."
+            f"it had passed all.{each} Windows of rows drop them; other windows that are still open count them. A "
+            "longer delay in withWatermark(...) waits for them, and answers then come that much later."
         )
     if missing := metrics.get("null_timestamps"):
         lines.append(f"  {missing:,} of its events have no time, and so are in no window.")
@@ -187,9 +194,18 @@ def _next_end(window: Window, watermark: int) -> int:
     return base + ((after - base) // geometry.slide + 1) * geometry.slide
 
 
+def _counting_late(metrics: dict[str, Any]) -> int:
+    """Return how many operators have counted late events: one that is late for two of them counts twice."""
+    return sum(bool(row.get("late")) for row in _of_operators(metrics).values())
+
+
+def _of_operators(metrics: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: _plain(row) for name, row in metrics.items() if name == METRICS or name.startswith(f"{METRICS}_")}
+
+
 def _together(metrics: dict[str, Any]) -> dict[str, Any]:
     """Return the metrics of all operators of a query together; each of them reads all events."""
-    found = {name: _plain(row) for name, row in metrics.items() if name == METRICS or name.startswith(f"{METRICS}_")}
+    found = _of_operators(metrics)
     together = dict(found.pop(METRICS))
     for more in found.values():
         for name, value in more.items():

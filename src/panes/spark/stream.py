@@ -19,7 +19,7 @@ micro-batch, whatever the number of keys and windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -43,7 +43,7 @@ from panes.spark.binding import Input, bind, check_watermark, examine
 from panes.spark.checkpoints import check_checkpoint
 from panes.spark.finish import Remarks, Shape, finish_many, union_by_name, widened
 from panes.spark.naming import VIEW, key, micros, quoted, stored
-from panes.spark.packing import EVENT, EVERYTHING, PANES, Intake, PanesPacker
+from panes.spark.packing import EVENT, EVERYTHING, PANES, Intake, PanesPacker, Tallying
 from panes.spark.prefilter import Prefilter
 from panes.spark.processor import unpack_answers
 from panes.spark.shards import check_session, metrics_name, pack_events, read_changes, run_shards, shard_sql
@@ -53,6 +53,7 @@ from panes.spark.workers import map_in_python
 from panes.state.job import JobStore
 from panes.state.registered_queries import Offer
 from panes.state.stream_options import StreamOptions
+from panes.state.tally import conditions_of, panes_are_tally
 
 if TYPE_CHECKING:
     from panes.row_windows.parts import RowsPart
@@ -90,7 +91,7 @@ def _add_time_windows(
 ) -> int:
     """List what answers the windows over time; the number of the step that has all answers."""
     check_watermark(events, physical.queries[0].at)
-    stream = _bind(physical, events, options)
+    stream = bind_stream(physical, examine(physical.queries, events), options)
     if options.checkpoint is not None:
         check_checkpoint(events.sparkSession, options.checkpoint, stream.job)
     changes = "" if options.catalogue is None else "; changes of the catalogue"
@@ -104,9 +105,8 @@ def _add_time_windows(
     return steps.add("widen", detail, lambda rows: widened(rows, physical.queries, stream.shape), answers)
 
 
-def _bind(physical: PhysicalPlan, events: DataFrame, options: StreamOptions) -> BoundStream:
+def bind_stream(physical: PhysicalPlan, source: Input, options: StreamOptions) -> BoundStream:
     """Bind a plan to the types of its events, as streams need it: every window is read from granules."""
-    source = examine(physical.queries, events)
     programs = [cut_into_ticks(bind(store, source)) for store in physical.stores]
     programs = [from_panes(program.views, program) for program in programs]
     _check_component_names(programs)
@@ -169,16 +169,26 @@ class BoundStream:
         """The windows, in words."""
         return [title for program in self.programs for title in describe_windows(program)]
 
+    @property
+    def kept(self) -> str | None:
+        """SQL for the events that travel; None for all."""
+        return _any_of([store.kept for store in self.physical.stores])
+
+    @property
+    def packer(self) -> tuple[Callable[[], PanesPacker], dict[str, str]]:
+        """What makes the packer of a partition, and the columns that it reads, with their SQL."""
+        stores, shards, whole_events = self.physical.stores, self.options.shards, self.options.late == "emit"
+        intakes, columns = _intakes(stores, self.programs, self.source, shards)
+        if whole_events:
+            columns[EVENT] = "to_json(struct(*))"
+        return partial(PanesPacker, intakes, _tallying(self.job.stores, intakes), shards, whole_events), columns
+
     def pack(self, events: DataFrame) -> DataFrame:
         """Pack events into panes where they are read, and add the changes of the catalogue."""
-        options = self.options
-        intakes, columns = _intakes(self.physical.stores, self.programs, self.source, options.shards)
-        kept = _any_of([store.kept for store in self.physical.stores])
-        whole_events = options.late == "emit"
-        if whole_events:
-            columns.append(f"to_json(struct(*)) AS {EVENT}")
-        wanted = (events if kept is None else events.where(kept)).selectExpr(*columns)
-        packed = pack_events(wanted, partial(PanesPacker, intakes, whole_events), PANES, options.shards)
+        options, (packer, columns) = self.options, self.packer
+        wanted = events if self.kept is None else events.where(self.kept)
+        named = wanted.selectExpr(*(f"{sql} AS {column}" for column, sql in columns.items()))
+        packed = pack_events(named, packer, PANES, options.shards)
         if options.catalogue is None:
             return packed
         changes = read_changes(events.sparkSession, options.catalogue, options.shards)
@@ -228,8 +238,8 @@ def _store(plan: StorePlan, program: Program, source: Input, history: int) -> Jo
 
 def _intakes(
     plans: Sequence[StorePlan], programs: Sequence[Program], source: Input, shards: int
-) -> tuple[list[Intake], list[str]]:
-    """Return where each store finds its part of an event, and the SQL of all columns that they need, each once."""
+) -> tuple[list[Intake], dict[str, str]]:
+    """Return where each store finds its part of an event, and all columns that they need, each once, with its SQL."""
     key_columns, argument_columns = dict[str, str](), dict[str, str]()
     intakes, columns = list[Intake](), dict[str, str]()
     for i, (plan, program) in enumerate(zip(plans, programs, strict=True)):
@@ -248,7 +258,26 @@ def _intakes(
         types = tuple(field_of(source.schema, name).type for name in plan.keys)
         arguments = {sql: argument_columns[sql] for sql in program.arguments}
         intakes.append(Intake(program, keys, plan.keys, types, arguments, shard, kept))
-    return intakes, [f"{sql} AS {column}" for column, sql in columns.items()]
+    return intakes, columns
+
+
+def _tallying(stores: Sequence[JobStore], intakes: Sequence[Intake]) -> Tallying:
+    """Return how events are tallied: by the edges of all stores, and by the columns that say which queries count them.
+
+    Other rows do not travel, so that all events pass a condition that all queries have.
+    """
+    flags: dict[Expression | None, str | None] = dict.fromkeys(conditions_of(stores))
+    for store, intake in zip(stores, intakes, strict=True):
+        for query, _, counter in store.offer.queries:
+            if query.where is not None and len(flags) > 1:
+                flags[query.where] = intake.kept
+                if query.where.sql != store.kept:
+                    # A component counts the events that pass it.
+                    assert counter is not None
+                    flags[query.where] = intake.arguments[store.program.components[counter].arguments[0]]
+    edges = {edge for store in stores for edge in store.program.edges}
+    finest = [edge for edge in edges if not any(edge != other and edge.within(other) for other in edges)]
+    return Tallying(tuple(sorted(finest)), tuple(flags.values()), panes_are_tally(stores))
 
 
 def _any_of(conditions: Iterable[Expression | None]) -> str | None:

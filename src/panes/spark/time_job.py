@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from panes.aggregates.operations import Array
-from panes.engine.keys import END, START
+from panes.engine.keys import END, INSTANT, START
 from panes.expressions.expression import Expression
 from panes.spark.batches import batch_of
 from panes.spark.naming import VIEW, key
-from panes.spark.packing import EVENTS, READ
+from panes.spark.packing import EVENT, EVENTS, READ, TALLY
 from panes.spark.prefilter import Prefilter
 from panes.state.blob_store import BlobStore, unpack
 from panes.state.granules import DeliveredPanes, unpack_panes
@@ -72,10 +72,10 @@ class TimeJob:
         self, shard: Shard, arrived: ArrivedPanes, watermark: int, *, first: bool
     ) -> Iterator[Iterable[pa.RecordBatch]]:
         """Return the answers of a shard, then what was refused or came late."""
-        late = [text for events in arrived.events for text in _late_texts(events, shard)]
         # Files of the catalogue apply in the order of their names, in whatever order they arrive.
         changes = [text for _, text in sorted(arrived.changes)]
-        yield map(self._batch, shard.step(arrived.panes, watermark, changes))
+        yield map(self._batch, shard.step(arrived.panes, watermark, changes, arrived.tallies))
+        late = [text for events in arrived.events for text in _late_texts(events, shard)]
         # Every shard refuses the same changes.
         refused = [*(shard.refused if first else ()), *shard.failed]
         others = ((REFUSED, refused), (LATE, [(None, text) for text in late]))
@@ -134,35 +134,42 @@ class TimeJob:
 
 @dataclass
 class ArrivedPanes:
-    """What a micro-batch brings to a shard: panes by store, changes of the catalogue, whole events, counts."""
+    """What a micro-batch brings to a shard: panes by store, changes of the catalogue, whole events, tallies, counts."""
 
     panes: list[tuple[int, DeliveredPanes]] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
     events: list[pa.RecordBatch] = field(default_factory=list)
+    tallies: list[pa.RecordBatch] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: Row, stores: Sequence[JobStore]) -> None:
         """Add a row."""
         if row.store == EVENTS:
             self.events.append(unpack(row.panes))
+        elif row.store == TALLY:
+            self.tallies.append(unpack(row.panes))
+            self._count(row)
         elif row.panes is not None:
             program = stores[row.store].program
             self.panes.append((row.store, unpack_panes(row.keys, row.panes, program.components, program.edges)))
         elif row.change is not None:
             self.changes.append((row.place, row.change))
         else:
-            self.counts.update({name: row[name] for name in READ})
+            self._count(row)
+
+    def _count(self, row: Row) -> None:
+        self.counts.update({name: row[name] for name in READ})
 
     @property
     def anything(self) -> bool:
         """Whether it brings anything but empty counts."""
-        return bool(self.panes or self.changes or any(self.counts.values()))
+        return bool(self.panes or self.changes or self.events or any(self.counts.values()))
 
 
 def _late_texts(events: pa.RecordBatch, shard: Shard) -> list[str]:
     """Return the events that are too late for some window, as text."""
-    instants, texts = events.columns
-    found: list[str] = texts.filter(pa.array(shard.too_late(instants.to_numpy()))).to_pylist()
+    late = shard.too_late(events, events.column(INSTANT).to_numpy())
+    found: list[str] = events.column(EVENT).filter(pa.array(late)).to_pylist()
     return found
 
 

@@ -4,8 +4,8 @@ A shard keeps the granules of its keys: rows of combined events that grow coarse
 
 1. ``manifest.py`` reads what the last one wrote down, and rejects what cannot serve the present queries.
 2. ``shard.py`` applies changes of the catalogue (``registered_queries.py``: what is registered meanwhile).
-3. ``watermark.py`` says which events are late (counted, and in time for the instances still open) and which instances
-   are due, and answers these from the granules (``granules.py``; ``runs.py`` holds them as sorted blobs).
+3. ``tally.py`` counts late events, each once; ``watermark.py`` says which instances they are in time for and which are
+   due, and answers these from the granules (``granules.py``; ``runs.py`` holds them as sorted blobs).
 4. ``store_state.py`` adds the new granules and lets all of them age; ``key_eviction.py`` picks the keys that go
    beyond a limit.
 5. ``blob_store.py`` has taken the new blobs; the manifest that lists them is written last.

@@ -32,6 +32,9 @@ RESTORE = "Restore the checkpoint from a backup, or start with a new one."
 """What to do about damaged state."""
 
 _FORMAT = b"panes.format"
+# Most blobs are small: handing their columns to threads takes several times as long as compressing them.
+_WRITING = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_READING = pa.ipc.IpcReadOptions(use_threads=False)
 _DECODED = 3
 """A decoded blob takes about as many times the memory of its bytes, which are compressed."""
 
@@ -151,7 +154,7 @@ def pack(batch: pa.RecordBatch) -> bytes:
     """
     sink = pa.BufferOutputStream()
     schema = batch.schema.with_metadata({_FORMAT: str(FORMAT).encode()})
-    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+    with pa.ipc.new_stream(sink, schema, options=_WRITING) as writer:
         writer.write_batch(batch.replace_schema_metadata(schema.metadata))
     data: bytes = sink.getvalue().to_pybytes()
     return data
@@ -160,7 +163,7 @@ def pack(batch: pa.RecordBatch) -> bytes:
 def unpack(data: Buffer) -> pa.RecordBatch:
     """Decode a packed batch. Bytes of another format, or of another program, are refused."""
     try:
-        with pa.ipc.open_stream(data) as reader:
+        with pa.ipc.open_stream(data, options=_READING) as reader:
             written = int((reader.schema.metadata or {})[_FORMAT])
             batch = reader.read_next_batch() if written == FORMAT else None
     except (pa.ArrowInvalid, KeyError, ValueError, StopIteration) as error:

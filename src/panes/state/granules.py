@@ -182,16 +182,22 @@ class DeliveredPanes:
     panes
         Their panes, with row numbers of ``keys`` as key ordinals.
     events
-        The number of events of each pane.
+        The number of events of each pane, where the panes say how many are late; or None.
     """
 
     keys: pa.RecordBatch
     panes: GranuleRows
-    events: Array
+    events: Array | None
 
 
 def pack_panes(
-    program: Program, keys: pa.RecordBatch, shard: Array, instants: Array, arguments: Mapping[str, pa.Array]
+    program: Program,
+    keys: pa.RecordBatch,
+    shard: Array,
+    instants: Array,
+    arguments: Mapping[str, pa.Array],
+    *,
+    count: bool = True,
 ) -> Iterator[PackedPanes]:
     """Lift events into panes, and pack those of each shard.
 
@@ -199,6 +205,8 @@ def pack_panes(
     ----------
     keys, shard, instants, arguments
         For each event: its key columns, the shard of its key, its time in µs, and the arguments of aggregates.
+    count
+        Whether panes say how many events they have.
     """
     if not len(instants):
         return
@@ -214,9 +222,9 @@ def pack_panes(
         stored = [partial.stored() for partial in partials]
     key_rows = keys.take(at.take(pa.array(firsts)))
     key_shard = shard[firsts]
-    columns = [pa.array(panes.key), pa.array(panes.start), pa.array(panes.hi - panes.lo), *stored]
-    names = [_KEY, _START, _EVENTS, *(f"={i}" for i in range(len(stored)))]
-    batch = pa.RecordBatch.from_arrays(columns, names=names)
+    columns = {_KEY: pa.array(panes.key), _START: pa.array(panes.start)}
+    columns |= {_EVENTS: pa.array(panes.hi - panes.lo)} if count else {}
+    batch = pa.RecordBatch.from_pydict(columns | {f"={i}": column for i, column in enumerate(stored)})
     bounds = np.flatnonzero(np.diff(key_shard, prepend=-1, append=-1))
     rows = np.searchsorted(panes.key, bounds)
     for i, first in enumerate(bounds[:-1]):
@@ -232,6 +240,7 @@ def unpack_panes(
 ) -> DeliveredPanes:
     """Decode the panes of one delivery."""
     batch = unpack(panes)
-    key, start, events = (batch.column(name).to_numpy() for name in (_KEY, _START, _EVENTS))
+    key, start = (batch.column(name).to_numpy() for name in (_KEY, _START))
+    events = batch.column(_EVENTS).to_numpy() if _EVENTS in batch.schema.names else None
     stored = tuple(batch.column(f"={i}") for i in range(len(components)))
     return DeliveredPanes(unpack(keys), GranuleRows(key, start, next_edge(edges, start), stored), events)

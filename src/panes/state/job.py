@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,6 +51,9 @@ class JobStore:
         return any(component.ticks for component in self.program.components)
 
 
+_HELD = ("keys", "granules", "bytes", "open_windows")
+
+
 @dataclass
 class ShardMetrics:
     """What a shard counted in one micro-batch, and what it holds afterwards.
@@ -75,6 +80,16 @@ class ShardMetrics:
     granules: int = 0
     bytes: int = 0
     open_windows: int = 0
+
+    @classmethod
+    def of_held(cls, manifest: Mapping[str, Any]) -> ShardMetrics:
+        """Return what a shard holds according to its manifest: a micro-batch without news for it changes nothing."""
+        return cls(**dict(zip(_HELD, manifest.get("held", ()), strict=False)))
+
+    @property
+    def held(self) -> list[int]:
+        """What is held, for a manifest."""
+        return [getattr(self, name) for name in _HELD]
 
 
 @dataclass(frozen=True)

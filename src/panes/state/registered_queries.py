@@ -44,13 +44,14 @@ class RegisteredQuery:
         The number of the store.
     views
         One per window.
-    keys
-        A condition on keys.
+    where, keys
+        A condition on events, which a declared query has too; a condition on keys.
     """
 
     name: str
     store: int
     views: tuple[View, ...]
+    where: Expression | None
     keys: Expression | None
 
 
@@ -95,7 +96,7 @@ def bind_entry(entry: Entry, offers: Sequence[Offer]) -> RegisteredQuery:
                 "the job a finer resolution."
             )
     views = tuple(View(REGISTERED, window, readings, exists) for window in entry.over)
-    return RegisteredQuery(entry.name, number, views, filter_)
+    return RegisteredQuery(entry.name, number, views, condition, filter_)
 
 
 def _condition(entry: Entry, offer: Offer) -> tuple[Expression | None, Expression | None]:

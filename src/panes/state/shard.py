@@ -1,9 +1,10 @@
 """One shard of a stream of windows over time: what it does in a micro-batch.
 
-Start with :meth:`Shard.step`, which applies changes of the catalogue, and :meth:`Shard._step_store`, which counts late
-events, answers, lets granules age and evicts keys. All windows of all queries are answered from the granules of the
-shard. Spark shows an operator only the watermark of the present micro-batch, while its own windows judge late rows by
-the previous one. So a shard remembers the last watermark it saw, and is called in every micro-batch.
+Start with :meth:`Shard.step`, which applies changes of the catalogue and counts late events, and
+:meth:`Shard._step_store`, which answers, lets granules age and evicts keys. All windows of all queries are answered
+from the granules of the shard. Spark shows an operator only the watermark of the present micro-batch, while its own
+windows judge late rows by the previous one. So a shard remembers the last watermark it saw, and is called in every
+micro-batch.
 
 Configuration (``JobStore`` and ``StreamOptions``), logic (here) and state (``StoreState``, in
 ``store_state.py``) are types of their own; only the state is written.
@@ -16,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
+import pyarrow as pa
 
 from panes.aggregates.operations import Array
 from panes.engine.answer import Answers
@@ -23,6 +25,7 @@ from panes.engine.partials import SortedColumn
 from panes.engine.program import Program, View, from_panes
 from panes.expressions.expression import Expression
 from panes.planning.granularity import Tier, worthwhile
+from panes.queries.windows import Window
 from panes.state.blob_store import BlobStore
 from panes.state.granules import DeliveredPanes, GranuleRows, column_of, settle
 from panes.state.job import JobStore, ShardMetrics, ViewAnswers
@@ -32,13 +35,13 @@ from panes.state.registered_queries import KeyFilter, Refusal, RegisteredQuery, 
 from panes.state.runs import ALWAYS
 from panes.state.store_state import StoreState, blobs_of
 from panes.state.stream_options import StreamOptions
+from panes.state.tally import conditions_of, count_late, lateness_of, panes_are_tally, tally_of
 from panes.state.watermark import (
     EPOCH,
     NEVER,
     answer_due,
     answer_touched,
     due_from,
-    lateness,
     open_from,
     open_instances,
 )
@@ -171,11 +174,11 @@ class Shard:
     def __init__(
         self, stores: Sequence[JobStore], blob_store: BlobStore, options: StreamOptions, filter_keys: KeyFilter
     ) -> None:
-        self.metrics = ShardMetrics()
         self._blob_store, self._options, self._filter_keys = blob_store, options, filter_keys
         manifest = read_manifest(blob_store.manifest(), stores, options)
         self.opened = bool(manifest)
         self.watermark: int = manifest.get("watermark", EPOCH)
+        self._before = self.watermark
         entries = entries_of(manifest)
         self._states = [StoreState.read(store, blob_store, entries.pop(identity(store), {})) for store in stores]
         self._unused_entries = list(entries.values())
@@ -184,26 +187,67 @@ class Shard:
         self._registry = Registry(offers, declared, manifest.get("views", {}), self._admit)
         self.refused: list[Refusal] = self._registry.unserved
         self.failed: list[Refusal] = []
+        self.metrics = ShardMetrics()
+        self._count_held()
 
     def step(
-        self, delivered: Sequence[tuple[int, DeliveredPanes]], watermark: int, changes: Sequence[str] = ()
+        self,
+        delivered: Sequence[tuple[int, DeliveredPanes]],
+        watermark: int,
+        changes: Sequence[str] = (),
+        tallies: Sequence[pa.RecordBatch] = (),
     ) -> Iterator[ViewAnswers]:
-        """Take in the panes (by store) and catalogue changes of a micro-batch, and answer what is due or changed."""
+        """Take in what a micro-batch brings, and answer what is due or changed.
+
+        Parameters
+        ----------
+        delivered
+            Panes, each with the number of its store.
+        changes
+            Entries of the catalogue.
+        tallies
+            The events of all shards, which one of the shards gets and counts as late and lost; not where panes
+            are counted.
+        """
+        self.metrics = ShardMetrics()
         self.refused += [refusal for text in changes if (refusal := self._registry.change(text)) is not None]
+        self._before = self.watermark
+        if panes_are_tally([state.store for state in self._states]):
+            tallies = [tally_of(some.panes.start, some.events) for _, some in delivered if some.events is not None]
+        for tally in tallies:
+            late, lost = count_late(self._windows(), tally, self._before)
+            self.metrics.late, self.metrics.lost = self.metrics.late + late, self.metrics.lost + lost
         for number, state in enumerate(self._states):
             step = _StoreStep(number, state, self._groups(number, state), self.watermark, watermark)
             for answers in self._step_store(step, [panes for store, panes in delivered if store == number]):
                 self.metrics.answers += len(answers.answers.start)
                 yield answers
         self.watermark = watermark
+        self._count_held()
         self._remove_unused_stores()
         self._write()
 
-    def too_late(self, instants: Array) -> Array:
-        """Return which events of this micro-batch are too late for at least one window that would hold them."""
-        windows = {lifespan for state in self._states for lifespan in state.store.lifespans}
-        windows |= {view.window.lifespan for query, _ in self._registry.active.values() for view in query.views}
-        return lateness(windows, instants, self.watermark)[0]
+    def too_late(self, events: pa.RecordBatch, instants: Array) -> Array:
+        """Return which events of the last micro-batch were late, as its metrics count them.
+
+        Parameters
+        ----------
+        events
+            Rows with the columns that say which conditions they pass.
+        """
+        return lateness_of(self._windows(), events, instants, self._before)[0]
+
+    def _windows(self) -> list[set[Window]]:
+        """Return for each declared condition the windows of all queries that have it, registered ones too."""
+        conditions = conditions_of([state.store for state in self._states])
+        windows = {condition: set[Window]() for condition in conditions}
+        for state in self._states:
+            for query, _, _ in state.store.offer.queries:
+                windows[query.where] |= set(query.windows)
+        for registered, _ in self._registry.active.values():
+            # Conditions on keys are not asked: the tally has no keys.
+            windows[registered.where] |= {view.window for view in registered.views}
+        return list(windows.values())
 
     def _admit(self, query: RegisteredQuery) -> dict[str, int]:
         """Return the instant since which each window of a query that is registered now sees everything."""
@@ -234,9 +278,8 @@ class Shard:
         ]
 
     def _step_store(self, step: _StoreStep, delivered: list[DeliveredPanes]) -> Iterator[ViewAnswers]:
-        """Count what is late, answer, let the granules age, and evict."""
+        """Answer, let the granules age, and evict."""
         state = step.state
-        self._count_late(step, delivered)
         news = step.settled(state.receive(delivered, step.after - step.tiers[-1].reach))
         found = step.changed(news) if self._options.mode == "update" else step.due(news)
         for group, answers in found:
@@ -244,13 +287,6 @@ class Shard:
         state.add(news, step.tiers, step.upto, step.cuts)
         yield from self._evict(step)
         state.remove_unused_keys()
-        self._count_open(step)
-
-    def _count_late(self, step: _StoreStep, delivered: Sequence[DeliveredPanes]) -> None:
-        for delivery in delivered:
-            late, lost = lateness(step.windows, delivery.panes.start, step.after)
-            self.metrics.late += int(delivery.events[late].sum())
-            self.metrics.lost += int(delivery.events[lost].sum())
 
     def _evict(self, step: _StoreStep) -> Iterator[ViewAnswers]:
         """Evict keys beyond the limits; their open instances come out with what was seen of them."""
@@ -283,14 +319,25 @@ class Shard:
             kept, dictionary = answers.where(keep), state.dictionary
             yield ViewAnswers(step.number, view, label.number, label.name, kept, dictionary, coverage[keep])
 
-    def _count_open(self, step: _StoreStep) -> None:
-        runs = step.state.runs.listed
-        if runs:
-            first, last = min(run.first for run in runs), max(run.last for run in runs)
-            # A window with an answer per event has open events, not open instances.
-            windows = {view.window for group in step.groups for view in group.program.views}
-            geometries = {window.geometry for window in windows if not window.per_event}
-            self.metrics.open_windows += open_instances(geometries, last, max(step.upto, first))
+    def _count_held(self) -> None:
+        """Count what is held, also for a shard that has nothing to do in a micro-batch."""
+        metrics, states = self.metrics, self._states
+        metrics.keys = sum(len(state.dictionary) for state in states)
+        metrics.granules = sum(state.runs.rows for state in states)
+        metrics.bytes = sum(state.runs.size for state in states)
+        metrics.open_windows = sum(self._open_windows(number, state) for number, state in enumerate(states))
+
+    def _open_windows(self, number: int, state: StoreState) -> int:
+        runs = state.runs.listed
+        if not runs:
+            return 0
+        first, last = min(run.first for run in runs), max(run.last for run in runs)
+        views = list(state.store.program.views)
+        for query, _ in self._registry.active.values():
+            views += query.views if query.store == number else ()
+        # A window with an answer per event has open events, not open instances.
+        geometries = {view.window.geometry for view in views if not view.window.per_event}
+        return open_instances(geometries, last, max(self.watermark, first))
 
     def _remove_unused_stores(self) -> None:
         """Remove the state of queries that this run does not have."""
@@ -308,9 +355,6 @@ class Shard:
             "views": self._registry.listed,
         }
         self._blob_store.write_manifest(encode_manifest(manifest))
-        self.metrics.keys = sum(len(state.dictionary) for state in self._states)
-        self.metrics.granules = sum(state.runs.rows for state in self._states)
-        self.metrics.bytes = sum(state.runs.size for state in self._states)
 
 
 def _coverage(view: View, answers: Answers, since: Array, seen_until: int) -> Array:

@@ -2,8 +2,8 @@
 
 **A late event counts in the instances that are still open**, as in Spark: an instance is answered once, when the
 watermark passes its end. Too late for a short window, an event still counts in a long one. :func:`lateness` says which
-events are *late* for at least one instance that would hold them, and which are *lost*, late for all. The shard counts
-both; with ``late="emit"`` late events also come out as rows.
+events miss an instance that would hold them, and which are in time for one. ``tally.py`` makes *late* and *lost* of
+that, over all queries that count an event; with ``late="emit"`` late events also come out as rows.
 
 In append mode :func:`answer_due` answers the instances whose ends lie between the last watermark and this one. In
 update mode :func:`answer_touched` answers every open instance that the micro-batch has changed.
@@ -21,6 +21,7 @@ from panes.engine.answer import Answers, answer_per_event, read
 from panes.engine.partials import SortedColumn, positive
 from panes.engine.program import Node, Program
 from panes.frames import Frame, frame
+from panes.queries.windows import Window
 from panes.timeline import Geometry
 
 EPOCH = 0
@@ -29,24 +30,29 @@ EPOCH = 0
 NEVER = 2**62
 
 
-def lateness(windows: Iterable[Geometry], instants: Array, watermark: int) -> tuple[Array, Array]:
-    """Return which instants are too late for at least one instance that would hold them, and which for all.
+def lateness(windows: Iterable[Window], instants: Array, watermark: int) -> tuple[Array, Array]:
+    """Return which instants are too late for some instance that would hold them, and which in time for some.
 
     Examples
     --------
-    >>> lateness([Geometry(10, 10), Geometry(100, 100)], np.array([52, 65]), watermark=60)
-    (array([ True, False]), array([False, False]))
+    >>> import panes as pn
+    >>> lateness([pn.tumbling("10us"), pn.tumbling("100us")], np.array([52, 65]), watermark=60)
+    (array([ True, False]), array([ True, False]))
     """
-    late, open_ = np.zeros(len(instants), dtype=bool), np.zeros(len(instants), dtype=bool)
+    late, in_time = np.zeros(len(instants), dtype=bool), np.zeros(len(instants), dtype=bool)
     old = np.flatnonzero(instants < watermark)
-    for geometry in windows if len(old) else ():
+    if not len(old):
+        return late, in_time
+    # Queries share windows, and names do not matter.
+    for geometry, since in {(window.lifespan, window.since) for window in windows}:
         # The first and the last instance that hold each instant; in a gap between instances there is none.
         last = (instants[old] - geometry.offset) // geometry.slide
         first = (instants[old] - geometry.offset - geometry.range) // geometry.slide + 1
         base = geometry.offset + geometry.range
-        late[old] |= (first <= last) & (base + first * geometry.slide <= watermark)
-        open_[old] |= (first <= last) & (base + last * geometry.slide > watermark)
-    return late, late & ~open_
+        held = first <= last if since is None else (first <= last) & (instants[old] >= since)
+        late[old] |= held & (base + first * geometry.slide <= watermark)
+        in_time[old] |= held & (base + last * geometry.slide > watermark)
+    return late, in_time
 
 
 def due_from(windows: Iterable[Geometry], after: int, upto: int) -> int:
