@@ -1,0 +1,154 @@
+"""Whatever file of a checkpoint is damaged: a stream that starts again fails, or answers as if nothing had happened."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+import panes as pn
+from panes.testing import assert_same_answers
+from tests.conftest import configured
+from tests.spark.job import ALL_KINDS
+from tests.spark.late import last_events, late_events
+from tests.spark.streams import Collected, Recorded
+
+PLAN = pn.plan(ALL_KINDS)
+
+
+@pytest.fixture(scope="module")
+def settings(spark) -> Iterator[None]:
+    """A snapshot of the state every few micro-batches, and changelogs in between: a restart reads both."""
+    changes = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "100ms",
+    }
+    yield from configured(spark, changes)
+
+
+@dataclass
+class Written:
+    """A stream that has ended in good order, with its checkpoint and answers, and what comes next."""
+
+    record: Recorded
+    checkpoint: Path
+    before: dict[int, pa.Table]
+    expected: dict[int, pa.Table] = field(default_factory=dict)
+
+    def go_on(self, checkpoint: Path) -> dict[int, pa.Table]:
+        """Start again, and return the answers of all micro-batches, as a sink keeps them that replaces by number."""
+        return {**self.before, **Collected(PLAN.stream(self.record.stream(), shards=2), checkpoint).finish().batches}
+
+
+@pytest.fixture(scope="module")
+def written(spark, tmp_path_factory, settings) -> Written:
+    folder = tmp_path_factory.mktemp("damaged")
+    batches = late_events(400, 6, seed=4)
+    record = Recorded(spark, folder, batches[0].schema)
+    record.add(*batches[:5])
+    stream = Collected(PLAN.stream(record.stream(), shards=2), folder / "checkpoint").finish()
+    found = Written(record, folder / "checkpoint", stream.batches)
+    record.add(batches[5], last_events(batches))
+    copy = shutil.copytree(found.checkpoint, folder / "undamaged")
+    found.expected = found.go_on(copy)
+    assert sum(table.num_rows > 0 for table in found.expected.values()) >= 4
+    return found
+
+
+def cut(file: Path) -> None:
+    """As a full disk leaves it."""
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2])
+
+
+def empty(file: Path) -> None:
+    """As a machine that lost its power leaves it."""
+    file.write_bytes(b"")
+
+
+def flip(file: Path) -> None:
+    """As a bad sector leaves it: a byte in three quarters of the file is another one."""
+    data = bytearray(file.read_bytes())
+    data[3 * len(data) // 4] ^= 0x10
+    file.write_bytes(data)
+
+
+def delete(file: Path) -> None:
+    """As a cleaning job leaves it."""
+    file.unlink()
+
+
+def last(pattern: str) -> Callable[[Path], list[Path]]:
+    """The file of the highest number."""
+    return lambda place: [max(place.glob(pattern), key=lambda file: int(file.name.split(".")[0].split("_")[0]))]
+
+
+def every(pattern: str) -> Callable[[Path], list[Path]]:
+    return lambda place: sorted(place.glob(pattern))
+
+
+FILES = {
+    "offsets": last("offsets/[0-9]*"),
+    "all offsets": every("offsets/[0-9]*"),
+    "commits": last("commits/[0-9]*"),
+    "all commits": every("commits/[0-9]*"),
+    "metadata": every("metadata"),
+    "changelog": last("state/0/0/*.changelog"),
+    "all changelogs": every("state/1/0/*.changelog"),
+    "snapshot": last("state/0/0/*.zip"),
+    "all snapshots": every("state/2/0/*.zip"),
+    "tables": every("state/0/0/SSTs/*.sst"),
+    "schema": every("state/*/_stateSchema/*/*"),
+    "operator": every("state/*/_metadata/v2/*"),
+}
+
+
+def damaged(written: Written, folder: Path, file: str, damage: Callable[[Path], None]) -> Path:
+    """A copy of a checkpoint, damaged; without the checksums that only local files have."""
+    place = shutil.copytree(written.checkpoint, folder / f"{file} {damage.__name__}")
+    for checksum in place.rglob(".*.crc"):
+        checksum.unlink()
+    chosen = FILES[file](place)
+    assert chosen, f"there is no {file}"
+    for each in chosen:
+        damage(each)
+    return place
+
+
+def outcome(written: Written, place: Path) -> str:
+    """How a restart fails, in short; that it does not, and the answers are those of an undamaged one, in no words."""
+    try:
+        found = written.go_on(place)
+    except PySparkException as error:
+        return str(error)
+    assert found.keys() == written.expected.keys()
+    for number, table in found.items():
+        assert_same_answers(table, written.expected[number], absolute=1e-9)
+    return ""
+
+
+@pytest.mark.parametrize(("file", "damage"), [("changelog", cut), ("snapshot", flip)])
+def test_damaged_state_is_never_answered_from(written, tmp_path, file, damage):
+    assert outcome(written, damaged(written, tmp_path, file, damage))
+
+
+@pytest.mark.soak
+def test_no_damage_to_any_file_changes_an_answer(written, tmp_path):
+    wrong = []
+    for file in FILES:
+        for damage in (cut, empty, flip, delete):
+            place = damaged(written, tmp_path, file, damage)
+            try:
+                said = outcome(written, place)
+            except AssertionError as error:
+                said = "WRONG " + str(error)
+                wrong.append(f"{file}, {damage.__name__}: {error}")
+            print(f"{file}, {damage.__name__}: {said[:160].splitlines()[:1]}", flush=True)
+            shutil.rmtree(place)
+    assert not wrong, "\n".join(wrong)

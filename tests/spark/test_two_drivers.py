@@ -1,0 +1,63 @@
+"""Two drivers on one checkpoint: Spark stops one of them, and neither rows nor state are lost, repeated or mixed."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pyarrow as pa
+import pytest
+
+import panes as pn
+from panes.testing import assert_same_answers, events
+from tests.spark.job import QUERY
+from tests.spark.processes import Job, answers, begun, committed
+from tests.spark.streams import START, VALUES, Collected, Recorded
+
+pytestmark = pytest.mark.usefixtures("one_partition")
+
+REFUSED = "CONCURRENT_STREAM_LOG_UPDATE"
+
+
+@pytest.fixture
+def batches() -> list[pa.Table]:
+    table = events(600, keys={"k": pa.string()}, values=VALUES, start=START, seed=3).sort_by("ts")
+    return [table.slice(first, 50) for first in range(0, 600, 50)]
+
+
+@pytest.fixture
+def record(spark, tmp_path, batches) -> Recorded:
+    found = Recorded(spark, tmp_path, batches[0].schema)
+    found.add(*batches[:4])
+    return found
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("sink", "seconds"), [("files", 0.0), ("files", 0.3), ("batches", 0.0), ("batches", 0.8)])
+def test_a_driver_that_was_held_up_is_refused_after_another_took_over(record, batches, tmp_path, sink, seconds):
+    """The first driver is stopped within a micro-batch; the second runs it again, and those after it.
+
+    When the first goes on, the second has run later micro-batches from its own state. A third job starts from what both
+    have left: state that the first wrote last must not be taken for the second's.
+    """
+    folder, options = tmp_path / "taken", ("--sink", sink, *os.environ.get("X", "").split())
+    slow = Job(record, folder, *options, "--pause", "2")
+    slow.until_begun(3)
+    slow.until(lambda: sink == "files" or "2" in (folder / "calls").read_text().split())
+    time.sleep(seconds)
+    slow.hold()
+    assert committed(folder) == 2
+    Job(record, folder, *options).finish()
+    taken = begun(folder)
+    slow.go_on()
+    assert slow.wait() != 0
+    assert REFUSED in slow.said
+    assert begun(folder) == taken
+    record.add(*batches[4:])
+    Job(record, folder, *options).finish()
+    Job(record, tmp_path / "calm", *options).finish()
+    assert_same_answers(answers(record, folder), answers(record, tmp_path / "calm"), absolute=1e-9)
+    if sink == "batches":
+        calls = (folder / "calls").read_text().split()
+        assert sorted(set(calls), key=int) == list(map(str, range(begun(folder))))
+        assert [number for number in calls if calls.count(number) > 1] == ["2", "2"]
