@@ -77,14 +77,31 @@ def check_against_run(found: pa.Table, batches: list[pa.Table]) -> None:
 
 
 @pytest.mark.soak
-def test_a_cluster_that_loses_a_worker(spark, tmp_path):
+@pytest.mark.parametrize("sink", ["files", "batches"])
+def test_a_cluster_that_loses_a_worker_that_held_state(spark, tmp_path, sink):
+    """Into files at any instant of a micro-batch; into batches while ``foreachBatch`` has begun one."""
     record = recorded(spark, tmp_path, 9, rows=2000, batches=30)
+    folder, lost = tmp_path / "killed", 0
     with cluster(tmp_path) as (master, workers):
-        job = Job(record, tmp_path / "killed", "--master", master)
+        job = Job(record, folder, "--master", master, "--sink", sink)
         job.until_begun(8)
-        os.killpg(workers[0].pid, signal.SIGKILL)
+        if sink == "batches":
+            calls = len((folder / "calls").read_text().split())
+            job.until(lambda: len((folder / "calls").read_text().split()) > calls)
+        held = [held_state(tmp_path, number) for number in range(len(workers))]
+        lost = max(range(len(workers)), key=lambda number: len(held[number]))
+        assert held[lost]
+        os.killpg(workers[lost].pid, signal.SIGKILL)
         job.finish()
-    assert_same_answers(answers(record, tmp_path / "killed"), calm(record, tmp_path), absolute=1e-9)
+        # The other one has taken over all of it.
+        assert held_state(tmp_path, 1 - lost) == held[0] | held[1]
+    assert_same_answers(answers(record, folder), calm(record, tmp_path), absolute=1e-9)
+
+
+def held_state(folder: Path, worker: int) -> set[str]:
+    """The partitions of the state that the executors of a worker have opened, from the folders of their RocksDB."""
+    found = (folder / f"local{worker}").rglob("StateStoreId*")
+    return {place.name.split("partId=")[1].split(",")[0] for place in found}
 
 
 def calm(record: Recorded, folder: Path) -> pa.Table:
@@ -122,7 +139,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
     master = _daemon(folder, "master", "Master", "--host", "127.0.0.1", "--port", "17077", "--webui-port", "0")
     options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
     workers = [
-        _daemon(folder, f"worker{i}", "Worker", *options, "--work-dir", str(folder / f"work{i}"), address)
+        _daemon(folder, f"worker{i}", "Worker", *options, "--work-dir", str(folder / f"work{i}"), address, local=i)
         for i in range(2)
     ]
     try:
@@ -134,11 +151,13 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
             process.wait()
 
 
-def _daemon(folder: Path, name: str, kind: str, *options: str) -> subprocess.Popen[bytes]:
+def _daemon(folder: Path, name: str, kind: str, *options: str, local: int | None = None) -> subprocess.Popen[bytes]:
     import pyspark
 
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}", *options]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    if local is not None:
+        environment["SPARK_LOCAL_DIRS"] = str(folder / f"local{local}")
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)

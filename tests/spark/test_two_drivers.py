@@ -8,11 +8,10 @@ import time
 import pyarrow as pa
 import pytest
 
-import panes as pn
 from panes.testing import assert_same_answers, events
-from tests.spark.job import QUERY
+from tests.spark.late import last_events
 from tests.spark.processes import Job, answers, begun, committed
-from tests.spark.streams import START, VALUES, Collected, Recorded
+from tests.spark.streams import START, VALUES, Recorded, split
 
 pytestmark = pytest.mark.usefixtures("one_partition")
 
@@ -21,8 +20,11 @@ REFUSED = "CONCURRENT_STREAM_LOG_UPDATE"
 
 @pytest.fixture
 def batches() -> list[pa.Table]:
-    table = events(600, keys={"k": pa.string()}, values=VALUES, start=START, seed=3).sort_by("ts")
-    return [table.slice(first, 50) for first in range(0, 600, 50)]
+    """Micro-batches of all keys within a minute: the state is that of all of them, and each adds its own to it."""
+    values = {**VALUES, "id": pa.int64()}
+    table = events(600, keys={"k": pa.string()}, values=values, start=START, step="50ms", distinct=9, seed=3)
+    found = split(table.sort_by("ts"), [200, 20, 250, 10, 10, 10])
+    return [*found, last_events(found)]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from panes.errors import PlanError
 from panes.spark.naming import quoted
+from panes.spark.output_mode import check_output_modes
 from panes.spark.packing import Packer, packing, shard_labels
 from panes.spark.processor import DATA, HIGHEST, METRIC_NAMES, OUTPUT, Job
 from panes.spark.stateful_operator import ShardProcessor
@@ -97,6 +98,7 @@ def run_shards(packed: DataFrame, job: Job, mode: Mode, metrics: str = METRICS) 
         The name of its observed metrics, which no other operator of the query may have.
     """
     use_rocksdb(packed.sparkSession)
+    check_output_modes(packed.sparkSession)
     operator = ShardProcessor(cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
     found = packed.groupBy("shard").transformWithState(operator, OUTPUT, mode, "EventTime")
     totals = [(F.max if name in HIGHEST else F.sum)(name).alias(name) for name in METRIC_NAMES]
