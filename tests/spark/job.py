@@ -44,8 +44,6 @@ def main(options: argparse.Namespace) -> None:
     spark = started(options.master)
     # On a cluster, a partition for each of its two workers.
     spark.conf.set("spark.sql.shuffle.partitions", "1" if options.master is None else "2")
-    for name, value in (setting.split("=", 1) for setting in options.settings):
-        spark.conf.set(name, value)
     schema = spark.read.parquet(str(options.events)).schema
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     stream = reader.parquet(str(options.events)).withWatermark("ts", "10 seconds")
@@ -61,7 +59,8 @@ def main(options: argparse.Namespace) -> None:
         changed = pn.plan(QUERY).stream(stream, mode="update", shards=2)
         writer = changed.writeStream.outputMode("update").foreachBatch(upsert(folder / "early.db"))
         writers.append(writer.option("checkpointLocation", str(folder / "early")))
-    for query in [writer.trigger(availableNow=True).start() for writer in writers]:
+    when = {"processingTime": "100 milliseconds"} if options.live else {"availableNow": True}
+    for query in [writer.trigger(**when).start() for writer in writers]:
         query.awaitTermination()
 
 
@@ -119,5 +118,5 @@ if __name__ == "__main__":
     parser.add_argument("--sink", choices=("files", "batches"), default="files")
     parser.add_argument("--pause", type=float, default=0.0, help="seconds before a micro-batch is written to batches")
     parser.add_argument("--early", action="store_true", help="also a query in update mode")
-    parser.add_argument("--set", action="append", default=[], dest="settings", help="a setting of Spark, NAME=VALUE")
+    parser.add_argument("--live", action="store_true", help="wait for more files when all are read")
     main(parser.parse_args())

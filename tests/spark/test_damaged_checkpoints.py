@@ -98,6 +98,7 @@ FILES = {
     "all offsets": every("offsets/[0-9]*"),
     "commits": last("commits/[0-9]*"),
     "all commits": every("commits/[0-9]*"),
+    "sources": last("sources/0/[0-9]*"),
     "metadata": every("metadata"),
     "changelog": last("state/0/0/*.changelog"),
     "all changelogs": every("state/1/0/*.changelog"),

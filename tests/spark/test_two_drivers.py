@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from panes.testing import assert_same_answers, events
@@ -42,7 +42,7 @@ def test_a_driver_that_was_held_up_is_refused_after_another_took_over(record, ba
     When the first goes on, the second has run later micro-batches from its own state. A third job starts from what both
     have left: state that the first wrote last must not be taken for the second's.
     """
-    folder, options = tmp_path / "taken", ("--sink", sink, *os.environ.get("X", "").split())
+    folder, options = tmp_path / "taken", ("--sink", sink)
     slow = Job(record, folder, *options, "--pause", "2")
     slow.until_begun(3)
     slow.until(lambda: sink == "files" or "2" in (folder / "calls").read_text().split())
@@ -63,3 +63,43 @@ def test_a_driver_that_was_held_up_is_refused_after_another_took_over(record, ba
         calls = (folder / "calls").read_text().split()
         assert sorted(set(calls), key=int) == list(map(str, range(begun(folder))))
         assert [number for number in calls if calls.count(number) > 1] == ["2", "2"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("sink", ["files", "batches"])
+def test_a_driver_that_was_idle_is_refused_before_it_computes_anything(record, batches, tmp_path, sink):
+    """Between micro-batches nothing tells a driver that another has taken over; the next micro-batch does."""
+    folder, options = tmp_path / "taken", ("--sink", sink)
+    idle = Job(record, folder, *options, "--live")
+    idle.until(lambda: committed(folder) >= 5)
+    idle.hold()
+    record.add(batches[4])
+    Job(record, folder, *options).finish()
+    taken, before = begun(folder), answers(record, folder)
+    idle.go_on()
+    record.add(*batches[5:])
+    assert idle.wait() != 0
+    assert REFUSED in idle.said
+    assert begun(folder) == taken
+    assert_same_answers(answers(record, folder), before)
+    Job(record, folder, *options).finish()
+    Job(record, tmp_path / "calm", *options).finish()
+    assert_same_answers(answers(record, folder), answers(record, tmp_path / "calm"), absolute=1e-9)
+
+
+def test_within_a_session_the_second_takes_over(record, batches, tmp_path):
+    """Spark stops the first, as ``spark.sql.streaming.stopActiveRunOnRestart`` says."""
+    stream = pn.plan(QUERY).stream(record.stream(), shards=1)
+    first = Collected(stream, tmp_path / "checkpoint", live=True)
+    first.query.processAllAvailable()
+    record.add(*batches[4:])
+    second = Collected(stream, tmp_path / "checkpoint").finish()
+    assert not first.query.isActive
+    assert first.query.exception() is None
+    assert not first.batches.keys() & second.batches.keys()
+    found = pa.concat_tables([first.rows, second.rows])
+    assert found.num_rows > 100
+    expected = pn.plan(QUERY).run(pa.concat_tables(batches[:-1]))
+    ends = pc.struct_field(found["window"], "end")
+    ended = found.filter(pc.less(ends, pc.min(batches[-1]["ts"])))
+    assert_same_answers(ended.select(expected.column_names), expected, absolute=1e-9)

@@ -1,7 +1,7 @@
 """The output mode of ``plan.stream`` and that of ``writeStream`` have to agree, and Spark does not compare them.
 
-Only ``start()`` knows both. Spark reports it to listeners before the first micro-batch, so a listener looks at the plan of
-the query, and makes it fail if it writes in another mode.
+Only ``start()`` knows both. Spark reports it to listeners before the first micro-batch, so a listener looks at the plan
+of the query, and makes it fail if it writes in another mode.
 """
 
 from __future__ import annotations
