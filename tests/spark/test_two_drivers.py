@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import panes as pn
 from panes.testing import assert_same_answers, events
+from tests.spark.job import QUERY
 from tests.spark.late import last_events
 from tests.spark.processes import Job, answers, begun, committed
-from tests.spark.streams import START, VALUES, Recorded, split
+from tests.spark.streams import START, VALUES, Collected, Recorded, split
 
 pytestmark = pytest.mark.usefixtures("one_partition")
 
