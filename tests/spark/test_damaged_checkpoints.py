@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import panes as pn
@@ -126,7 +128,7 @@ def outcome(written: Written, place: Path) -> str:
     """How a restart fails, in short; that it does not, and the answers are those of an undamaged one, in no words."""
     try:
         found = written.go_on(place)
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         return str(error)
     assert found.keys() == written.expected.keys()
     for number, table in found.items():
@@ -150,6 +152,28 @@ def test_no_damage_to_any_file_changes_an_answer(written, tmp_path):
             except AssertionError as error:
                 said = "WRONG " + str(error)
                 wrong.append(f"{file}, {damage.__name__}: {error}")
-            print(f"{file}, {damage.__name__}: {said[:160].splitlines()[:1]}", flush=True)
+            # Spark's names for errors, but the one that only says that a stream has failed; or our sentence.
+            short = re.findall(r"\[[A-Z_.]{8,}\]|StateError: [^\n]*|\w+(?:Exception|Error): [^\n]*", said)
+            print(f"{file}, {damage.__name__}: {short[-1][:120] if short else said[:60] or 'same answers'}", flush=True)
             shutil.rmtree(place)
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.soak
+def test_a_driver_that_died_in_its_first_micro_batch(spark, tmp_path, settings):
+    """Its state was written, and nothing was committed."""
+    batches = late_events(100, 2, seed=4)
+    record = Recorded(spark, tmp_path, batches[0].schema)
+    record.add(batches[0])
+    checkpoint = tmp_path / "checkpoint"
+    Collected(PLAN.stream(record.stream(), shards=2), checkpoint).finish()
+    place = shutil.copytree(checkpoint, tmp_path / "died")
+    for log in ("commits", "offsets"):
+        for entry in (place / log).iterdir():
+            if log == "commits" or entry.name.strip(".") != "0":
+                entry.unlink()
+    record.add(batches[1], last_events(batches))
+    found, expected = (
+        Collected(PLAN.stream(record.stream(), shards=2), at).finish() for at in (place, tmp_path / "calm")
+    )
+    assert_same_answers(found.rows, expected.rows, absolute=1e-9)

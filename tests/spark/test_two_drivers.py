@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql import DataFrame
 
 import panes as pn
 from panes.testing import assert_same_answers, events
@@ -105,3 +107,25 @@ def test_within_a_session_the_second_takes_over(record, batches, tmp_path):
     ends = pc.struct_field(found["window"], "end")
     ended = found.filter(pc.less(ends, pc.min(batches[-1]["ts"])))
     assert_same_answers(ended.select(expected.column_names), expected, absolute=1e-9)
+
+
+@pytest.mark.soak
+def test_a_function_that_computes_its_rows_twice(spark, record, batches, tmp_path):
+    """Each use of the rows in ``foreachBatch`` runs the micro-batch again, with other names for its blobs."""
+    found: dict[int, pa.Table] = {}
+
+    def keep(rows: DataFrame, number: int) -> None:
+        assert rows.count() == rows.toArrow().num_rows
+        found[number] = rows.toArrow()
+
+    plan = pn.plan(QUERY)
+    for number, batch in enumerate(batches[4:]):
+        record.add(batch)
+        # A copy: what the process still holds of the last run is not looked for there.
+        place = tmp_path / f"checkpoint{number}"
+        if number:
+            shutil.copytree(tmp_path / f"checkpoint{number - 1}", place)
+        writer = plan.stream(record.stream(), shards=1).writeStream.foreachBatch(keep)
+        writer.option("checkpointLocation", str(place)).trigger(availableNow=True).start().awaitTermination()
+    calm = Collected(plan.stream(record.stream(), shards=1), tmp_path / "calm").finish().rows
+    assert_same_answers(pa.concat_tables(found.values()), calm, absolute=1e-9)
