@@ -124,7 +124,7 @@ def test_a_function_that_computes_its_rows_twice(spark, record, batches, tmp_pat
         # A copy: what the process still holds of the last run is not looked for there.
         place = tmp_path / f"checkpoint{number}"
         if number:
-            shutil.copytree(tmp_path / f"checkpoint{number - 1}", place)
+            shutil.copytree(tmp_path / f"checkpoint{number - 1}", place, ignore=shutil.ignore_patterns(".*"))
         writer = plan.stream(record.stream(), shards=1).writeStream.foreachBatch(keep)
         writer.option("checkpointLocation", str(place)).trigger(availableNow=True).start().awaitTermination()
     calm = Collected(plan.stream(record.stream(), shards=1), tmp_path / "calm").finish().rows
