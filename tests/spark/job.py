@@ -1,48 +1,122 @@
-"""A streaming job of its own process, to be killed: ``python -m tests.spark.job EVENTS FOLDER [MASTER]``."""
+"""A streaming job of its own process, to be killed: ``python -m tests.spark.job EVENTS FOLDER [options]``."""
 
 from __future__ import annotations
 
-import sys
+import argparse
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 import panes as pn
 from panes.spark.session import local_session
 
+SELECT = {"n": pn.count(), "total": pn.sum("i"), "mean": pn.mean("x"), "last": pn.last("s")}
 QUERY = pn.query(
     "q",
     by="k",
     at="ts",
-    select={"n": pn.count(), "total": pn.sum("i"), "mean": pn.mean("x"), "last": pn.last("s")},
+    select=SELECT,
     over=[pn.tumbling("10s"), pn.hopping("60s", every="20s"), pn.hopping("45s", every="15s", offset="5s")],
 )
+ALL_KINDS = [
+    pn.query(
+        "clock", by="k", at="ts", select=SELECT, over=[pn.tumbling("10s"), pn.hopping("60s", every="20s")], ties="id"
+    ),
+    pn.query("up to", by="k", at="ts", select=SELECT, over=[pn.sliding("10s"), pn.sliding("45s", ago="5s")], ties="id"),
+    pn.query("rows", by="k", at="ts", select=SELECT, over=[pn.sliding(pn.rows(5)), pn.tumbling(pn.rows(4))], ties="id"),
+    pn.query("sessions", by="k", at="ts", select=SELECT, over=[pn.session("3s"), pn.session("8s")], ties="id"),
+]
+"""Windows on the clock, sliding, of rows, and sessions: three stateful operators."""
+UPSERT = """INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET n = excluded.n, total = excluded.total, mean = excluded.mean, last = excluded.last,
+        micro_batch = excluded.micro_batch WHERE excluded.micro_batch >= answers.micro_batch"""
+"""A row of an earlier micro-batch, from a driver that was held up, never replaces that of a later one."""
 
 
-def main(events: str, folder: str, master: str | None = None) -> None:
+def main(options: argparse.Namespace) -> None:
     """Read the files of a folder, one per micro-batch, and write answers beside the checkpoint."""
-    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"}
-    spark = local_session("panes-job", cores=2, memory="1g", more=quick) if master is None else on_cluster(master)
+    spark = started(options.master)
     # On a cluster, a partition for each of its two workers.
-    spark.conf.set("spark.sql.shuffle.partitions", "1" if master is None else "2")
-    schema = spark.read.parquet(events).schema
+    spark.conf.set("spark.sql.shuffle.partitions", "1" if options.master is None else "2")
+    schema = spark.read.parquet(str(options.events)).schema
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-    stream = reader.parquet(events).withWatermark("ts", "10 seconds")
-    writer = (
-        pn.plan(QUERY)
-        .stream(stream, shards=2)
-        .writeStream.format("parquet")
-        .option("path", str(Path(folder) / "answers"))
-    )
-    query = writer.option("checkpointLocation", str(Path(folder) / "checkpoint")).trigger(availableNow=True).start()
-    query.awaitTermination()
+    stream = reader.parquet(str(options.events)).withWatermark("ts", "10 seconds")
+    plan = pn.plan(ALL_KINDS if options.kinds == "all" else QUERY)
+    folder: Path = options.folder
+    writer = plan.stream(stream, shards=2).writeStream
+    if options.sink == "files":
+        writer = writer.format("parquet").option("path", str(folder / "answers"))
+    else:
+        writer = writer.foreachBatch(replace_batch(folder, options.pause))
+    writers = [writer.option("checkpointLocation", str(folder / "checkpoint"))]
+    if options.early:
+        changed = pn.plan(QUERY).stream(stream, mode="update", shards=2)
+        writer = changed.writeStream.outputMode("update").foreachBatch(upsert(folder / "early.db"))
+        writers.append(writer.option("checkpointLocation", str(folder / "early")))
+    when = {"processingTime": "100 milliseconds"} if options.live else {"availableNow": True}
+    for query in [writer.trigger(**when).start() for writer in writers]:
+        query.awaitTermination()
 
 
-def on_cluster(master: str) -> SparkSession:
+def started(master: str | None) -> SparkSession:
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"}
+    if master is None:
+        return local_session("panes-job", cores=2, memory="1g", more=quick)
     builder = SparkSession.builder.master(master).appName("panes-job").config("spark.driver.host", "127.0.0.1")
     settings = {"spark.executor.memory": "512m", "spark.executor.cores": "1", "spark.sql.session.timeZone": "UTC"}
     return builder.config(map=settings).getOrCreate()
 
 
+def replace_batch(folder: Path, pause: float) -> Callable[[DataFrame, int], None]:
+    """Write each micro-batch to the file of its number, which a repetition replaces; ``calls`` has a line for each."""
+    (folder / "answers").mkdir(exist_ok=True)
+
+    def write(rows: DataFrame, number: int) -> None:
+        with (folder / "calls").open("a") as calls:
+            calls.write(f"{number}\n")
+        table = rows.toArrow()
+        time.sleep(pause)
+        hidden = folder / "answers" / f".{number}-{os.getpid()}"
+        pq.write_table(table, hidden)
+        hidden.rename(folder / "answers" / f"{number:05}.parquet")
+
+    return write
+
+
+def upsert(database: Path) -> Callable[[DataFrame, int], None]:
+    """Write changed answers to a table with their primary key."""
+    with closing(sqlite3.connect(database)) as db:
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS answers (name TEXT, start TEXT, k TEXT, n, total, mean, last, micro_batch,"
+            " PRIMARY KEY (name, start, k))"
+        )
+
+    def write(rows: DataFrame, number: int) -> None:
+        found = [
+            # A primary key of SQLite cannot find a null again.
+            (row["window_name"], str(row["window"]["start"]), repr(row["k"]), *(row[name] for name in SELECT), number)
+            for row in rows.toArrow().to_pylist()
+        ]
+        with closing(sqlite3.connect(database)) as db, db:
+            db.executemany(UPSERT, found)
+
+    return write
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("events", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--master")
+    parser.add_argument("--kinds", choices=("clock", "all"), default="clock")
+    parser.add_argument("--sink", choices=("files", "batches"), default="files")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds before a micro-batch is written to batches")
+    parser.add_argument("--early", action="store_true", help="also a query in update mode")
+    parser.add_argument("--live", action="store_true", help="wait for more files when all are read")
+    main(parser.parse_args())

@@ -13,41 +13,95 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import panes as pn
 from panes.testing import assert_same_answers, events
 from panes.timeline import SECOND
-from tests.spark.job import QUERY
+from tests.spark.job import ALL_KINDS, QUERY
+from tests.spark.late import PUNCTUAL, answers_in_time, last_events, late_events, with_watermarks
+from tests.spark.processes import Job, answers, begun, early_answers
 from tests.spark.streams import START, VALUES, Collected, Recorded, recorded
 
 pytestmark = pytest.mark.usefixtures("one_partition")
 
-_PATIENCE = 900
+KILLS = int(os.environ.get("PANES_TESTS_KILLS", "100"))
 
 
 def test_a_driver_killed_twice_loses_nothing_and_repeats_nothing(spark, tmp_path):
     record = recorded(spark, tmp_path, 7, rows=300, batches=3)
-    assert_same_answers(killed(record, tmp_path / "killed", kills=2), calm(record, tmp_path), absolute=1e-9)
+    kill_at_random(record, tmp_path / "killed", kills=2)
+    # A micro-batch without events answers what the last watermark passed. Where a job is killed just before it, Spark
+    # does not know of it any more when it starts again, until events come: so some come after the last kill.
+    record.add(events(20, keys={"k": pa.string()}, values=VALUES, start=START + 3600 * SECOND))
+    Job(record, tmp_path / "killed").finish()
+    assert_same_answers(answers(record, tmp_path / "killed"), calm(record, tmp_path), absolute=1e-9)
 
 
 @pytest.mark.soak
-def test_a_driver_killed_twenty_times(spark, tmp_path):
-    record = recorded(spark, tmp_path, 8, rows=4000, batches=60)
-    assert_same_answers(killed(record, tmp_path / "killed", kills=20), calm(record, tmp_path), absolute=1e-9)
+def test_a_driver_killed_a_hundred_times_while_events_come_late(spark, tmp_path):
+    """All kinds of windows in append mode to files, and windows on the clock in update mode to a table, in one job."""
+    batches = late_events(20 * KILLS + 600, KILLS + KILLS // 4 + 5, seed=8)
+    record = Recorded(spark, tmp_path, batches[0].schema)
+    record.add(*batches)
+    folder, options = tmp_path / "killed", ("--kinds", "all", "--early")
+    in_a_micro_batch = kill_at_random(record, folder, *options, kills=KILLS)
+    batches.append(last_events(batches))
+    record.add(batches[-1])
+    for place in (folder, tmp_path / "calm"):
+        Job(record, place, *options).finish()
+    print(f"{KILLS} kills, {in_a_micro_batch} of them within a micro-batch; {begun(folder)} micro-batches")
+    found = answers(record, folder)
+    assert_same_answers(found, answers(record, tmp_path / "calm"), absolute=1e-9)
+    early = early_answers(folder)
+    assert len(early) > 100
+    assert early == early_answers(tmp_path / "calm")
+    check_against_run(found, batches)
+
+
+def check_against_run(found: pa.Table, batches: list[pa.Table]) -> None:
+    """What a job has written is what ``plan.run`` says of the events in time, up to the last micro-batch."""
+    known = with_watermarks(batches)
+    late = pc.sum(pc.less(known["ts"].cast(pa.int64()), known["passed"])).as_py()
+    assert late > len(known) / 20
+    until = pc.subtract(pc.max(batches[-1]["ts"]), pa.scalar(1800 * SECOND, pa.duration("us")))
+    for query in ALL_KINDS:
+        expected = answers_in_time(query, batches)
+        mine = found.filter(pc.equal(found["query"], query.name)).select(expected.column_names)
+        if query.name in ("up to", "sessions"):
+            mine, expected = (table.filter(pc.is_in(table["k"], pa.array(PUNCTUAL))) for table in (mine, expected))
+        ended = [table.filter(pc.less(pc.struct_field(table["window"], "end"), until)) for table in (mine, expected)]
+        assert ended[1].num_rows > 100, query.name
+        assert_same_answers(*ended, absolute=1e-9)
 
 
 @pytest.mark.soak
-def test_a_cluster_that_loses_a_worker(spark, tmp_path):
+@pytest.mark.parametrize("sink", ["files", "batches"])
+def test_a_cluster_that_loses_a_worker_that_held_state(spark, tmp_path, sink):
+    """Into files at any instant of a micro-batch; into batches while ``foreachBatch`` has begun one."""
     record = recorded(spark, tmp_path, 9, rows=2000, batches=30)
-    folder = tmp_path / "killed"
-    folder.mkdir()
+    folder, lost = tmp_path / "killed", 0
     with cluster(tmp_path) as (master, workers):
-        job = started(record, folder, master)
-        wait_for(folder, job, micro_batches=8)
-        os.killpg(workers[0].pid, signal.SIGKILL)
-        finished(job)
+        job = Job(record, folder, "--master", master, "--sink", sink)
+        job.until_begun(8)
+        if sink == "batches":
+            calls = len((folder / "calls").read_text().split())
+            job.until(lambda: len((folder / "calls").read_text().split()) > calls)
+        held = [held_state(tmp_path, number) for number in range(len(workers))]
+        lost = max(range(len(workers)), key=lambda number: len(held[number]))
+        assert held[lost]
+        os.killpg(workers[lost].pid, signal.SIGKILL)
+        job.finish()
+        # The other one has taken over all of it.
+        assert held_state(tmp_path, 1 - lost) == held[0] | held[1]
     assert_same_answers(answers(record, folder), calm(record, tmp_path), absolute=1e-9)
+
+
+def held_state(folder: Path, worker: int) -> set[str]:
+    """The partitions of the state that the executors of a worker have opened, from the folders of their RocksDB."""
+    found = (folder / f"local{worker}").rglob("StateStoreId*")
+    return {place.name.split("partId=")[1].split(",")[0] for place in found}
 
 
 def calm(record: Recorded, folder: Path) -> pa.Table:
@@ -57,55 +111,25 @@ def calm(record: Recorded, folder: Path) -> pa.Table:
     return rows
 
 
-def killed(record: Recorded, folder: Path, *, kills: int) -> pa.Table:
-    """What a job has written when it has run to its end, after its driver was killed some times.
+def kill_at_random(record: Recorded, folder: Path, *options: str, kills: int) -> int:
+    """Start a job and kill its driver, again and again; return how many kills came after it had begun a micro-batch.
 
-    The last events come when it has been killed for the last time.
+    One in four comes at any instant since the start, the others within two seconds after a micro-batch has begun.
     """
-    folder.mkdir()
-    rng = random.Random(kills)
-    for _ in range(kills):
-        before = begun(folder)
-        job = started(record, folder)
-        # Killed in the middle of its work: some time after it has begun a micro-batch of its own.
-        wait_for(folder, job, micro_batches=before + 1)
-        time.sleep(rng.random() * 2)
-        if job.poll() is None:
-            os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
-    # A micro-batch without events answers what the last watermark passed. Where a job is killed just before it, Spark
-    # does not know of it any more when it starts again, until events come: so some come after the last kill.
-    record.add(events(20, keys={"k": pa.string()}, values=VALUES, start=START + 3600 * SECOND))
-    finished(started(record, folder))
-    return answers(record, folder)
-
-
-def started(record: Recorded, folder: Path, *master: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.spark.job", str(record.folder), str(folder), *master]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-
-
-def finished(job: subprocess.Popen[bytes]) -> None:
-    said, _ = job.communicate(timeout=_PATIENCE)
-    assert job.returncode == 0, said.decode()[-3000:]
-
-
-def wait_for(folder: Path, job: subprocess.Popen[bytes], *, micro_batches: int) -> None:
-    """Until a job has begun so many micro-batches, or has ended."""
-    end = time.monotonic() + _PATIENCE
-    while job.poll() is None and begun(folder) < micro_batches:
-        assert time.monotonic() < end, "the job does not get on"
-        time.sleep(0.05)
-
-
-def begun(folder: Path) -> int:
-    """How many micro-batches a job has begun."""
-    offsets = folder / "checkpoint" / "offsets"
-    return len(list(offsets.glob("[0-9]*"))) if offsets.exists() else 0
-
-
-def answers(record: Recorded, folder: Path) -> pa.Table:
-    return record.spark.read.parquet(str(folder / "answers")).toArrow()
+    rng, within = random.Random(kills), 0
+    usual = 10.0
+    for number in range(kills):
+        before, began = begun(folder), time.monotonic()
+        job = Job(record, folder, *options)
+        if number % 4 == 3:
+            time.sleep(rng.random() * usual)
+        else:
+            job.until_begun(before + 1)
+            usual = time.monotonic() - began
+            time.sleep(rng.random() * 2)
+        within += begun(folder) > before
+        job.kill()
+    return within
 
 
 @contextmanager
@@ -115,7 +139,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
     master = _daemon(folder, "master", "Master", "--host", "127.0.0.1", "--port", "17077", "--webui-port", "0")
     options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
     workers = [
-        _daemon(folder, f"worker{i}", "Worker", *options, "--work-dir", str(folder / f"work{i}"), address)
+        _daemon(folder, f"worker{i}", "Worker", *options, "--work-dir", str(folder / f"work{i}"), address, local=i)
         for i in range(2)
     ]
     try:
@@ -127,11 +151,13 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
             process.wait()
 
 
-def _daemon(folder: Path, name: str, kind: str, *options: str) -> subprocess.Popen[bytes]:
+def _daemon(folder: Path, name: str, kind: str, *options: str, local: int | None = None) -> subprocess.Popen[bytes]:
     import pyspark
 
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}", *options]
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    if local is not None:
+        environment["SPARK_LOCAL_DIRS"] = str(folder / f"local{local}")
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
