@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +45,8 @@ def main(options: argparse.Namespace) -> None:
     spark = started(options.master)
     # On a cluster, a partition for each of its two workers.
     spark.conf.set("spark.sql.shuffle.partitions", "1" if options.master is None else "2")
+    # What each micro-batch had is looked up in the end.
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "1000")
     schema = spark.read.parquet(str(options.events)).schema
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     stream = reader.parquet(str(options.events)).withWatermark("ts", "10 seconds")
@@ -89,6 +92,11 @@ def replace_batch(folder: Path, pause: float) -> Callable[[DataFrame, int], None
     return write
 
 
+def table_key(row: dict[str, Any]) -> tuple[str, str, str]:
+    """The primary key of an answer; as text, since SQLite does not find a null again."""
+    return row["window_name"], str(row["window"]["start"]), repr(row["k"])
+
+
 def upsert(database: Path) -> Callable[[DataFrame, int], None]:
     """Write changed answers to a table with their primary key."""
     with closing(sqlite3.connect(database)) as db:
@@ -98,11 +106,7 @@ def upsert(database: Path) -> Callable[[DataFrame, int], None]:
         )
 
     def write(rows: DataFrame, number: int) -> None:
-        found = [
-            # A primary key of SQLite cannot find a null again.
-            (row["window_name"], str(row["window"]["start"]), repr(row["k"]), *(row[name] for name in SELECT), number)
-            for row in rows.toArrow().to_pylist()
-        ]
+        found = [(*table_key(row), *(row[name] for name in SELECT), number) for row in rows.toArrow().to_pylist()]
         with closing(sqlite3.connect(database)) as db, db:
             db.executemany(UPSERT, found)
 

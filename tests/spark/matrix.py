@@ -73,10 +73,12 @@ def run(spark: str, python: str) -> None:
     subprocess.run([*uv, "pip", "install", "-q", "--python", interpreter, *needed], cwd=ROOT, check=True)
     print(f"PySpark {spark}, Python {python} ...", file=sys.stderr, flush=True)
     report = place / "report.xml"
+    report.unlink(missing_ok=True)
     options = ["-q", "-p", "no:cacheprovider", "-m", "not soak", f"--junitxml={report}", "--tb=short"]
     with (place / "log").open("w") as log:
         command = [interpreter, "-m", "pytest", *options, *FILES]
-        subprocess.run(command, cwd=ROOT, env=_environment(), stdout=log, stderr=log, check=False)
+        ended = subprocess.run(command, cwd=ROOT, env=_environment(), stdout=log, stderr=log, check=False)
+        print(f"pytest ended with {ended.returncode}", file=log)
     version = [interpreter, "-c", "import pyspark; print(pyspark.__version__)"]
     exact = subprocess.run(version, capture_output=True, text=True, check=True).stdout.strip()
     found = {"spark": exact, "python": python, "cells": cells(report)}
@@ -91,7 +93,8 @@ def _environment() -> dict[str, str]:
 def cells(report: Path) -> list[str]:
     """What a run found, by column: whether all of its tests passed, or none could run."""
     outcomes = {}
-    for case in ElementTree.parse(report).iter("testcase"):
+    # There is none if the process died.
+    for case in ElementTree.parse(report).iter("testcase") if report.exists() else ():
         kinds = [kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None]
         outcomes[case.get("name", "")] = kinds[0] if kinds else "passed"
     found = []

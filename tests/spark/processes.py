@@ -88,7 +88,8 @@ def answers(record: Recorded, folder: Path) -> pa.Table:
     return record.spark.read.parquet(str(folder / "answers")).toArrow()
 
 
-def early_answers(folder: Path) -> list[tuple[object, ...]]:
-    """What a query in update mode has written to its table."""
+def early_answers(folder: Path) -> dict[tuple[str, str, str], tuple[object, ...]]:
+    """What a query in update mode has written to its table, by the key of the table."""
     with closing(sqlite3.connect(folder / "early.db")) as db:
-        return db.execute("SELECT name, start, k, n, total, mean, last FROM answers ORDER BY 1, 2, 3").fetchall()
+        rows = db.execute("SELECT name, start, k, n, total, mean, last FROM answers")
+        return {row[:3]: row[3:] for row in rows}
