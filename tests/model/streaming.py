@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -25,6 +24,7 @@ from panes.spark.rows import _result, prepared_with
 from panes.state.granules import pack_panes, unpack_panes
 from panes.state.held_rows import MEASURE
 from panes.state.job import JobStore
+from panes.state.manifest import decode_manifest
 from panes.state.registered_queries import Offer
 from panes.state.shard import Shard
 from panes.state.stream_options import StreamOptions
@@ -52,7 +52,7 @@ class Stream:
 
     def granules(self, *by: str) -> list[int]:
         """How many granules each shard keeps by some keys."""
-        manifests = [json.loads(blob_store.manifest()) for blob_store in self._parts[0].blob_stores]
+        manifests = [decode_manifest(blob_store.manifest()) for blob_store in self._parts[0].blob_stores]
         stores = [store for manifest in manifests for store in manifest["stores"]]
         return [sum(run["rows"] for run in store["runs"]) for store in stores if set(store["by"]) == set(by)]
 

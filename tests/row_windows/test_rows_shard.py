@@ -80,7 +80,7 @@ def shown(rows):
 @pytest.mark.parametrize("size", [pn.rows(3), pn.delta("odometer", 5)], ids=str)
 def test_a_watermark_that_jumps_far_does_not_stop_a_stream(size, monkeypatch):
     """More moments than may be looked at together, here 64 instead of 2 ** 27."""
-    monkeypatch.setattr(row_sliding, "_MOST", 64)
+    monkeypatch.setattr(row_sliding, "MOST_ANSWERS", 64)
     monkeypatch.setattr(windows_shard, "_AT_ONCE", 32)
     stream = Stream(pn.hopping(size, every="1 us", origin="first"), "k")
     now = 10**15

@@ -45,7 +45,7 @@ class Stream(test_views.Stream):
 
     def __init__(self, store: JobStore, blob_store: MemoryBlobStore | None = None) -> None:
         self.program, self.stores, self.options = store.program, [store], StreamOptions(catalogue="folder")
-        self.blob_store, self.refused = blob_store or MemoryBlobStore(), []
+        self.blob_store, self.refused, self.names = blob_store or MemoryBlobStore(), [], []
 
 
 def written(store: JobStore) -> MemoryBlobStore:

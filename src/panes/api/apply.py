@@ -199,14 +199,16 @@ def sort(
     streaming = _check_data("sort", data, checkpoint)
     rows: dict[str, Any] = {"by": by, "at": at, "where": where, "ties": ties}
     columns, window = order_of(order), one_window(over)
-    _check_zone([window], at, data)
+    declared: WindowedFunction | WindowedOperator
     if is_session(window) or (streaming and follows(window)):
         from panes.applying.operators_in_columns import SortRows
 
         function = function_of(SortRows(columns), over=window, evict=None, schema=None, **rows)
-        sorts = replace(function, order=tuple(name for name, _ in columns))
-        return _run(sorts, data, streaming, shards, checkpoint)
-    return _run(sort_of(input_of(window, **rows), columns), data, streaming, shards, checkpoint)
+        declared = replace(function, order=tuple(name for name, _ in columns))
+    else:
+        declared = sort_of(input_of(window, **rows), columns)
+    _check_zone([window], at, data)
+    return _run(declared, data, streaming, shards, checkpoint)
 
 
 def _run(
