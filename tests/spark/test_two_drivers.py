@@ -43,8 +43,8 @@ def record(spark, tmp_path, batches) -> Recorded:
 def test_a_driver_that_was_held_up_is_refused_after_another_took_over(record, batches, tmp_path, sink, format):
     """The first driver is stopped within a micro-batch; the second runs it again, and those after it.
 
-    When the first goes on, the second has run later micro-batches from its own state. A third job starts from what both have
-    left: state that the first wrote last is not taken for the second's. In format 1 of checkpoints, it is in its place.
+    When the first goes on, the second has run later micro-batches from its own state. A third job starts from what both
+    have left: state that the first wrote last is not taken for the second's. In format 1, it is in its place.
     """
     folder, options = tmp_path / "taken", ("--sink", sink, "--format", format)
     slow = Job(record, folder, *options)
