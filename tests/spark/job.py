@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -47,6 +46,7 @@ def main(options: argparse.Namespace) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", "1" if options.master is None else "2")
     # What each micro-batch had is looked up in the end.
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "1000")
+    spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", options.format)
     schema = spark.read.parquet(str(options.events)).schema
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     stream = reader.parquet(str(options.events)).withWatermark("ts", "10 seconds")
@@ -56,7 +56,7 @@ def main(options: argparse.Namespace) -> None:
     if options.sink == "files":
         writer = writer.format("parquet").option("path", str(folder / "answers"))
     else:
-        writer = writer.foreachBatch(replace_batch(folder, options.pause))
+        writer = writer.foreachBatch(replace_batch(folder))
     writers = [writer.option("checkpointLocation", str(folder / "checkpoint"))]
     if options.early:
         changed = pn.plan(QUERY).stream(stream, mode="update", shards=2)
@@ -76,7 +76,7 @@ def started(master: str | None) -> SparkSession:
     return builder.config(map=settings).getOrCreate()
 
 
-def replace_batch(folder: Path, pause: float) -> Callable[[DataFrame, int], None]:
+def replace_batch(folder: Path) -> Callable[[DataFrame, int], None]:
     """Write each micro-batch to the file of its number, which a repetition replaces; ``calls`` has a line for each."""
     (folder / "answers").mkdir(exist_ok=True)
 
@@ -84,7 +84,6 @@ def replace_batch(folder: Path, pause: float) -> Callable[[DataFrame, int], None
         with (folder / "calls").open("a") as calls:
             calls.write(f"{number}\n")
         table = rows.toArrow()
-        time.sleep(pause)
         hidden = folder / "answers" / f".{number}-{os.getpid()}"
         pq.write_table(table, hidden)
         hidden.rename(folder / "answers" / f"{number:05}.parquet")
@@ -120,7 +119,7 @@ if __name__ == "__main__":
     parser.add_argument("--master")
     parser.add_argument("--kinds", choices=("clock", "all"), default="clock")
     parser.add_argument("--sink", choices=("files", "batches"), default="files")
-    parser.add_argument("--pause", type=float, default=0.0, help="seconds before a micro-batch is written to batches")
     parser.add_argument("--early", action="store_true", help="also a query in update mode")
+    parser.add_argument("--format", default="1", help="of Spark's checkpoints of state")
     parser.add_argument("--live", action="store_true", help="wait for more files when all are read")
     main(parser.parse_args())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-import time
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,18 +39,17 @@ def record(spark, tmp_path, batches) -> Recorded:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("sink", "seconds"), [("files", 0.0), ("files", 0.3), ("batches", 0.0), ("batches", 0.8)])
-def test_a_driver_that_was_held_up_is_refused_after_another_took_over(record, batches, tmp_path, sink, seconds):
+@pytest.mark.parametrize(("sink", "format"), [("files", "1"), ("batches", "1"), ("batches", "2")])
+def test_a_driver_that_was_held_up_is_refused_after_another_took_over(record, batches, tmp_path, sink, format):
     """The first driver is stopped within a micro-batch; the second runs it again, and those after it.
 
     When the first goes on, the second has run later micro-batches from its own state. A third job starts from what both
-    have left: state that the first wrote last must not be taken for the second's.
+    have left: state that the first wrote last is not taken for the second's. In format 1, it is in its place.
     """
-    folder, options = tmp_path / "taken", ("--sink", sink)
-    slow = Job(record, folder, *options, "--pause", "2")
+    folder, options = tmp_path / "taken", ("--sink", sink, "--format", format)
+    slow = Job(record, folder, *options)
     slow.until_begun(3)
     slow.until(lambda: sink == "files" or "2" in (folder / "calls").read_text().split())
-    time.sleep(seconds)
     slow.hold()
     assert committed(folder) == 2
     Job(record, folder, *options).finish()
@@ -60,7 +59,11 @@ def test_a_driver_that_was_held_up_is_refused_after_another_took_over(record, ba
     assert REFUSED in slow.said
     assert begun(folder) == taken
     record.add(*batches[4:])
-    Job(record, folder, *options).finish()
+    third = Job(record, folder, *options)
+    if third.wait() != 0:
+        assert format == "1"
+        assert re.search(r"StateError: shard \d+: the blob \w+ of the state is missing", third.said)
+        return
     Job(record, tmp_path / "calm", *options).finish()
     assert_same_answers(answers(record, folder), answers(record, tmp_path / "calm"), absolute=1e-9)
     if sink == "batches":
@@ -129,3 +132,17 @@ def test_a_function_that_computes_its_rows_twice(spark, record, batches, tmp_pat
         writer.option("checkpointLocation", str(place)).trigger(availableNow=True).start().awaitTermination()
     calm = Collected(plan.stream(record.stream(), shards=1), tmp_path / "calm").finish().rows
     assert_same_answers(pa.concat_tables(found.values()), calm, absolute=1e-9)
+
+
+@pytest.mark.soak
+def test_a_driver_that_died_between_the_log_of_its_sink_and_that_of_spark(record, batches, tmp_path):
+    """Spark runs the micro-batch again and leaves out the sink, and with it the state: what is there has to do."""
+    folder = tmp_path / "killed"
+    Job(record, folder).finish()
+    last = committed(folder) - 1
+    for entry in (str(last), f".{last}.crc"):
+        (folder / "checkpoint" / "commits" / entry).unlink()
+    record.add(*batches[4:])
+    for place in (folder, tmp_path / "calm"):
+        Job(record, place).finish()
+    assert_same_answers(answers(record, folder), answers(record, tmp_path / "calm"), absolute=1e-9)

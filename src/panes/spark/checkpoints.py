@@ -8,7 +8,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from panes.errors import StateError
-from panes.spark.shards import use_rocksdb
 from panes.spark.time_job import TimeJob
 from panes.state.manifest import Manifest, check_state, decode_manifest, read_manifest
 
@@ -44,8 +43,6 @@ def _manifests(session: SparkSession, place: str) -> list[tuple[bytes, Manifest]
     from panes.spark.stateful_operator import MANIFEST
 
     found: list[Row] = []
-    # The state is read in the format in which the session writes it.
-    use_rocksdb(session)
     try:
         for operator in session.read.format("state-metadata").load(place).collect():
             if operator.operatorName.startswith(_OPERATOR):

@@ -33,7 +33,6 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _DEFAULT = "HDFSBackedStateStoreProvider"
 """Spark's default provider."""
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 def check_shards(session: SparkSession, shards: object) -> None:
@@ -100,7 +99,7 @@ def run_shards(packed: DataFrame, job: Job, mode: Mode, metrics: str = METRICS) 
     metrics
         The name of its observed metrics, which no other operator of the query may have.
     """
-    use_rocksdb(packed.sparkSession)
+    _use_rocksdb(packed.sparkSession)
     check_output_modes(packed.sparkSession)
     # Older versions of PySpark, which run batches only, cannot import it.
     from panes.spark.stateful_operator import ShardProcessor
@@ -111,16 +110,10 @@ def run_shards(packed: DataFrame, job: Job, mode: Mode, metrics: str = METRICS) 
     return found.observe(metrics, *totals).where(f"{DATA} IS NOT NULL").select(DATA)
 
 
-def use_rocksdb(session: SparkSession) -> None:
-    """Set what ``transformWithState`` and the state of Panes need, unless a user has set it already."""
+def _use_rocksdb(session: SparkSession) -> None:
+    """Set what ``transformWithState`` needs, unless a user has set it already."""
     if (session.conf.get(_PROVIDER) or "").endswith(_DEFAULT):
         # The default has no map state. With RocksDB, write changes and not whole snapshots.
         session.conf.set(_PROVIDER, _ROCKSDB)
         session.conf.set(_CHANGELOG, "true")
         _LOG.warning("set %s to RocksDB, which streams of Panes need, and %s to true", _PROVIDER, _CHANGELOG)
-    if _FORMAT not in session.conf.getAll:
-        # In format 1, the state of a micro-batch is one file, which whoever runs the micro-batch again writes over: a
-        # driver that was held up, while another took its place, or a task of an executor given up for lost. The names
-        # of blobs differ from run to run, so later files would list blobs that are gone. In format 2 every run writes
-        # files of its own, and the commit log says whose count.
-        session.conf.set(_FORMAT, "2")
