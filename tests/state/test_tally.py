@@ -120,39 +120,3 @@ def test_the_panes_of_a_single_store_are_its_tally() -> None:
     stores = {row.store for rows in one.packed([came((5, "a", 1))], []).values() for row in rows}
     assert stores == {0, None}
     assert one.columns == PANES
-
-
-def test_shards_without_news_still_hold_what_they_held() -> None:
-    """Also where only others get rows, and the watermark stands still."""
-    running = Running(pn.query("q", by="k", at="ts", select=N, over=pn.tumbling("10us")))
-    everyone = came(*((5, key, 1) for key in "abcdefgh"))
-    held = [running.step(everyone, 0), running.step(came((5, "a", 1)), 0), running.step(came((None, "a", 1)), 0)]
-    assert [metrics["keys"] for metrics in held] == [8, 8, 8]
-    assert [metrics["granules"] for metrics in held] == [8, 9, 9]
-    assert [metrics["open_windows"] for metrics in held] == [1, 1, 1]
-
-
-def test_shards_without_news_count_open_windows_of_the_present_queries() -> None:
-    by_key, other = (
-        pn.query("q", by="k", at="ts", select=N, over=over)
-        for over in (pn.hopping("50us", every="5us"), pn.tumbling("50us"))
-    )
-    running = Running(by_key)
-    assert running.step(came((60, "a", 1)), 0)["open_windows"] == 10
-    again = Running(other)
-    again.stream.stores, again.stream.timers = running.stream.stores, running.stream.timers
-    assert again.step(came((None, "a", 1)), 0)["open_windows"] == 1
-
-
-def test_a_late_event_comes_out_though_its_shard_gets_nothing_else() -> None:
-    """It travels to a shard of the first store, which may not count it, while the watermark stands still."""
-    by_both = pn.query("a", by=("k", "x"), at="ts", select=N, over=pn.tumbling("10us"), where="x > 0")
-    other = pn.query("b", by="k", at="ts", select={"m": pn.count()}, over=pn.tumbling("10us"), where="x < 0")
-    running = Running(by_both, other, late="emit")
-    running.step(came(*((64, key, 1) for key in "abcd")), 0)
-    running.step(None, 64)
-    for x in (-1, 1):
-        for key in "abcdefgh":
-            assert late_and_lost(running.step(came((5, key, x)), 64)) == (1, 1, 1)
-            assert running.details == ["0"]
-            running.details.clear()

@@ -64,6 +64,10 @@ class OperatedShard:
         """The instant up to which everything is done."""
         return self._waiting.watermark
 
+    def has_work(self, watermark: int) -> bool:
+        """Return whether a micro-batch that brings nothing but a watermark changes anything."""
+        return watermark > self.watermark
+
     def steps(
         self, rows: Sequence[pa.RecordBatch], marks: pa.RecordBatch, watermark: int
     ) -> Iterator[list[tuple[int, pa.Table]]]:

@@ -64,6 +64,10 @@ class RowsShard:
         watermark: int = self._state.get("watermark", 0)
         return watermark
 
+    def has_work(self, watermark: int) -> bool:
+        """Return whether a micro-batch that brings nothing but a watermark changes anything."""
+        return watermark > self.watermark
+
     def steps(self, rows: Sequence[pa.RecordBatch], marks: pa.RecordBatch, watermark: int) -> Iterator[Answers]:
         """Insert the rows of a micro-batch, advance the watermark, and yield answers; exhaust the iterator.
 

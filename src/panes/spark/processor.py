@@ -45,6 +45,9 @@ class KeepsWatermark(Protocol):
     def metrics(self) -> ShardMetrics:
         """What it counts in this micro-batch."""
 
+    def has_work(self, watermark: int) -> bool:
+        """Return whether a micro-batch that brings nothing but a watermark changes anything."""
+
 
 class BringsCounts(Protocol):
     """What a micro-batch brings to a shard."""
@@ -113,7 +116,7 @@ class ShardRunner:
         arrived: BringsCounts = self._job.collect(rows)
         shard: KeepsWatermark = self._job.open(self._blob_store)
         self.began = not shard.opened
-        if shard.opened and not arrived.anything and watermark <= shard.watermark:
+        if shard.opened and not arrived.anything and not shard.has_work(watermark):
             # Nothing changes, but what it holds belongs to the figures of the micro-batch.
             yield _row(watermark=shard.watermark, **arrived.counts, **asdict(shard.metrics))
             return

@@ -190,6 +190,13 @@ class Shard:
         self.metrics = ShardMetrics()
         self._count_held()
 
+    def has_work(self, watermark: int) -> bool:
+        """Return whether a micro-batch that brings nothing but a watermark changes anything.
+
+        State of queries that this run does not have goes at once: a later run must not take it for complete.
+        """
+        return watermark > self.watermark or bool(self._unused_entries)
+
     def step(
         self,
         delivered: Sequence[tuple[int, DeliveredPanes]],
