@@ -690,7 +690,10 @@ class OverTime:
         found = set()
         for d in self.declared:
             if not d.window.per_event and d.begun == -(2**62):
-                found |= {at for at, _ in truth(d, self.events, upto, 2**62, None)}
+                w = d.window
+                for at, _ in truth(d, self.events, upto, 2**62, None):
+                    # Of windows with different bounds, the same instants are open.
+                    found.add((*at[:3], at[3] + w.shift, at[4] + w.end_shift))
         return found
 
     def open_windows(self, open_: set[At], declared: Sequence[Declared], upto: int) -> tuple[int, int]:
