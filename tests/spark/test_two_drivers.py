@@ -19,7 +19,7 @@ from tests.spark.streams import START, VALUES, Collected, Recorded, split
 
 pytestmark = pytest.mark.usefixtures("one_partition")
 
-REFUSED = "CONCURRENT_STREAM_LOG_UPDATE"
+REFUSED = "Multiple streaming jobs detected for"
 
 
 @pytest.fixture
